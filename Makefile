@@ -1,0 +1,57 @@
+# `make run` and `make test` on a machine with Python 3.11 or later, make and a C compiler. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DISTRIBUTIONS := protos clients reward_server sandbox genrm trainer
+INSTALLED := $(VENV)/.installed
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test test-fast check fmt protos up bench clean
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+install: $(INSTALLED) ## Make .venv and install everything in it
+
+$(INSTALLED): pyproject.toml constraints.txt $(DISTRIBUTIONS:%=%/pyproject.toml)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Assay needs Python 3.11 or later: make PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing Assay and its dependencies into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  --group dev $(DISTRIBUTIONS:%=--editable ./%)
+	@touch $@
+
+run: $(INSTALLED) ## Train the quickstart on rewards from a real service; prints before and after
+	@$(BIN)/assay train configs/quickstart.toml
+
+test: $(INSTALLED) ## Every test that needs no Docker, no GPU and no hub
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: $(INSTALLED) ## The same without the slow ones
+	@$(BIN)/python -m pytest -m 'not slow' $(PYTEST_ARGS)
+
+check: $(INSTALLED) ## Format, lint, types, layers, contract
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python scripts/protos.py check
+	@echo "make check: all clean"
+
+fmt: $(INSTALLED) ## Format and mend what can be mended
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+protos: $(INSTALLED) ## Generate the code under protos/ anew
+	@$(BIN)/python scripts/protos.py generate
+
+up: $(INSTALLED) ## Start the installed services on loopback
+	@$(BIN)/assay up
+
+bench: $(INSTALLED) ## Side-by-side measurements
+	@$(BIN)/python -m bench
+
+clean: ## Remove what was built (not the cache of models, not the runs)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,189 @@
+"""Exceptions, and how they become google.rpc.Status and back. Pure: no network, no clock.
+
+    AssayError                      anything that Assay raises on purpose; str() is one line with the remedy
+    |-- ConfigError                 a setting, file or argument is wrong
+    |-- StartupError                a service could not start (port in use, self-test failed)
+    `-- CallError                   a call as a whole failed; .reason, .code, .retry_after_s, .metadata
+        |-- BadRequestError         INVALID_ARGUMENT and its kin: fix the caller
+        |-- UnauthenticatedError    the token is missing, unknown or not allowed
+        |-- UnavailableError        nobody answers, or the server drains
+        |-- OverloadedError         the queue is full, or the message too large
+        |-- DeadlineError           the call's deadline passed
+        `-- ServerError             a defect of the server
+
+A fault of one item is not an exception but a value: google.rpc.Status on the wire, `assay.clients.Fault` in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import grpc
+from google.protobuf import duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+
+from assay.rpc.reasons import LEXICON, Reason
+
+DOMAIN = "assay"
+STATUS_DETAILS_KEY = "grpc-status-details-bin"
+_MAX_MESSAGE_CHARS = 1000
+
+
+class AssayError(Exception):
+    """Anything that Assay raises on purpose. Its text is one line that names the thing and the remedy."""
+
+
+class ConfigError(AssayError):
+    """A setting, a file or an argument is wrong."""
+
+
+class StartupError(AssayError):
+    """A service could not start."""
+
+
+class CallError(AssayError):
+    """A call as a whole failed: no item of it was judged.
+
+    Attributes:
+        reason: why, from the lexicon (or a reason of a later version).
+        code: the gRPC code.
+        retry_after_s: how long to wait before a retry, if the server said so.
+        metadata: further facts, as the server gave them.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        code: grpc.StatusCode | None = None,
+        retry_after_s: float | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = str(reason)
+        self.code = code or code_of(reason)
+        self.retry_after_s = retry_after_s
+        self.metadata = dict(metadata or {})
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles by way of `call_error`, because exceptions with keyword arguments do not by themselves."""
+        return call_error, (make_status(self.reason, str(self), code=self.code, retry_after_s=self.retry_after_s,
+                                        metadata=self.metadata),)  # fmt: skip
+
+
+class BadRequestError(CallError):
+    """The request is wrong: repeating it unchanged will not help."""
+
+
+class UnauthenticatedError(CallError):
+    """The token is missing, unknown or not allowed."""
+
+
+class UnavailableError(CallError):
+    """Nobody answers, or the server is shutting down."""
+
+
+class OverloadedError(CallError):
+    """The server is full, or the message too large for it."""
+
+
+class DeadlineError(CallError):
+    """The call's deadline passed."""
+
+
+class ServerError(CallError):
+    """A defect of the server."""
+
+
+_BY_CODE: dict[grpc.StatusCode, type[CallError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: BadRequestError,
+    grpc.StatusCode.NOT_FOUND: BadRequestError,
+    grpc.StatusCode.FAILED_PRECONDITION: BadRequestError,
+    grpc.StatusCode.OUT_OF_RANGE: BadRequestError,
+    grpc.StatusCode.UNIMPLEMENTED: BadRequestError,
+    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
+    grpc.StatusCode.PERMISSION_DENIED: UnauthenticatedError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: OverloadedError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineError,
+}
+_BY_NUMBER: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def code_of(reason: str) -> grpc.StatusCode:
+    """The gRPC code of a reason; UNKNOWN for one that is not in the lexicon."""
+    info = LEXICON.get(reason)  # type: ignore[call-overload]  # a StrEnum member hashes as its text
+    return info.code if info else grpc.StatusCode.UNKNOWN
+
+
+def make_status(
+    reason: str,
+    message: str,
+    *,
+    code: grpc.StatusCode | None = None,
+    retry_after_s: float | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> status_pb2.Status:
+    """Builds the google.rpc.Status of a fault.
+
+    Args:
+        reason: why, from the lexicon or a verifier's own.
+        message: what happened, for people; cut to 1,000 characters.
+        code: the gRPC code; by default that of the reason.
+        retry_after_s: seconds to wait before a retry, sent as RetryInfo.
+        metadata: further facts, sent in ErrorInfo.
+    """
+    status = status_pb2.Status(code=(code or code_of(reason)).value[0], message=message[:_MAX_MESSAGE_CHARS])
+    info = error_details_pb2.ErrorInfo(reason=str(reason), domain=DOMAIN, metadata=dict(metadata or {}))
+    status.details.add().Pack(info)
+    if retry_after_s is not None:
+        delay = duration_pb2.Duration()
+        delay.FromNanoseconds(int(retry_after_s * 1e9))
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    return status
+
+
+def error_info(status: status_pb2.Status) -> error_details_pb2.ErrorInfo:
+    """The status's ErrorInfo; an empty one when it has none."""
+    info = error_details_pb2.ErrorInfo()
+    for detail in status.details:
+        if detail.Is(info.DESCRIPTOR):
+            detail.Unpack(info)
+            break
+    return info
+
+
+def reason_of(status: status_pb2.Status) -> str:
+    """The status's reason; the name of its gRPC code when it carries none."""
+    return error_info(status).reason or status_code(status).name
+
+
+def status_code(status: status_pb2.Status) -> grpc.StatusCode:
+    """The status's gRPC code; UNKNOWN for a number that is none."""
+    return _BY_NUMBER.get(status.code, grpc.StatusCode.UNKNOWN)
+
+
+def retry_after_s(status: status_pb2.Status) -> float | None:
+    """Seconds to wait before a retry, if the status says so."""
+    info = error_details_pb2.RetryInfo()
+    for detail in status.details:
+        if detail.Is(info.DESCRIPTOR):
+            detail.Unpack(info)
+            return info.retry_delay.ToNanoseconds() / 1e9
+    return None
+
+
+def call_error(status: status_pb2.Status) -> CallError:
+    """The exception of a status that a whole call ended with."""
+    code = status_code(status)
+    kind = _BY_CODE.get(code, ServerError)
+    metadata = dict(error_info(status).metadata)
+    return kind(
+        reason_of(status), status.message, code=code, retry_after_s=retry_after_s(status), metadata=metadata
+    )
+
+
+def refuse(reason: Reason, message: str, *, retry_after_s: float | None = None, **metadata: str) -> CallError:
+    """The exception by which a service refuses a whole call; the interceptors turn it into a gRPC status."""
+    return call_error(make_status(reason, message, retry_after_s=retry_after_s, metadata=metadata))

@@ -1,0 +1,32 @@
+"""Limits of the wire, equal on both ends, and the gRPC options that enforce them."""
+
+from __future__ import annotations
+
+MAX_MESSAGE_BYTES = 64 * 2**20
+MAX_BATCH_ITEMS = 1024
+MAX_ITEM_BYTES = 4 * 2**20
+MAX_ITEM_ID_BYTES = 256
+DEFAULT_ITEM_TIMEOUT_S = 10.0
+MAX_ITEM_TIMEOUT_S = 600.0
+
+
+def server_options() -> list[tuple[str, int | str]]:
+    """Options of every Assay server. A port in use is an error, not a share."""
+    return [
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.so_reuseport", 0),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ]
+
+
+def channel_options() -> list[tuple[str, int | str]]:
+    """Options of every Assay client. Retries are the client's own business, inside the caller's deadline."""
+    return [
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.enable_retries", 0),
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+    ]

@@ -1,0 +1,94 @@
+"""The layout's promises: one namespace, small distributions, small files, no names of hosts."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+DISTRIBUTIONS = ("protos", "clients", "reward_server", "sandbox", "genrm", "trainer")
+GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
+# Put together from parts, so that this file does not hold what it looks for.
+HOSTS = ("".join(("pypi", ".org")), "".join(("python", "hosted")), "".join(("registry.", "npmjs")))
+
+
+def tracked(root: Path) -> list[Path]:
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [root / line for line in listing.stdout.splitlines() if (root / line).is_file()]
+
+
+def test_nothing_hides_the_namespace(repository: Path) -> None:
+    assert [
+        path
+        for path in tracked(repository)
+        if path.parent.name == "assay" and path.name == "__init__.py"
+    ] == []
+
+
+@pytest.mark.parametrize("folder", DISTRIBUTIONS)
+def test_a_distribution_is_small_and_whole(repository: Path, folder: str) -> None:
+    project = tomllib.loads((repository / folder / "pyproject.toml").read_text())
+    assert project["project"]["license"] == "Apache-2.0"
+    assert project["project"]["requires-python"] == ">=3.11"
+    assert (repository / folder / "README.md").is_file()
+
+
+def test_typed_packages_say_so(repository: Path) -> None:
+    for package in (
+        "protos/assay/api",
+        "protos/assay/rpc",
+        "clients/assay/clients",
+        "reward_server/assay/reward_server",
+        "trainer/assay/trainer",
+    ):
+        assert (repository / package / "py.typed").is_file(), package
+
+
+def test_files_fit_in_one_sitting(repository: Path) -> None:
+    long = {
+        str(path.relative_to(repository)): lines
+        for path in tracked(repository)
+        if path.suffix == ".py" and not GENERATED.search(path.name)
+        if (lines := len(path.read_text().splitlines())) > 600
+    }
+    assert long == {}
+
+
+def test_no_file_names_a_registry_or_a_machine(repository: Path) -> None:
+    forbidden = re.compile("|".join(re.escape(name) for name in (*HOSTS, f"{repository}/")))
+    named = []
+    for path in tracked(repository):
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        if forbidden.search(text):
+            named.append(str(path.relative_to(repository)))
+    assert named == []
+
+
+def test_every_dependency_is_pinned(repository: Path) -> None:
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (repository / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
+    wanted = set(
+        tomllib.loads((repository / "pyproject.toml").read_text())["dependency-groups"]["dev"]
+    )
+    for folder in DISTRIBUTIONS:
+        wanted |= set(
+            tomllib.loads((repository / folder / "pyproject.toml").read_text())["project"][
+                "dependencies"
+            ]
+        )
+    names = {re.split(r"[<>=\[; ]", name)[0].lower().replace("_", "-") for name in wanted}
+    assert {name for name in names if not name.startswith("assay-")} - pinned == set()
