@@ -38,6 +38,7 @@ check: $(INSTALLED) ## Format, lint, types, layers, contract
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python scripts/protos.py check
+	@$(BIN)/python scripts/errors_doc.py check
 	@echo "make check: all clean"
 
 fmt: $(INSTALLED) ## Format and mend what can be mended

@@ -1,1 +1,1 @@
-"""The small kit that every Assay service and client shares: faults, limits, serving, health, deadlines, logs."""
+"""The small kit that every Assay service and client shares."""

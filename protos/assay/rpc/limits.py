@@ -8,6 +8,11 @@ MAX_ITEM_BYTES = 4 * 2**20
 MAX_ITEM_ID_BYTES = 256
 DEFAULT_ITEM_TIMEOUT_S = 10.0
 MAX_ITEM_TIMEOUT_S = 600.0
+# Room for what other programs put into metadata; our own statuses stay below 8 KiB.
+_METADATA_LIMITS: list[tuple[str, int | str]] = [
+    ("grpc.max_metadata_size", 2**15),
+    ("grpc.absolute_max_metadata_size", 2**16),
+]
 
 
 def server_options() -> list[tuple[str, int | str]]:
@@ -18,15 +23,25 @@ def server_options() -> list[tuple[str, int | str]]:
         ("grpc.so_reuseport", 0),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        *_METADATA_LIMITS,
     ]
 
 
 def channel_options() -> list[tuple[str, int | str]]:
-    """Options of every Assay client. Retries are the client's own business, inside the caller's deadline."""
+    """Options of every Assay client.
+
+    Retries are the client's own business, inside the caller's deadline. A server that comes back is
+    found again within seconds (gRPC would wait for up to two minutes). Channels do not share
+    connections.
+    """
     return [
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
         ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
         ("grpc.enable_retries", 0),
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.initial_reconnect_backoff_ms", 200),
+        ("grpc.max_reconnect_backoff_ms", 5_000),
+        ("grpc.use_local_subchannel_pool", 1),
+        *_METADATA_LIMITS,
     ]

@@ -1,7 +1,8 @@
-"""The lexicon of fault reasons: one table from which statuses, docs/errors.md and client behaviour follow.
+"""The lexicon of fault reasons: the table that statuses, docs/errors.md and clients follow.
 
-A reason is what a program switches on; the message beside it is for people. The set is open: a verifier of a third party may
-bring reasons of its own, and a client treats one that it does not know by its gRPC code.
+A reason is what a program switches on; the message beside it is for people. The set is open: a
+verifier of a third party may bring reasons of its own, and a client treats one that it does not
+know by its gRPC code.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ class Reason(StrEnum):
     """Why there is no judgement. The value travels as google.rpc.ErrorInfo.reason."""
 
     DEADLINE_REQUIRED = "DEADLINE_REQUIRED"
+    MALFORMED_REQUEST = "MALFORMED_REQUEST"
+    UNKNOWN_METHOD = "UNKNOWN_METHOD"
     EMPTY_BATCH = "EMPTY_BATCH"
     MISSING_ITEM_ID = "MISSING_ITEM_ID"
     DUPLICATE_ITEM_ID = "DUPLICATE_ITEM_ID"
@@ -23,6 +26,7 @@ class Reason(StrEnum):
     MESSAGE_TOO_LARGE = "MESSAGE_TOO_LARGE"
     UNAUTHENTICATED = "UNAUTHENTICATED"
     QUEUE_FULL = "QUEUE_FULL"
+    STARTING = "STARTING"
     DRAINING = "DRAINING"
     UNREACHABLE = "UNREACHABLE"
     INTERNAL = "INTERNAL"
@@ -60,37 +64,98 @@ _LATE = grpc.StatusCode.DEADLINE_EXCEEDED
 _OURS = grpc.StatusCode.INTERNAL
 
 LEXICON: dict[Reason, ReasonInfo] = {
-    Reason.DEADLINE_REQUIRED: ReasonInfo(_BAD, "The call has no deadline.", "Set a time-out on the call."),
-    Reason.EMPTY_BATCH: ReasonInfo(_BAD, "The request holds no items.", "Do not send empty batches."),
-    Reason.MISSING_ITEM_ID: ReasonInfo(_BAD, "An item has no id, or one over 256 bytes.", "Give each item a short id."),
-    Reason.DUPLICATE_ITEM_ID: ReasonInfo(_BAD, "Two items share an id.", "Make ids unique within the request."),
-    Reason.BATCH_TOO_LARGE: ReasonInfo(_BAD, "More items than one request may hold.", "Split, as ListVerifiers says."),
-    Reason.MESSAGE_TOO_LARGE: ReasonInfo(_BUSY, "The message is past the size limit.", "Split into smaller batches."),
-    Reason.UNAUTHENTICATED: ReasonInfo(
-        grpc.StatusCode.UNAUTHENTICATED, "The token is missing or unknown.", "Pass the token that the operator gave you."
+    Reason.DEADLINE_REQUIRED: ReasonInfo(
+        _BAD, "The call has no deadline.", "Set a time-out on the call."
     ),
-    Reason.QUEUE_FULL: ReasonInfo(_BUSY, "The server's bounded queue is full.", "Wait as RetryInfo says, then retry."),
-    Reason.DRAINING: ReasonInfo(_GONE, "The server is shutting down.", "Retry, elsewhere if there is an elsewhere."),
-    Reason.UNREACHABLE: ReasonInfo(_GONE, "No server answers at the address.", "Check the address; start the server."),
+    Reason.MALFORMED_REQUEST: ReasonInfo(
+        _BAD,
+        "The bytes are not a message of this method.",
+        "Use the contract of the server's version.",
+    ),
+    Reason.UNKNOWN_METHOD: ReasonInfo(
+        grpc.StatusCode.UNIMPLEMENTED,
+        "The server has no such method.",
+        "Check the address and the server's version.",
+    ),
+    Reason.EMPTY_BATCH: ReasonInfo(
+        _BAD, "The request holds no items.", "Do not send empty batches."
+    ),
+    Reason.MISSING_ITEM_ID: ReasonInfo(
+        _BAD, "An item has no id, or one over 256 bytes.", "Give each item a short id."
+    ),
+    Reason.DUPLICATE_ITEM_ID: ReasonInfo(
+        _BAD, "Two items share an id.", "Make ids unique within the request."
+    ),
+    Reason.BATCH_TOO_LARGE: ReasonInfo(
+        _BAD, "More items than one request may hold.", "Split, as ListVerifiers says."
+    ),
+    Reason.MESSAGE_TOO_LARGE: ReasonInfo(
+        _BUSY, "The message is past the size limit.", "Split into smaller batches."
+    ),
+    Reason.UNAUTHENTICATED: ReasonInfo(
+        grpc.StatusCode.UNAUTHENTICATED,
+        "The token is missing or unknown.",
+        "Pass the token that the operator gave you.",
+    ),
+    Reason.QUEUE_FULL: ReasonInfo(
+        _BUSY, "The server's bounded queue is full.", "Wait as RetryInfo says, then retry."
+    ),
+    Reason.STARTING: ReasonInfo(
+        _GONE, "The server is starting; its self-test is not done.", "Retry in a moment."
+    ),
+    Reason.DRAINING: ReasonInfo(
+        _GONE, "The server is shutting down.", "Retry, elsewhere if there is an elsewhere."
+    ),
+    Reason.UNREACHABLE: ReasonInfo(
+        _GONE, "No server answers at the address.", "Check the address; start the server."
+    ),
     Reason.INTERNAL: ReasonInfo(_OURS, "A defect of the server.", "Report it with the request id."),
     Reason.UNKNOWN_VERIFIER: ReasonInfo(
         grpc.StatusCode.NOT_FOUND, "No verifier has this name.", "Choose one of `assay verifiers`."
     ),
     Reason.UNKNOWN_TASK: ReasonInfo(
-        grpc.StatusCode.NOT_FOUND, "No verifier is named, and none serves the task.", "Name a verifier or a served task."
+        grpc.StatusCode.NOT_FOUND,
+        "No verifier is named, and none serves the task.",
+        "Name a verifier or a served task.",
     ),
-    Reason.MISSING_RESPONSE: ReasonInfo(_BAD, "The item has neither response nor turns.", "Send the policy's text."),
-    Reason.MISSING_REFERENCE: ReasonInfo(_BAD, "The verifier needs a reference.", "Add the reference to the data row."),
-    Reason.UNUSABLE_REFERENCE: ReasonInfo(_BAD, "The verifier cannot read the reference.", "Correct the data row."),
-    Reason.UNSUPPORTED_INPUT: ReasonInfo(_BAD, "The verifier does not take this kind of candidate.", "Send what it takes."),
-    Reason.INVALID_PARAMETER: ReasonInfo(_BAD, "A parameter is unknown, or of a wrong type or range.", "Correct it."),
-    Reason.INVALID_TIMEOUT: ReasonInfo(_BAD, "The item's time-out is not positive, or above the limit.", "Lower it."),
-    Reason.ITEM_TOO_LARGE: ReasonInfo(_BAD, "The item is longer than the server takes.", "Shorten the item."),
-    Reason.ITEM_TIMEOUT: ReasonInfo(_LATE, "The verifier did not finish in the item's time-out.", "Drop the sample."),
-    Reason.DEADLINE_EXCEEDED: ReasonInfo(_LATE, "The call's deadline came first.", "Allow more time or send less."),
+    Reason.MISSING_RESPONSE: ReasonInfo(
+        _BAD, "The item has neither response nor turns.", "Send the policy's text."
+    ),
+    Reason.MISSING_REFERENCE: ReasonInfo(
+        _BAD, "The verifier needs a reference.", "Add the reference to the data row."
+    ),
+    Reason.UNUSABLE_REFERENCE: ReasonInfo(
+        _BAD, "The verifier cannot read the reference.", "Correct the data row."
+    ),
+    Reason.UNSUPPORTED_INPUT: ReasonInfo(
+        _BAD, "The verifier does not take this kind of candidate.", "Send what it takes."
+    ),
+    Reason.INVALID_PARAMETER: ReasonInfo(
+        _BAD, "A parameter is unknown, or of a wrong type or range.", "Correct it."
+    ),
+    Reason.INVALID_TIMEOUT: ReasonInfo(
+        _BAD, "The item's time-out is not positive, or above the limit.", "Lower it."
+    ),
+    Reason.ITEM_TOO_LARGE: ReasonInfo(
+        _BAD, "The item is longer than the server takes.", "Shorten the item."
+    ),
+    Reason.ITEM_TIMEOUT: ReasonInfo(
+        _LATE, "The verifier did not finish in the item's time-out.", "Drop the sample."
+    ),
+    Reason.DEADLINE_EXCEEDED: ReasonInfo(
+        _LATE, "The call's deadline came first.", "Allow more time or send less."
+    ),
     Reason.CANCELLED: ReasonInfo(grpc.StatusCode.CANCELLED, "The caller gave up.", "Nothing."),
-    Reason.WORKER_DIED: ReasonInfo(_OURS, "The process that ran the verifier died.", "Drop the sample; look at the log."),
-    Reason.VERIFIER_FAILED: ReasonInfo(_OURS, "The verifier raised an exception.", "Drop the sample; report it."),
-    Reason.VERIFIER_UNHEALTHY: ReasonInfo(_GONE, "The verifier failed its self-test.", "Look at the server's log."),
-    Reason.MISSING_RESULT: ReasonInfo(_OURS, "The server answered without this item.", "Report it with the request id."),
+    Reason.WORKER_DIED: ReasonInfo(
+        _OURS, "The process that ran the verifier died.", "Drop the sample; look at the log."
+    ),
+    Reason.VERIFIER_FAILED: ReasonInfo(
+        _OURS, "The verifier raised an exception.", "Drop the sample; report it."
+    ),
+    Reason.VERIFIER_UNHEALTHY: ReasonInfo(
+        _GONE, "The verifier failed its self-test.", "Look at the server's log."
+    ),
+    Reason.MISSING_RESULT: ReasonInfo(
+        _OURS, "The server answered without this item.", "Report it with the request id."
+    ),
 }

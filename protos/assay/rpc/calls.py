@@ -1,0 +1,65 @@
+"""What belongs to one call: its request id, its token, and facts for its line in the log.
+
+The request id is that of the caller's `x-request-id` metadata if it is sane, else one made here.
+It is in every log record of the call, goes back to the caller in trailing metadata, and travels
+on with every call that a service makes meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from contextvars import ContextVar
+
+from assay.rpc.errors import ConfigError
+
+METADATA_KEY = "x-request-id"
+AUTHORIZATION_KEY = "authorization"
+request_id_var: ContextVar[str] = ContextVar("assay_request_id", default="")
+"""The id of the call in progress; empty outside a call."""
+
+_log_fields_var: ContextVar[dict[str, object] | None] = ContextVar("assay_log_fields", default=None)
+_TOKEN = re.compile(r"[!-~]{1,4096}")
+_SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+
+def bearer(token: str) -> str:
+    """The value of the `authorization` metadata that carries a token.
+
+    Raises:
+        ConfigError: metadata cannot carry the token, or it is empty. The message does not hold it.
+    """
+    if not _TOKEN.fullmatch(token):
+        raise ConfigError(
+            "the token must be 1 to 4096 visible ASCII characters: look for a space in it"
+        )
+    return f"Bearer {token}"
+
+
+def accept_request_id(offered: str | bytes | None) -> str:
+    """The caller's id if it is 1 to 128 letters, digits, '.', '_', ':' or '-'; else a new one."""
+    if isinstance(offered, str) and _SANE.fullmatch(offered):
+        return offered
+    return uuid.uuid4().hex
+
+
+def begin_call(request_id: str) -> dict[str, object]:
+    """Makes `request_id` the current one in this task.
+
+    Returns:
+        The fields that `add_log_fields` will fill, to be logged when the call ends.
+    """
+    request_id_var.set(request_id)
+    fields: dict[str, object] = {}
+    _log_fields_var.set(fields)
+    return fields
+
+
+def add_log_fields(**fields: object) -> None:
+    """Adds facts to the line that the log gets when this call ends, such as items=64.
+
+    Never pass what a caller wrote (prompts, responses, references). Outside a call it does nothing.
+    """
+    current = _log_fields_var.get()
+    if current is not None:
+        current.update(fields)

@@ -1,0 +1,133 @@
+"""Channels to Assay servers.
+
+Each has the options of limits.py, TLS if asked for, and sends with every call the bearer token and
+the request id of the call in progress.
+
+A channel belongs to the event loop that was running when it was opened, and to the process that
+opened it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+import grpc
+
+from assay.rpc.calls import AUTHORIZATION_KEY, METADATA_KEY, bearer, request_id_var
+from assay.rpc.errors import ConfigError
+from assay.rpc.limits import channel_options
+from assay.rpc.tls import ClientTls
+
+_log = logging.getLogger(__name__)
+_Metadata = tuple[tuple[str, str | bytes], ...]
+
+
+def open_channel(
+    target: str, *, tls: ClientTls | None = None, token: str | None = None
+) -> grpc.aio.Channel:
+    """Opens a channel. Nothing is sent before the first call.
+
+    Args:
+        target: "HOST:PORT", "[IPV6]:PORT", "unix:PATH", or any name that gRPC resolves, as
+            "dns:///reward:50051".
+        tls: how to trust and be trusted; None speaks plain text.
+        token: sent as "authorization: Bearer TOKEN" with every call.
+
+    Returns:
+        The channel; close it on the event loop on which it was opened.
+
+    Raises:
+        ConfigError: the address has no port, the token cannot be sent, or a TLS file is missing or
+            unusable.
+    """
+    _check_target(target)
+    fixed: _Metadata = () if token is None else ((AUTHORIZATION_KEY, bearer(token)),)
+    options = channel_options()
+    if _is_loopback(target):
+        # A proxy of the environment is for the outside; asked for a loopback address it would look
+        # at its own.
+        options.append(("grpc.enable_http_proxy", 0))
+    elif token is not None and tls is None:
+        _log.warning("the token for %s travels in plain text: use TLS", target)
+    if tls is None:
+        inner = grpc.aio.insecure_channel(target, options=options)
+    else:
+        if tls.server_name is not None:
+            options.append(("grpc.ssl_target_name_override", tls.server_name))
+        inner = grpc.aio.secure_channel(target, tls.credentials(), options=options)
+    return _MarkedChannel(inner, fixed)
+
+
+def _check_target(target: str) -> None:
+    if target.startswith(("unix:", "unix-abstract:", "xds:")):
+        return
+    port = target.rpartition(":")[2]
+    if not port.isdigit() or not 0 < int(port) < 65536 or target.startswith(":"):
+        raise ConfigError(f"the address {target!r} is not HOST:PORT, as in 127.0.0.1:50051")
+
+
+def _is_loopback(target: str) -> bool:
+    if target.startswith(("unix:", "unix-abstract:")):
+        return True
+    host = target.rpartition("/")[2].rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _MarkedChannel(grpc.aio.Channel):
+    """A channel whose calls carry the token and the current request id.
+
+    gRPC's own interceptors would do too, but they put a task and a queue around every call.
+    """
+
+    def __init__(self, inner: grpc.aio.Channel, fixed: _Metadata) -> None:
+        self._inner = inner
+        self._fixed = fixed
+
+    async def __aenter__(self) -> _MarkedChannel:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def close(self, grace: float | None = None) -> None:
+        await self._inner.close(grace)
+
+    def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
+        return self._inner.get_state(try_to_connect)
+
+    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
+        await self._inner.wait_for_state_change(last_observed_state)
+
+    async def channel_ready(self) -> None:
+        await self._inner.channel_ready()
+
+    def unary_unary(self, *args: Any, **kwargs: Any) -> Any:
+        return self._marked(self._inner.unary_unary(*args, **kwargs))
+
+    def unary_stream(self, *args: Any, **kwargs: Any) -> Any:
+        return self._marked(self._inner.unary_stream(*args, **kwargs))
+
+    def stream_unary(self, *args: Any, **kwargs: Any) -> Any:
+        return self._marked(self._inner.stream_unary(*args, **kwargs))
+
+    def stream_stream(self, *args: Any, **kwargs: Any) -> Any:
+        return self._marked(self._inner.stream_stream(*args, **kwargs))
+
+    def _marked(self, method: object) -> Callable[..., Any]:
+        call = cast("Callable[..., Any]", method)
+
+        def marked_call(*args: Any, metadata: Iterable[Any] | None = None, **kwargs: Any) -> Any:
+            given: list[Any] = list(metadata or ())
+            given.extend(self._fixed)
+            request_id = request_id_var.get()
+            if request_id and all(key != METADATA_KEY for key, _ in given):
+                given.append((METADATA_KEY, request_id))
+            return call(*args, metadata=tuple(given), **kwargs)
+
+        return marked_call

@@ -1,0 +1,112 @@
+"""Asks a server how it is (grpc.health.v1)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from enum import StrEnum
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from assay.rpc.channels import open_channel
+from assay.rpc.errors import refuse
+from assay.rpc.reasons import Reason
+from assay.rpc.tls import ClientTls
+
+_FIRST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 0.5
+_LONGEST_CHECK_S = 5.0
+
+
+class Health(StrEnum):
+    """How a service is."""
+
+    SERVING = "serving"
+    NOT_SERVING = "not serving"
+    NO_SUCH_SERVICE = "no such service"
+    UNREACHABLE = "unreachable"
+
+
+async def check(
+    target: str | grpc.aio.Channel,
+    service: str = "",
+    timeout_s: float = 5.0,
+    *,
+    tls: ClientTls | None = None,
+) -> Health:
+    """Asks once. Needs no token.
+
+    Args:
+        target: the server's address, or an open channel to it, which stays open.
+        service: full name of a service, as "assay.api.reward.v1.RewardService"; empty asks for the
+            server as a whole.
+        timeout_s: seconds to wait for the answer.
+        tls: as for `open_channel`; not used with a channel.
+
+    Returns:
+        The answer; UNREACHABLE when there was none.
+
+    Raises:
+        ConfigError: the address or a TLS file is wrong.
+    """
+    if isinstance(target, str):
+        async with open_channel(target, tls=tls) as channel:
+            return await _check(channel, service, timeout_s)
+    return await _check(target, service, timeout_s)
+
+
+async def wait_until_serving(
+    target: str | grpc.aio.Channel,
+    service: str = "",
+    timeout_s: float = 30.0,
+    *,
+    tls: ClientTls | None = None,
+) -> None:
+    """Waits until a service serves, asking again and again.
+
+    Args:
+        target: the server's address, or an open channel to it, which stays open.
+        service: full name of a service; empty waits for the server as a whole.
+        timeout_s: seconds to wait at most.
+        tls: as for `open_channel`; not used with a channel.
+
+    Raises:
+        UnavailableError: it does not serve in time; the message says how it was at last.
+        ConfigError: the address or a TLS file is wrong.
+    """
+    if isinstance(target, str):
+        async with open_channel(target, tls=tls) as channel:
+            await _wait(channel, service, timeout_s, f"the server at {target}")
+    else:
+        await _wait(target, service, timeout_s, "the server")
+
+
+async def _check(channel: grpc.aio.Channel, service: str, timeout_s: float) -> Health:
+    stub: Any = health_pb2_grpc.HealthStub(channel)  # its stubs list no methods
+    request = health_pb2.HealthCheckRequest(service=service)
+    try:
+        response = await stub.Check(request, timeout=timeout_s)
+    except grpc.aio.AioRpcError as error:
+        unknown = error.code() is grpc.StatusCode.NOT_FOUND
+        return Health.NO_SUCH_SERVICE if unknown else Health.UNREACHABLE
+    serving = response.status == health_pb2.HealthCheckResponse.SERVING
+    return Health.SERVING if serving else Health.NOT_SERVING
+
+
+async def _wait(channel: grpc.aio.Channel, service: str, timeout_s: float, who: str) -> None:
+    ends = time.monotonic() + timeout_s
+    pause_s, health = _FIRST_PAUSE_S, Health.UNREACHABLE
+    while (left_s := ends - time.monotonic()) > 0:
+        health = await _check(channel, service, min(left_s, _LONGEST_CHECK_S))
+        if health is Health.SERVING:
+            return
+        await asyncio.sleep(min(pause_s, max(0.0, ends - time.monotonic())))
+        pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+    what = f" {service}" if service else ""
+    raise refuse(
+        Reason.UNREACHABLE,
+        f"{who} did not serve{what} within {timeout_s:g} s ({health}): "
+        "start it, or correct the address",
+    )

@@ -1,0 +1,127 @@
+"""Logs: one record a line on stderr, as JSON or as text, with the request id of the call.
+
+`call_ended` writes the one line that each call gets. No record of this package holds payload text
+or secrets; the traceback of a defect may, and stays on the server.
+"""
+
+from __future__ import annotations
+
+import json as json_codec
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from assay.rpc.calls import request_id_var
+from assay.rpc.errors import ConfigError
+
+CALL_LOGGER = "assay.rpc.calls"
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+class RequestIdFilter(logging.Filter):
+    """Gives each record the attribute `request_id`: that of the call in progress, or empty."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Marks the record and lets it pass."""
+        if not hasattr(record, "request_id"):
+            record.request_id = request_id_var.get()
+        return True
+
+
+def fields_of(record: logging.LogRecord) -> Mapping[str, object]:
+    """What a caller passed as `extra={"fields": {...}}`."""
+    fields = getattr(record, "fields", None)
+    return fields if isinstance(fields, Mapping) else {}
+
+
+class JsonFormatter(logging.Formatter):
+    """A JSON object a record: time, level, logger, message, request_id, its fields, exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of JSON; values that JSON does not know become text."""
+        entry: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request_id := getattr(record, "request_id", ""):
+            entry["request_id"] = request_id
+        entry.update({key: value for key, value in fields_of(record).items() if key not in entry})
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json_codec.dumps(entry, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """The same for people: time, level, logger, message, then key=value."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line, followed by the traceback if there is one."""
+        when = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        fields = dict(fields_of(record))
+        if request_id := getattr(record, "request_id", ""):
+            fields["request_id"] = request_id
+        facts = "".join(f" {key}={value}" for key, value in fields.items())
+        line = f"{when} {record.levelname:7} {record.name}: {record.getMessage()}{facts}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class _AssayHandler(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time
+    """Our handler, so that a second `setup_logging` finds and replaces the first one's."""
+
+
+def setup_logging(level: str = "INFO", json: bool = False) -> None:
+    """Sends the records of this process to stderr. May be called again; the last call holds.
+
+    Args:
+        level: the least level to show: DEBUG, INFO, WARNING, ERROR or CRITICAL, in any case.
+        json: one JSON object a line, for machines; else text, for people.
+
+    Raises:
+        ConfigError: no such level.
+    """
+    if level.upper() not in _LEVELS:
+        raise ConfigError(f"unknown log level {level!r}: choose one of {', '.join(_LEVELS)}")
+    handler = _AssayHandler(sys.stderr)
+    handler.addFilter(RequestIdFilter())
+    handler.setFormatter(JsonFormatter() if json else TextFormatter())
+    root = logging.getLogger()
+    for old in [known for known in root.handlers if isinstance(known, _AssayHandler)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    for chatty in ("grpc", "asyncio"):
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+
+
+def call_ended(
+    *,
+    method: str,
+    code: str,
+    reason: str,
+    duration_ms: float,
+    peer_kind: str,
+    fields: Mapping[str, object],
+    quiet: bool,
+) -> None:
+    """Writes the line of one call.
+
+    Args:
+        method: full name, as "/package.Service/Method".
+        code: name of the gRPC code, as "OK".
+        reason: of the lexicon; empty for a call that went well.
+        duration_ms: from the arrival of the request to its status, in milliseconds.
+        peer_kind: "ipv4", "ipv6" or "unix".
+        fields: what the service added, such as the number of items.
+        quiet: at DEBUG instead of INFO, for health checks.
+    """
+    facts: dict[str, object] = {"method": method, "code": code}
+    if reason:
+        facts["reason"] = reason
+    facts |= {"duration_ms": round(duration_ms, 3), "peer": peer_kind}
+    facts |= {key: value for key, value in fields.items() if key not in facts}
+    logging.getLogger(CALL_LOGGER).log(
+        logging.DEBUG if quiet else logging.INFO, "call", extra={"fields": facts}
+    )

@@ -1,0 +1,377 @@
+"""Serves gRPC services: binds, tests itself, serves, drains, stops.
+
+    starting   bound; health NOT_SERVING; calls refused with UNAVAILABLE, STARTING; the self-tests
+               run
+    serving    health SERVING for each service and for the whole ("")
+    draining   health NOT_SERVING; new calls refused with UNAVAILABLE, DRAINING; running calls may
+               end for drain_s, then they are cancelled (and answered DRAINING too, so that a client
+               may retry elsewhere)
+    stopped    services closed, port free
+
+A self-test that fails ends the start: a service that cannot do its work never says that it can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import cast
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from assay.rpc.errors import AssayError, StartupError
+from assay.rpc.gate import Gate, Phase
+from assay.rpc.interceptors import CallRim
+from assay.rpc.limits import server_options
+from assay.rpc.tls import ServerTls
+
+_log = logging.getLogger(__name__)
+_LAST_BYTES_S = 2.0
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One gRPC service to serve.
+
+    Attributes:
+        name: full name, as "assay.api.reward.v1.RewardService".
+        add_to_server: adds the servicer, as `lambda s:
+            add_RewardServiceServicer_to_server(servicer, s)`.
+        self_test: proves that the service works; raises when it does not.
+        close: frees what the service holds; called once, after the drain or when the start fails.
+    """
+
+    name: str
+    add_to_server: Callable[[grpc.aio.Server], None]
+    self_test: Callable[[], Awaitable[None]]
+    close: Callable[[], Awaitable[None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServeConfig:
+    """Where and how to serve.
+
+    Attributes:
+        host: address to bind; loopback unless told otherwise. "0.0.0.0" serves every interface.
+        port: 0 takes a free one.
+        drain_s: seconds that running calls may take to end when the server stops.
+        reflection: lets tools ask for the contract (grpc.reflection.v1alpha).
+        tls: None speaks plain text.
+        token: callers must send it as "authorization: Bearer TOKEN"; None lets everybody in. Health
+            is exempt.
+        max_concurrent_calls: above it a call is refused with QUEUE_FULL.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    drain_s: float = 10.0
+    reflection: bool = True
+    tls: ServerTls | None = None
+    token: str | None = None
+    max_concurrent_calls: int = 1024
+
+
+class RunningServer:
+    """A server that serves. `start` makes it; as an async context manager it stops at the end.
+
+    Attributes:
+        address: where it answers, as "127.0.0.1:50051".
+        port: the port of it.
+    """
+
+    def __init__(
+        self,
+        *,
+        server: grpc.aio.Server,
+        gate: Gate,
+        servicer: health.aio.HealthServicer,
+        services: Sequence[Service],
+        config: ServeConfig,
+        port: int,
+    ) -> None:
+        self._server = server
+        self._gate = gate
+        self._health = servicer
+        self._services = services
+        self._config = config
+        self._stopping: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+        self.port = port
+        self.address = _address(config.host, port)
+
+    async def __aenter__(self) -> RunningServer:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def stop(self, drain_s: float | None = None) -> None:
+        """Drains and stops. Called again, it waits for the first call to end.
+
+        Args:
+            drain_s: seconds that running calls may take; by default the configured ones.
+        """
+        if self._stopping is None:
+            seconds = self._config.drain_s if drain_s is None else drain_s
+            self._stopping = asyncio.create_task(self._stop(seconds))
+        await asyncio.shield(self._stopping)
+
+    def hurry(self) -> None:
+        """Ends a drain in progress, or the next one, at once: running calls are cancelled."""
+        self._gate.hurry()
+
+    async def wait(self) -> None:
+        """Returns when the server has stopped."""
+        await self._stopped.wait()
+
+    async def _start(self) -> None:
+        for name in ("", *(service.name for service in self._services)):
+            await self._health.set(name, _NOT_SERVING)
+        await self._server.start()
+        await _run_self_tests(self._services)
+        self._gate.phase = Phase.SERVING
+        for name in (*(service.name for service in self._services), ""):
+            await self._health.set(name, _SERVING)
+
+    async def _stop(self, drain_s: float) -> None:
+        try:
+            self._gate.phase = Phase.DRAINING
+            await self._health.enter_graceful_shutdown()
+            if self._gate.running:
+                _log.info("draining %d calls for at most %g s", self._gate.running, drain_s)
+            cancelled = await self._gate.drain(drain_s)
+            if cancelled:
+                _log.warning("cancelled %d calls that outstayed the drain", cancelled)
+            await self._server.stop(_LAST_BYTES_S)
+            await _close(self._services)
+        finally:
+            self._stopped.set()
+
+
+async def start(services: Sequence[Service], config: ServeConfig) -> RunningServer:
+    """Binds, runs the self-tests, and serves.
+
+    The services belong to the server from here on: they are closed when it stops, and when the
+    start fails.
+
+    Args:
+        services: what to serve.
+        config: where and how.
+
+    Returns:
+        The server, with health SERVING.
+
+    Raises:
+        StartupError: the port is in use, the host is not ours, or a self-test failed.
+        ConfigError: a TLS file is missing or unusable, or no caller could send the token.
+    """
+    running: RunningServer | None = None
+    try:
+        running = await _bind(services, config)
+        await running._start()  # noqa: SLF001  # the two are one thing; nobody else starts it
+    except BaseException:
+        if running is None:
+            await _close(services)
+        else:
+            await running.stop(0.0)
+        raise
+    _log.info("serving on %s", running.address)
+    return running
+
+
+async def serve(
+    services: Sequence[Service],
+    config: ServeConfig,
+    *,
+    on_ready: Callable[[RunningServer], None] | None = None,
+) -> None:
+    """Serves until SIGTERM or SIGINT, then drains; a second signal ends the drain.
+
+    To be run in the main thread, where signals arrive.
+
+    Args:
+        services: what to serve.
+        config: where and how.
+        on_ready: called once, when the server serves.
+
+    Raises:
+        StartupError: as `start`.
+        ConfigError: as `start`.
+    """
+    asked = asyncio.Event()
+    running: RunningServer | None = None
+
+    def on_signal() -> None:
+        if asked.is_set() and running is not None:
+            running.hurry()
+        asked.set()
+
+    with _signals(on_signal):
+        starting = asyncio.create_task(start(services, config))
+        waiting = asyncio.create_task(asked.wait())
+        try:
+            await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                running = starting.result()
+                if on_ready is not None:
+                    on_ready(running)
+                await waiting
+            _log.info("stopping")
+        finally:
+            waiting.cancel()
+            await _stop_whatever_started(starting)
+
+
+async def _stop_whatever_started(starting: asyncio.Task[RunningServer]) -> None:
+    """Stops a server that runs, or gives up its start."""
+    starting.cancel()
+    (outcome,) = await asyncio.gather(starting, return_exceptions=True)
+    if isinstance(outcome, RunningServer):
+        await outcome.stop()
+
+
+@contextlib.contextmanager
+def _signals(callback: Callable[[], None]) -> Iterator[None]:
+    """Has SIGTERM and SIGINT call back on the running loop, instead of what they do otherwise."""
+    loop = asyncio.get_running_loop()
+    kinds = (signal.SIGTERM, signal.SIGINT)
+    for kind in kinds:
+        loop.add_signal_handler(kind, callback)
+    try:
+        yield
+    finally:
+        for kind in kinds:
+            loop.remove_signal_handler(kind)
+
+
+async def _bind(services: Sequence[Service], config: ServeConfig) -> RunningServer:
+    """A server that is bound and knows its services, but answers nobody yet."""
+    credentials = None if config.tls is None else config.tls.credentials()
+    await asyncio.to_thread(_check_port, config.host, config.port)
+    gate = Gate(config.max_concurrent_calls)
+    server = grpc.aio.server(interceptors=(CallRim(gate, config.token),), options=server_options())
+    servicer = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    for service in services:
+        service.add_to_server(server)
+    if config.reflection:
+        names = [service.name for service in services]
+        reflection.enable_server_reflection(
+            [*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server
+        )
+    address = _address(config.host, config.port)
+    try:
+        if credentials is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, credentials)
+    except RuntimeError as error:
+        raise StartupError(f"cannot listen on {address}: choose another host or port") from error
+    return RunningServer(
+        server=server, gate=gate, servicer=servicer, services=services, config=config, port=port
+    )
+
+
+async def _run_self_tests(services: Sequence[Service]) -> None:
+    """Runs them at the same time; each failure is logged, the first one raised."""
+
+    async def run(service: Service) -> None:
+        await service.self_test()
+
+    outcomes = await asyncio.gather(*map(run, services), return_exceptions=True)
+    failures = [
+        (service, outcome)
+        for service, outcome in zip(services, outcomes, strict=True)
+        if outcome is not None
+    ]
+    for service, failure in failures:
+        _log.error("the self-test of %s failed", service.name, exc_info=failure)
+    for service, failure in failures:
+        text = (
+            str(failure)
+            if isinstance(failure, AssayError)
+            else f"{type(failure).__name__}: {failure}"
+        )
+        raise StartupError(
+            f"{service.name} does not serve: its self-test failed: {_one_line(text)}"
+        ) from failure
+
+
+async def _close(services: Sequence[Service]) -> None:
+    """Closes the services, one after another, and logs those that fail to."""
+    for service in reversed(services):
+        if service.close is None:
+            continue
+        (outcome,) = await asyncio.gather(service.close(), return_exceptions=True)
+        if outcome is not None:
+            _log.error("%s did not close", service.name, exc_info=outcome)
+
+
+def _check_port(host: str, port: int) -> None:
+    """Finds out why an address cannot be bound, before gRPC says no more than that it cannot.
+
+    Raises:
+        StartupError: it is in use, not ours, or not permitted.
+    """
+    if not 0 <= port < 65536:
+        raise StartupError(f"{port} is not a port: choose one from 0 (any free one) to 65535")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError) as error:
+        raise StartupError(
+            f"the host {host!r} is not known: bind 127.0.0.1, or 0.0.0.0 for every interface"
+        ) from error
+    failures = [failure for entry in found if (failure := _try_bind(entry[0], entry[4]))]
+    for failure in failures:
+        if failure.errno == errno.EADDRINUSE:
+            raise StartupError(
+                f"port {port} on {host} is in use: choose another port (0 takes a free one), "
+                "or stop the process that listens there"
+            ) from failure
+    if len(failures) == len(found):
+        reason = os.strerror(failures[0].errno or 0)
+        remedy = (
+            "choose a port above 1023"
+            if failures[0].errno == errno.EACCES
+            else "bind 127.0.0.1, or 0.0.0.0 for every interface"
+        )
+        raise StartupError(
+            f"cannot listen on {_address(host, port)}: {reason}; {remedy}"
+        ) from failures[0]
+
+
+def _try_bind(family: socket.AddressFamily, address: object) -> OSError | None:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(cast("tuple[str, int]", address))
+    except OSError as error:
+        return error
+    return None
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

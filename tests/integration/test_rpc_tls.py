@@ -1,0 +1,155 @@
+"""TLS and mutual TLS over the real wire, with certificates made here, and files that are wrong."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from assay.rpc.errors import ConfigError, UnavailableError
+from assay.rpc.health import Health, check, wait_until_serving
+from assay.rpc.serving import ServeConfig, Service, start
+from assay.rpc.tls import ClientTls, ServerTls
+
+
+@dataclass(frozen=True)
+class Party:
+    cert_file: Path
+    key_file: Path
+
+
+@dataclass(frozen=True)
+class Certificates:
+    ca_file: Path
+    server: Party
+    client: Party
+    stranger: Party
+
+
+def openssl(*arguments: str | Path) -> None:
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed: it makes the certificates of these tests")
+    folder = tmp_path_factory.mktemp("tls")
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+    def authority(name: str) -> Party:
+        cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+        openssl("req", "-x509", *curve, "-keyout", key, "-out", cert, "-days", "2",
+                "-subj", f"/CN={name}")  # fmt: skip
+        return Party(cert, key)
+
+    def party(name: str, signer: Party) -> Party:
+        cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+        request, names = folder / f"{name}.csr", folder / f"{name}.ext"
+        names.write_text("subjectAltName=DNS:reward.test,IP:127.0.0.1\n")
+        openssl("req", *curve, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
+        openssl("x509", "-req", "-in", request, "-CA", signer.cert_file, "-CAkey",
+                signer.key_file, "-CAcreateserial", "-out", cert, "-days", "2",
+                "-extfile", names)  # fmt: skip
+        return Party(cert, key)
+
+    ca, other = authority("ca"), authority("other")
+    return Certificates(
+        ca.cert_file, party("server", ca), party("client", ca), party("stranger", other)
+    )
+
+
+async def fine() -> None:
+    """A self-test that passes."""
+
+
+SERVICE = Service("assay.test.Nothing", lambda _server: None, fine)
+
+
+async def test_tls_lets_in_who_trusts_the_authority(certificates: Certificates) -> None:
+    tls = ServerTls(certificates.server.cert_file, certificates.server.key_file)
+    trusting = ClientTls(ca_file=certificates.ca_file)
+    async with await start([SERVICE], ServeConfig(tls=tls)) as server:
+        await wait_until_serving(server.address, SERVICE.name, 10, tls=trusting)
+        named = ClientTls(ca_file=certificates.ca_file, server_name="reward.test")
+        assert await check(server.address, tls=named) is Health.SERVING
+        for outsider in (
+            None,
+            ClientTls(),
+            ClientTls(ca_file=certificates.stranger.cert_file),
+            ClientTls(ca_file=certificates.ca_file, server_name="elsewhere.test"),
+        ):
+            assert await check(server.address, timeout_s=2, tls=outsider) is Health.UNREACHABLE
+
+
+async def test_mutual_tls_lets_in_only_its_own_clients(certificates: Certificates) -> None:
+    server_pair, client, stranger = certificates.server, certificates.client, certificates.stranger
+    ca_file = certificates.ca_file
+    tls = ServerTls(server_pair.cert_file, server_pair.key_file, client_ca_file=ca_file)
+    async with await start([SERVICE], ServeConfig(tls=tls)) as server:
+        known = ClientTls(ca_file, client.cert_file, client.key_file)
+        await wait_until_serving(server.address, SERVICE.name, 10, tls=known)
+        unknown = ClientTls(ca_file, stranger.cert_file, stranger.key_file)
+        for outsider in (ClientTls(ca_file), unknown):
+            with pytest.raises(UnavailableError, match="unreachable"):
+                await wait_until_serving(server.address, timeout_s=1, tls=outsider)
+
+
+def test_a_missing_file_is_named(certificates: Certificates, tmp_path: Path) -> None:
+    pair, missing = certificates.server, tmp_path / "missing.pem"
+    for tls in (
+        ServerTls(missing, pair.key_file),
+        ServerTls(pair.cert_file, missing),
+        ServerTls(pair.cert_file, pair.key_file, client_ca_file=missing),
+        ClientTls(ca_file=missing),
+        ClientTls(cert_file=pair.cert_file, key_file=missing),
+    ):
+        with pytest.raises(ConfigError, match=r"missing\.pem cannot be read: No such file"):
+            tls.credentials()
+
+
+def test_an_unusable_file_is_named(certificates: Certificates, tmp_path: Path) -> None:
+    pair, junk = certificates.server, tmp_path / "junk.pem"
+    junk.write_bytes(b"\xff not PEM")
+    broken = tmp_path / "broken.pem"
+    broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    locked = tmp_path / "locked.key"
+    openssl("pkcs8", "-topk8", "-in", pair.key_file, "-out", locked, "-passout", "pass:x")
+    for tls, name in (
+        (ServerTls(junk, pair.key_file), "junk"),
+        (ServerTls(pair.cert_file, junk), "junk"),
+        (ServerTls(broken, pair.key_file), "broken"),
+        (ServerTls(pair.cert_file, locked), "locked"),
+        (ServerTls(pair.cert_file, certificates.client.key_file), "client.key"),
+        (ServerTls(pair.cert_file, pair.key_file, client_ca_file=junk), "junk"),
+        (ClientTls(ca_file=junk), "junk"),
+        (ClientTls(ca_file=broken), "broken"),
+    ):
+        with pytest.raises(ConfigError, match=name) as caught:
+            tls.credentials()
+        assert "\n" not in str(caught.value)
+
+
+def test_half_a_pair_is_refused(certificates: Certificates) -> None:
+    for half in (
+        ClientTls(cert_file=certificates.client.cert_file),
+        ClientTls(key_file=certificates.client.key_file),
+    ):
+        with pytest.raises(ConfigError, match=r"client.*give both, or none"):
+            half.credentials()
+
+
+async def test_a_server_with_a_missing_certificate_does_not_start(tmp_path: Path) -> None:
+    closed = []
+
+    async def close() -> None:
+        closed.append(True)
+
+    service = Service("assay.test.Nothing", lambda _server: None, fine, close)
+    tls = ServerTls(tmp_path / "cert.pem", tmp_path / "key.pem")
+    with pytest.raises(ConfigError, match=r"cert\.pem"):
+        await start([service], ServeConfig(tls=tls))
+    assert closed == [True]
