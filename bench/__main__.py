@@ -1,0 +1,28 @@
+"""`python -m bench [NAME ...]`: runs the named measurements, or all of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from bench import math_reward, wire
+from bench.common import print_machine
+
+BENCHES: dict[str, Callable[[], None]] = {"wire": wire.run, "math": math_reward.run}
+
+
+def main(names: list[str]) -> int:
+    """Runs the measurements; 2 for an unknown name."""
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        print(f"bench: no measurement is called {unknown[0]!r}; known: {', '.join(BENCHES)}")
+        return 2
+    print_machine()
+    for name in names or BENCHES:
+        BENCHES[name]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a pipe is text too
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""What every measurement does alike: say where it ran, take turns, and print medians and ratios."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+
+PACKAGES = ("assay-api", "grpcio", "math-verify", "protobuf", "sympy", "torch", "trl")
+
+
+def print_machine() -> None:
+    """The date, the machine and the versions."""
+    cores = len(os.sched_getaffinity(0))
+    print(
+        f"{time.strftime('%Y-%m-%d')}, {cores} cores, {platform.machine()}, {platform.platform()}"
+    )
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    print(f"Python {platform.python_version()}, {versions}")
+
+
+def interleaved(
+    contestants: Mapping[str, Callable[[], None]], rounds: int
+) -> dict[str, list[float]]:
+    """Seconds of each round of each contestant, who take turns: one machine, one run."""
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, go in contestants.items():
+            started = time.perf_counter()
+            go()
+            seconds[name].append(time.perf_counter() - started)
+    return seconds
+
+
+def spread(values: list[float]) -> str:
+    """Median, and the least and the greatest in brackets."""
+    return f"{statistics.median(values):8.3f} [{min(values):.3f}, {max(values):.3f}]"
