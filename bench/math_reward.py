@@ -13,6 +13,7 @@ import os
 import random
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from assay.clients import EmbeddedServices, Item, RewardClient
@@ -51,7 +52,9 @@ def run() -> None:
     if not DATA.is_file():
         print("\nmath: skipped, the benchmark files are absent (expected ../shared/data)")
         return
-    from trl.rewards import accuracy_reward  # noqa: PLC0415  # slow to import: `wire` needs none of it
+    from trl.rewards.accuracy_rewards import (  # noqa: PLC0415  # slow to import
+        accuracy_reward,
+    )
 
     warnings.simplefilter("ignore")
     rows = load_rows()
@@ -91,7 +94,7 @@ def run() -> None:
             f"{'':28s} {'judged':>6s} {'accuracy':>8s} {'false +':>8s} {'false -':>8s}   "
             "wall s a round (median [min, max])"
         )
-        walls = interleaved({name: lambda name=name: turn(name) for name in scorers}, ROUNDS)
+        walls = interleaved({name: partial(turn, name) for name in scorers}, ROUNDS)
         for name in scorers:
             print(table_line(name, rewards[name], labels, spread(walls[name])))
         for answer in POISON:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from functools import partial
 from pathlib import Path
 
 from assay.clients import EmbeddedServices, Item, RewardClient
@@ -45,7 +46,7 @@ def run() -> None:
         send(512)
         used["512"].clear()
         time.sleep(0.5)
-        walls = interleaved({str(s): lambda s=s: send(s) for s in SIZES}, ROUNDS)
+        walls = interleaved({str(size): partial(send, size) for size in SIZES}, ROUNDS)
         for size in SIZES:
             name = str(size)
             print(f"{size:12d}   {statistics.median(used[name]):30.0f}   {spread(walls[name])}")
