@@ -1,0 +1,114 @@
+"""`python -m assay.reward_server`: flags and environment in, a running server out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assay.reward_server.config import (
+    DEFAULT_PORT,
+    ENVIRONMENT_PREFIX,
+    ScorerConfig,
+    ServerConfig,
+)
+from assay.reward_server.server import run
+from assay.rpc.errors import AssayError, ConfigError
+from assay.rpc.logs import setup_logging
+
+_SCORER = ScorerConfig()
+_SCORER_FLAGS = [field.name for field in fields(ScorerConfig)]
+_PATH = click.Path(path_type=Path, dir_okay=False)
+_LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
+
+
+@click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT_PREFIX, "show_default": True})
+@click.option("--host", default="127.0.0.1", help="Address to bind.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="0: any free port."
+)
+@click.option("--port-file", type=_PATH, help="Write the port here when ready.")
+@click.option("--workers", type=int, default=_SCORER.workers, help="Processes; 0: one per core.")
+@click.option("--queue-items", type=int, default=_SCORER.queue_items, help="Items that may wait.")
+@click.option("--queue-mb", type=int, default=_SCORER.queue_mb, help="MiB that they may hold.")
+@click.option(
+    "--item-timeout-s",
+    type=float,
+    default=_SCORER.item_timeout_s,
+    help="Where an item states none.",
+)
+@click.option(
+    "--max-item-timeout-s",
+    type=float,
+    default=_SCORER.max_item_timeout_s,
+    help="The longest an item may ask for.",
+)
+@click.option(
+    "--worker-memory-mb",
+    type=int,
+    default=_SCORER.worker_memory_mb,
+    help="Address space of a worker in MiB; 0: no limit.",
+)
+@click.option(
+    "--worker-items", type=int, default=_SCORER.worker_items, help="Then a worker is replaced."
+)
+@click.option(
+    "--worker-growth-mb",
+    type=int,
+    default=_SCORER.worker_growth_mb,
+    help="Replace a worker that grew by so many MiB.",
+)
+@click.option(
+    "--cache-entries", type=int, default=_SCORER.cache_entries, help="Judgements remembered."
+)
+@click.option("--tls-cert", type=_PATH, help="Certificate chain, PEM.")
+@click.option("--tls-key", type=_PATH, help="Private key, PEM.")
+@click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
+@click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
+@click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
+@click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
+@click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
+def cli(
+    log_level: str,
+    log_json: bool,
+    token_file: Path | None,
+    **flags: Any,
+) -> None:
+    """Serve rewards over gRPC.
+
+    Each flag can be set in the environment as ASSAY_REWARD_<FLAG>. The bearer token that clients
+    must send comes from a file or from ASSAY_REWARD_TOKEN, never from a flag, which every user of
+    the machine could read. Prints "assay reward_server ready on HOST:PORT" when it serves. SIGTERM
+    or Ctrl-C lets running calls end, then stops.
+    """
+    try:
+        setup_logging(log_level, json=log_json)
+        scorer = {name: flags.pop(name) for name in _SCORER_FLAGS}
+        config = ServerConfig(ScorerConfig(**scorer), token=_token(token_file), **flags)
+        asyncio.run(run(config))
+    except AssayError as error:
+        click.echo(f"assay reward_server: {error}", err=True)
+        sys.exit(1)
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(f"{ENVIRONMENT_PREFIX}_TOKEN") or None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--token-file {file} cannot be read: {error}") from error
+
+
+def main() -> None:
+    """Runs the command; the entry point of the group assay.services."""
+    cli()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""The isolation border of verifiers: out of it comes a sound judgement or a fault, nothing else.
+
+Used in the server's own process for inline verifiers and in the workers for the others. A worker
+handles model text and is trusted only half, so the server checks with `checked` once more what a
+worker says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import re
+
+from assay.reward_server.domain import (
+    MAX_EXPLANATION_CHARS,
+    VERIFIER_FAILED,
+    Fault,
+    Item,
+    Judgement,
+    Outcome,
+    Unjudgeable,
+    Verifier,
+    VerifierSpec,
+)
+
+_log = logging.getLogger(__name__)
+_ROUNDING = 1e-9
+_MAX_TEXT_CHARS = 16_000
+_MAX_NUMBERS = 1_000
+_MAX_OFFSET = 2**31 - 1
+_REASON = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
+
+
+def judge(verifier: Verifier, item: Item) -> Outcome:
+    """Judges an item; every exception becomes a fault."""
+    spec = verifier.spec
+    try:
+        return checked(spec, verifier.judge(item))
+    except Unjudgeable as trouble:
+        return checked(spec, Fault(trouble.reason, trouble.message, {"verifier": spec.name}))
+    except Exception as error:  # noqa: BLE001 - the border
+        # The border: a defect of one verifier must cost its own item only. The text of the
+        # exception may hold the candidate's, so it stays in the log.
+        _log.exception("verifier %s failed", spec.name)
+        return failed(spec, f"raised {type(error).__name__}")
+
+
+def checked(spec: VerifierSpec, outcome: Outcome) -> Outcome:
+    """The outcome, tidied, or the fault VERIFIER_FAILED if it breaks the contract."""
+    if isinstance(outcome, Fault):
+        if not _REASON.fullmatch(outcome.reason):
+            return failed(spec, "gave a reason that is none")
+        facts = {one_line(key): one_line(value) for key, value in outcome.metadata.items()}
+        return Fault(outcome.reason, one_line(outcome.message), facts)
+    trouble = (
+        _trouble_with_size(outcome)
+        or _trouble_with_numbers(spec, outcome)
+        or _trouble(spec, outcome)
+    )
+    if trouble:
+        return failed(spec, trouble)
+    answer = outcome.extracted_answer
+    return dataclasses.replace(
+        outcome,
+        extracted_answer=None if answer is None else _encodable(answer),
+        explanation=one_line(outcome.explanation),
+    )
+
+
+def failed(spec: VerifierSpec, what: str) -> Fault:
+    """The fault of a verifier that is at fault itself."""
+    return Fault(
+        VERIFIER_FAILED, one_line(f"verifier {spec.name!r} {what}"), {"verifier": spec.name}
+    )
+
+
+def one_line(text: str) -> str:
+    """The text on one line of at most 1,000 characters, encodable as UTF-8."""
+    line = " ".join(text[: 4 * MAX_EXPLANATION_CHARS].split())
+    return _encodable(line)[:MAX_EXPLANATION_CHARS]
+
+
+def _trouble_with_size(judgement: Judgement) -> str | None:
+    """A batch of the largest judgements must still fit into one message."""
+    texts = [part.name for part in judgement.components]
+    texts += [span.label for span in judgement.spans]
+    texts += judgement.suspicions
+    chars = sum(len(text) for text in texts) + len(judgement.extracted_answer or "")
+    numbers = 2 * len(judgement.components) + 4 * len(judgement.spans)
+    if chars > _MAX_TEXT_CHARS or numbers > _MAX_NUMBERS:
+        return "gave a judgement that is too large"
+    if any(text != _encodable(text) for text in texts):
+        return "gave a name that is not Unicode text"
+    return None
+
+
+def _trouble_with_numbers(spec: VerifierSpec, judgement: Judgement) -> str | None:
+    numbers = [judgement.reward]
+    numbers += [part.score for part in judgement.components]
+    numbers += [part.weight for part in judgement.components]
+    numbers += [span.reward for span in judgement.spans]
+    if not all(math.isfinite(number) for number in numbers):
+        return "gave a number that is not finite"
+    low, high = spec.min_reward - _ROUNDING, spec.max_reward + _ROUNDING
+    if not low <= judgement.reward <= high:
+        return f"gave the reward {judgement.reward:g}, outside its stated range"
+    return None
+
+
+def _trouble(spec: VerifierSpec, judgement: Judgement) -> str | None:
+    if judgement.verdict not in spec.verdicts:
+        return f"gave the verdict {judgement.verdict[:80]!r}, which it does not state"
+    if not judgement.components:
+        return "gave a judgement without components"
+    before = (0, 0)
+    for span in judgement.spans:
+        starts, ends = (span.turn_index, span.start), (span.turn_index, span.end)
+        if not before <= starts <= ends or max(span.turn_index, span.end) > _MAX_OFFSET:
+            return "gave spans that overlap or are out of order"
+        before = ends
+    return None
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,113 @@
+"""The settings of the reward server, as frozen values. `__main__` makes them from flags."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.rpc import limits
+from assay.rpc.errors import ConfigError
+
+ENVIRONMENT_PREFIX = "ASSAY_REWARD"
+DEFAULT_PORT = 50051
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerConfig:
+    """How items are scored.
+
+    Attributes:
+        workers: processes that judge at the same time; 0 for one per core.
+        queue_items: items that may wait for a worker.
+        queue_mb: MiB that the waiting items may hold; at least one message.
+        item_timeout_s: time-out of an item that states none.
+        max_item_timeout_s: the longest time-out that an item may state.
+        worker_memory_mb: address space of one worker, in MiB; 0 for no limit.
+        worker_items: a worker is replaced after so many items.
+        worker_growth_mb: a worker is replaced when its resident memory has grown by so many MiB.
+        cache_entries: judgements that are remembered; 0 for none.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+
+    workers: int = 0
+    queue_items: int = 8192
+    queue_mb: int = 512
+    item_timeout_s: float = limits.DEFAULT_ITEM_TIMEOUT_S
+    max_item_timeout_s: float = limits.MAX_ITEM_TIMEOUT_S
+    worker_memory_mb: int = 2048
+    worker_items: int = 5000
+    worker_growth_mb: int = 512
+    cache_entries: int = 65_536
+
+    def __post_init__(self) -> None:
+        self._require("workers", self.workers >= 0, "must be 0 or more")
+        self._require("queue-items", self.queue_items >= 1, "must be 1 or more")
+        least_mb = limits.MAX_MESSAGE_BYTES // 2**20
+        self._require("queue-mb", self.queue_mb >= least_mb, f"must be {least_mb} or more")
+        longest_s = self.max_item_timeout_s
+        self._require(
+            "max-item-timeout-s", 0 < longest_s < math.inf, "must be above 0 and finite (seconds)"
+        )
+        self._require(
+            "item-timeout-s",
+            0 < self.item_timeout_s <= longest_s,
+            f"must be above 0 and at most {longest_s:g} (seconds)",
+        )
+        self._require(
+            "worker-memory-mb",
+            self.worker_memory_mb == 0 or self.worker_memory_mb >= 256,
+            "must be 0 (no limit) or 256 or more",
+        )
+        self._require("worker-items", self.worker_items >= 1, "must be 1 or more")
+        self._require("worker-growth-mb", self.worker_growth_mb >= 1, "must be 1 or more")
+        self._require("cache-entries", self.cache_entries >= 0, "must be 0 or more")
+
+    @staticmethod
+    def _require(flag: str, holds: bool, trouble: str) -> None:
+        if not holds:
+            raise ConfigError(f"--{flag} {trouble}")
+
+    @property
+    def worker_count(self) -> int:
+        """Workers, the cores counted."""
+        if self.workers:
+            return self.workers
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+
+    @property
+    def max_batch_items(self) -> int:
+        """Most items of one request: what the queue can take at once."""
+        return min(limits.MAX_BATCH_ITEMS, self.queue_items)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """How the server is reached.
+
+    Attributes:
+        scorer: how items are scored.
+        host: address to bind; loopback unless told otherwise.
+        port: 0 for any free one.
+        port_file: the port is written here when the server is ready.
+        tls_cert: certificate chain, PEM; None for no TLS.
+        tls_key: its private key, PEM.
+        tls_client_ca: clients must show a certificate of this authority; None if they need none.
+        token: bearer token that clients must send; None for none. Never printed.
+        drain_s: how long running calls may take to end after SIGTERM.
+    """
+
+    scorer: ScorerConfig
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    port_file: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    token: str | None = field(default=None, repr=False)
+    drain_s: float = 10.0

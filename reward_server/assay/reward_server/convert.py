@@ -1,0 +1,230 @@
+"""Between the messages of the contract and the values of the domain. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from google.protobuf import duration_pb2
+
+from assay.api.common.v1 import common_pb2
+from assay.api.reward.v1 import reward_pb2
+from assay.reward_server.domain import (
+    INVALID_PARAMETER,
+    MISSING_REFERENCE,
+    UNSUPPORTED_INPUT,
+    Candidate,
+    Fault,
+    Item,
+    Judgement,
+    Message,
+    Outcome,
+    ParameterSpec,
+    ParameterValue,
+    Unjudgeable,
+    VerifierSpec,
+)
+from assay.rpc.errors import make_status
+
+_TYPES = {
+    "bool": common_pb2.PARAMETER_TYPE_BOOL,
+    "int": common_pb2.PARAMETER_TYPE_INT,
+    "float": common_pb2.PARAMETER_TYPE_FLOAT,
+    "string": common_pb2.PARAMETER_TYPE_STRING,
+    "string-list": common_pb2.PARAMETER_TYPE_STRING_LIST,
+}
+_KINDS: dict[str, Callable[[common_pb2.ParameterValue], ParameterValue]] = {
+    "bool_value": lambda value: value.bool_value,
+    "int_value": lambda value: value.int_value,
+    "float_value": lambda value: value.float_value,
+    "string_value": lambda value: value.string_value,
+    "string_list_value": lambda value: tuple(value.string_list_value.values),
+}
+
+
+def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
+    """An item, ready for the verifier: its parameters checked and completed.
+
+    Args:
+        message: as it came.
+        spec: the verifier that will judge.
+
+    Raises:
+        Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, UNSUPPORTED_INPUT or INVALID_PARAMETER.
+    """
+    references, anchor = _reference(message.reference)
+    if spec.needs_reference and not references and anchor is None:
+        raise Unjudgeable(MISSING_REFERENCE, f"verifier {spec.name!r} needs a reference")
+    if spec.needs_group and not message.group_id:
+        raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} needs items with a group_id")
+    counted = message.HasField("response_token_count")
+    return Item(
+        _candidate(message),
+        references=references,
+        anchor=anchor,
+        prompt=tuple(Message(turn.role, turn.content) for turn in message.prompt),
+        parameters=spec.complete(_parameters(message)),
+        group_id=message.group_id,
+        response_token_count=message.response_token_count if counted else None,
+        truncated=message.truncated,
+    )
+
+
+def timeout_s(message: reward_pb2.Item, default_s: float, limit_s: float) -> float:
+    """The item's time-out in seconds.
+
+    Raises:
+        Unjudgeable: INVALID_TIMEOUT when it is not positive or above the limit.
+    """
+    if not message.HasField("timeout"):
+        return default_s
+    value_s = message.timeout.seconds + message.timeout.nanos / 1e9
+    if not 0 < value_s <= limit_s:
+        raise Unjudgeable(
+            "INVALID_TIMEOUT",
+            f"the item's time-out is {value_s:g} s; it must be above 0 and at most {limit_s:g} s",
+        )
+    return value_s
+
+
+def result_to_proto(
+    item_id: str,
+    outcome: Outcome,
+    spec: VerifierSpec | None,
+    *,
+    queue_s: float = 0.0,
+    execution_s: float = 0.0,
+    from_cache: bool = False,
+) -> reward_pb2.Result:
+    """What came of one item.
+
+    Args:
+        item_id: the caller's id.
+        outcome: judgement or fault.
+        spec: the verifier that judged; may be None for a fault.
+        queue_s: time before execution.
+        execution_s: time of execution.
+        from_cache: the judgement was computed for another item.
+    """
+    result = reward_pb2.Result(id=item_id, from_cache=from_cache)
+    _fill_duration(result.timings.queue, queue_s)
+    _fill_duration(result.timings.execution, execution_s)
+    if isinstance(outcome, Fault):
+        result.fault.CopyFrom(
+            make_status(outcome.reason, outcome.message, metadata=outcome.metadata)
+        )
+    else:
+        _fill_judgement(result.judgement, outcome, spec)
+    return result
+
+
+def info_to_proto(spec: VerifierSpec) -> reward_pb2.VerifierInfo:
+    """What ListVerifiers says of a verifier."""
+    return reward_pb2.VerifierInfo(
+        name=spec.name,
+        version=spec.version,
+        description=spec.description,
+        tasks=spec.tasks,
+        min_reward=spec.min_reward,
+        max_reward=spec.max_reward,
+        deterministic=spec.deterministic,
+        cacheable=spec.cacheable,
+        needs_reference=spec.needs_reference,
+        needs_group=spec.needs_group,
+        parameters=[_parameter_to_proto(parameter) for parameter in spec.parameters],
+        verdicts=spec.verdicts,
+    )
+
+
+def duration(seconds: float) -> duration_pb2.Duration:
+    """Seconds, at least 0, as a Duration."""
+    message = duration_pb2.Duration()
+    _fill_duration(message, seconds)
+    return message
+
+
+def _fill_duration(message: duration_pb2.Duration, seconds: float) -> None:
+    message.seconds, message.nanos = divmod(max(0, round(seconds * 1e9)), 10**9)
+
+
+def _candidate(message: reward_pb2.Item) -> Candidate:
+    kind = message.WhichOneof("candidate")
+    if kind == "response":
+        return Candidate(message.response)
+    if kind == "turns" and message.turns.turns:
+        turns = message.turns.turns
+        return Candidate(
+            turns=tuple(Message(t.message.role, t.message.content, t.from_policy) for t in turns)
+        )
+    raise Unjudgeable("MISSING_RESPONSE", "the item has neither a response nor turns")
+
+
+def _reference(message: reward_pb2.Reference) -> tuple[tuple[str, ...], str | None]:
+    """The right answers and the anchor of a reference."""
+    kind = message.WhichOneof("kind")
+    if kind == "text":
+        return (message.text,), None
+    if kind == "texts":
+        return tuple(message.texts.values), None
+    if kind == "anchor_response":
+        return (), message.anchor_response
+    if kind == "tests":
+        raise Unjudgeable(UNSUPPORTED_INPUT, "no verifier of this server takes tests as reference")
+    return (), None
+
+
+def _parameters(message: reward_pb2.Item) -> dict[str, ParameterValue]:
+    values: dict[str, ParameterValue] = {}
+    for name, value in message.parameters.items():
+        kind = value.WhichOneof("kind")
+        if kind is None:
+            raise Unjudgeable(INVALID_PARAMETER, f"parameter {name[:80]!r} has no value")
+        values[name] = _KINDS[kind](value)
+    return values
+
+
+def _fill_judgement(
+    message: reward_pb2.Judgement, judgement: Judgement, spec: VerifierSpec | None
+) -> None:
+    message.reward = judgement.reward
+    message.verdict = judgement.verdict
+    for part in judgement.components:
+        message.components.add(name=part.name, score=part.score, weight=part.weight)
+    for span in judgement.spans:
+        added = message.spans.add(turn_index=span.turn_index, reward=span.reward, label=span.label)
+        added.range.start = span.start
+        added.range.end = span.end
+    if judgement.extracted_answer is not None:
+        message.extracted_answer = judgement.extracted_answer
+    message.explanation = judgement.explanation
+    message.suspicions.extend(judgement.suspicions)
+    if spec is not None:
+        message.verifier.name = spec.name
+        message.verifier.version = spec.version
+
+
+def _parameter_to_proto(parameter: ParameterSpec) -> common_pb2.ParameterSpec:
+    message = common_pb2.ParameterSpec(
+        name=parameter.name,
+        type=_TYPES[parameter.kind],
+        description=parameter.description,
+        allowed_values=parameter.allowed_values,
+        minimum=parameter.minimum,
+        maximum=parameter.maximum,
+    )
+    if parameter.default is not None:
+        message.default_value.CopyFrom(_value_to_proto(parameter))
+    return message
+
+
+def _value_to_proto(parameter: ParameterSpec) -> common_pb2.ParameterValue:
+    default = parameter.default
+    if parameter.kind == "bool":
+        return common_pb2.ParameterValue(bool_value=bool(default))
+    if isinstance(default, str):
+        return common_pb2.ParameterValue(string_value=default)
+    if isinstance(default, int | float):
+        if parameter.kind == "int":
+            return common_pb2.ParameterValue(int_value=int(default))
+        return common_pb2.ParameterValue(float_value=float(default))
+    values: Iterable[str] = default or ()
+    return common_pb2.ParameterValue(string_list_value=common_pb2.TextList(values=values))

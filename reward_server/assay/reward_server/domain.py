@@ -1,0 +1,351 @@
+"""The nouns of reward scoring, as frozen values: items, judgements, faults, verifiers.
+
+Nothing here knows of gRPC, clocks, processes or files. `convert` turns these values into messages
+and back, `scorer` moves them around, `verifiers` think about them. The words are those of the
+contract (reward.proto): a *judgement* is an opinion about a candidate, a *fault* says that we have
+none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+ParameterValue = bool | int | float | str | tuple[str, ...]
+ParameterKind = Literal["bool", "int", "float", "string", "string-list"]
+Isolation = Literal["inline", "process"]
+
+# Reasons that a verifier may give. Those of transport and scheduling live with their users; all are
+# in assay.rpc.reasons.
+MISSING_REFERENCE = "MISSING_REFERENCE"
+UNUSABLE_REFERENCE = "UNUSABLE_REFERENCE"
+UNSUPPORTED_INPUT = "UNSUPPORTED_INPUT"
+INVALID_PARAMETER = "INVALID_PARAMETER"
+VERIFIER_FAILED = "VERIFIER_FAILED"
+
+MAX_EXPLANATION_CHARS = 1000
+
+
+class Unjudgeable(Exception):
+    """Something about the item, not the candidate's merit, prevents a judgement. Becomes a fault.
+
+    Attributes:
+        reason: from the lexicon, or a verifier's own in the same style.
+        message: what is wrong, in one line that names the thing.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = str(reason)
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    Attributes:
+        role: who speaks.
+        content: what is said.
+        from_policy: the policy produced it; always False in a prompt.
+    """
+
+    role: str
+    content: str
+    from_policy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What the policy produced: one text or a dialogue of several turns, never both."""
+
+    text: str | None = None
+    turns: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to judge.
+
+    Attributes:
+        candidate: what the policy produced.
+        references: right answers, any of which will do; empty when there is none.
+        anchor: a response to beat, for judges that compare.
+        prompt: what the policy was asked.
+        parameters: the verifier's parameters, complete: defaults are filled in before a verifier
+            sees them.
+        group_id: samples of one prompt share it; empty when there is no group.
+        response_token_count: tokens the policy spent, if known.
+        truncated: the response was cut at the generation limit.
+    """
+
+    candidate: Candidate
+    references: tuple[str, ...] = ()
+    anchor: str | None = None
+    prompt: tuple[Message, ...] = ()
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+    group_id: str = ""
+    response_token_count: int | None = None
+    truncated: bool = False
+
+    def answers(self) -> tuple[str, ...]:
+        """The references as right answers; at least one.
+
+        Raises:
+            Unjudgeable: UNSUPPORTED_INPUT when the reference is of another kind.
+        """
+        if not self.references:
+            raise Unjudgeable(UNSUPPORTED_INPUT, "this verifier needs answers as reference")
+        return self.references
+
+    def response(self) -> str:
+        """The candidate's text.
+
+        Raises:
+            Unjudgeable: UNSUPPORTED_INPUT for a dialogue of several turns.
+        """
+        if self.candidate.text is None:
+            raise Unjudgeable(
+                UNSUPPORTED_INPUT, "this verifier judges a single response, not several turns"
+            )
+        return self.candidate.text
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part of a reward: name (kebab-case), raw score, and its weight in the reward."""
+
+    name: str
+    score: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A reward for the code points `start <= i < end` of the response, or of one turn."""
+
+    start: int
+    end: int
+    reward: float
+    label: str
+    turn_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """An opinion about a candidate.
+
+    Attributes:
+        reward: the number that trains; finite, inside the verifier's stated range.
+        verdict: the category, one of the verifier's verdicts.
+        components: what the reward is made of; at least one.
+        extracted_answer: the answer found in the response, if one was.
+        explanation: why, in one line of at most 1,000 characters.
+        spans: dense rewards, sorted, not overlapping.
+        suspicions: signs of gaming, kebab-case.
+    """
+
+    reward: float
+    verdict: str
+    components: tuple[Component, ...]
+    extracted_answer: str | None = None
+    explanation: str = ""
+    spans: tuple[Span, ...] = ()
+    suspicions: tuple[str, ...] = ()
+
+    @classmethod
+    def composed(
+        cls,
+        verdict: str,
+        components: tuple[Component, ...],
+        *,
+        extracted_answer: str | None = None,
+        explanation: str = "",
+        suspicions: tuple[str, ...] = (),
+    ) -> Judgement:
+        """A judgement whose reward is the sum of weight times score, in the components' order."""
+        reward = 0.0
+        for component in components:
+            reward += component.weight * component.score
+        return cls(
+            reward, verdict, components, extracted_answer, explanation, suspicions=suspicions
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """No judgement: a value, not an exception. It says nothing about the candidate.
+
+    Attributes:
+        reason: from the lexicon of assay.rpc.reasons, or a verifier's own.
+        message: what happened, in one line.
+        metadata: further facts, for programs.
+    """
+
+    reason: str
+    message: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+Outcome = Judgement | Fault
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSpec:
+    """One parameter of a verifier.
+
+    Attributes:
+        name: snake_case.
+        kind: the kind of value it takes; a whole number is taken for a float too.
+        default: the value in force when it is not passed; None if it must be passed.
+        description: what it does, its unit and range.
+        allowed_values: for a text, the values it takes; empty when any will do.
+        minimum: for a number, the least value taken.
+        maximum: for a number, the greatest value taken.
+    """
+
+    name: str
+    kind: ParameterKind
+    default: ParameterValue | None
+    description: str
+    allowed_values: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def checked(self, value: ParameterValue) -> ParameterValue:
+        """The value, as this parameter takes it.
+
+        Raises:
+            Unjudgeable: INVALID_PARAMETER, naming the parameter.
+        """
+        if self.kind == "float" and type(value) is int:
+            try:
+                value = float(value)
+            except OverflowError:
+                raise self._error("is too large") from None
+        if _kind_of(value) != self.kind:
+            raise self._error(f"takes a {self.kind}, not a {_kind_of(value)}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._error("takes a finite number")
+        if isinstance(value, int | float) and self.kind in ("int", "float"):
+            if self.minimum is not None and value < self.minimum:
+                raise self._error(f"must be at least {self.minimum:g}, not {value:g}")
+            if self.maximum is not None and value > self.maximum:
+                raise self._error(f"must be at most {self.maximum:g}, not {value:g}")
+        if self.allowed_values and value not in self.allowed_values:
+            raise self._error(f"must be one of {', '.join(self.allowed_values)}")
+        return value
+
+    def _error(self, trouble: str) -> Unjudgeable:
+        return Unjudgeable(INVALID_PARAMETER, f"parameter {self.name!r} {trouble}")
+
+
+def _kind_of(value: ParameterValue) -> ParameterKind:
+    """The kind of a value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int"
+    if isinstance(value, float):
+        return "float"
+    return "string" if isinstance(value, str) else "string-list"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierSpec:
+    """What a verifier says of itself; ListVerifiers passes it on.
+
+    Attributes:
+        name: kebab-case, unique on the server.
+        version: changes whenever some item would be judged otherwise.
+        description: what it judges, in one sentence.
+        tasks: tasks that are routed to it when an item names no verifier.
+        min_reward: the least reward it gives, whatever its parameters.
+        max_reward: the greatest reward it gives, whatever its parameters.
+        verdicts: the verdicts it gives, kebab-case.
+        parameters: what it can be told.
+        deterministic: equal items get equal judgements.
+        cacheable: its judgements may come from the cache.
+        needs_reference: an item without references is a fault, MISSING_REFERENCE.
+        needs_group: items need a group_id.
+        isolation: "inline" judges in the server's own process and must be quick and safe on any
+            text of the size limit; "process" judges in a worker that is killed at the item's
+            time-out.
+    """
+
+    name: str
+    version: str
+    description: str
+    tasks: tuple[str, ...]
+    min_reward: float
+    max_reward: float
+    verdicts: tuple[str, ...]
+    parameters: tuple[ParameterSpec, ...] = ()
+    deterministic: bool = True
+    cacheable: bool = True
+    needs_reference: bool = True
+    needs_group: bool = False
+    isolation: Isolation = "process"
+
+    def complete(self, given: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:
+        """The parameters in force: those given, checked, and the defaults of the rest.
+
+        Raises:
+            Unjudgeable: INVALID_PARAMETER for an unknown, missing or wrong one.
+        """
+        by_name = {parameter.name: parameter for parameter in self.parameters}
+        for name in given:
+            if name not in by_name:
+                known = ", ".join(by_name) or "none"
+                raise Unjudgeable(
+                    INVALID_PARAMETER,
+                    f"verifier {self.name!r} has no parameter {name[:80]!r}; it has: {known}",
+                )
+        values: dict[str, ParameterValue] = {}
+        for name, parameter in by_name.items():
+            if name in given:
+                values[name] = parameter.checked(given[name])
+            elif parameter.default is not None:
+                values[name] = parameter.default
+            else:
+                raise Unjudgeable(INVALID_PARAMETER, f"parameter {name!r} is required")
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An item with the verdict that it must get; tested each time the server starts."""
+
+    item: Item
+    verdict: str
+
+
+class Verifier(Protocol):
+    """Judges items. Inherit from it to take the defaults; any object of this shape will do.
+
+    A verifier is made once in the server and once in each worker, from its class without arguments;
+    it holds no state beyond caches. Making one must be quick: what is slow to load belongs in
+    `prepare`.
+    """
+
+    @property
+    def spec(self) -> VerifierSpec:
+        """What it is."""
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """Items with known verdicts, at least one."""
+
+    def prepare(self) -> None:
+        """Loads what is slow to load; called once before the workers are forked."""
+        return
+
+    def judge(self, item: Item) -> Judgement:
+        """Judges an item whose parameters are complete.
+
+        Raises:
+            Unjudgeable: the item itself prevents a judgement. Any other exception is a defect of
+                the verifier and becomes the fault VERIFIER_FAILED.
+        """

@@ -1,0 +1,1 @@
+"""The rule-based verifiers. Pure: no network, clock, environment or processes."""

@@ -1,0 +1,93 @@
+r"""Where the answer stands in a text, and how a reference is delimited. No algebra.
+
+A reference without delimiters, such as `12\pi`, makes math-verify scrape a number out of it and
+accept 12. So a reference is always handed over inside `\boxed{...}`, whatever delimiters it came
+with.
+
+Every function here is linear in the length of its text.
+"""
+
+from __future__ import annotations
+
+GSM8K_MARKER = "####"
+_END_OF_THOUGHT = "</think>"
+_BOX = "\\boxed{"
+_DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"))
+
+
+def boxed_contents(text: str) -> tuple[str, ...]:
+    r"""What stands in each balanced `\boxed{...}` that is not inside another one, in order."""
+    closed: list[tuple[int, int]] = []
+    open_braces: list[int | None] = []
+    i = 0
+    while i < len(text):
+        if text.startswith(_BOX, i):
+            i += len(_BOX)
+            open_braces.append(i)
+            continue
+        character = text[i]
+        if character == "\\":
+            i += 2
+            continue
+        if character == "{":
+            open_braces.append(None)
+        elif character == "}" and open_braces:
+            start = open_braces.pop()
+            if start is not None:
+                closed.append((start, i))
+        i += 1
+    outer: list[str] = []
+    reached = len(text)
+    for start, end in reversed(closed):
+        if end <= reached:
+            outer.append(text[start:end])
+            reached = start
+    return tuple(reversed(outer))
+
+
+def final_part(response: str) -> str:
+    """The part of a response in which the answer is looked for.
+
+    What precedes the last `</think>` is thought, not answer. In a response without a box, the line
+    after the last `####` is the answer, as in GSM8K.
+    """
+    text = response.rpartition(_END_OF_THOUGHT)[2]
+    if _BOX in text or GSM8K_MARKER not in text:
+        return text
+    tail = text.rpartition(GSM8K_MARKER)[2].strip()
+    return tail.partition("\n")[0].strip()
+
+
+def states_answer(response: str) -> bool:
+    r"""Whether the answer is marked: in a `\boxed{...}`, after `####`, or after `Answer:`."""
+    text = response.rpartition(_END_OF_THOUGHT)[2]
+    if any(content.strip() for content in boxed_contents(text)):
+        return True
+    return any(
+        text.rpartition(marker)[2].strip() for marker in (GSM8K_MARKER, "Answer:") if marker in text
+    )
+
+
+def delimited_reference(reference: str) -> str:
+    r"""The reference's answer inside `\boxed{...}`; empty when the reference holds no answer.
+
+    A solution of GSM8K gives what follows its last `####`, a text with boxes the content of its
+    last box, any other text itself without its outer dollars or brackets.
+    """
+    text = reference.strip()
+    if GSM8K_MARKER in text:
+        text = text.rpartition(GSM8K_MARKER)[2].strip()
+    boxes = boxed_contents(text)
+    text = _undelimited(boxes[-1] if boxes else text)
+    return f"{_BOX}{text}}}" if text else ""
+
+
+def _undelimited(text: str) -> str:
+    """The text without one pair of delimiters that encloses the whole of it."""
+    text = text.strip()
+    for opening, closing in _DELIMITERS:
+        inner = text[len(opening) : -len(closing)]
+        enclosed = text.startswith(opening) and text.endswith(closing)
+        if enclosed and len(text) >= len(opening) + len(closing) and opening not in inner:
+            return inner.strip()
+    return text

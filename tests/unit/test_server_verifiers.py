@@ -1,0 +1,204 @@
+r"""The verifiers `exact` and `math` as pure functions, against tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.reward_server.domain import (
+    Candidate,
+    Item,
+    Judgement,
+    Message,
+    ParameterValue,
+    Unjudgeable,
+    Verifier,
+)
+from assay.reward_server.verifiers import math_text
+from assay.reward_server.verifiers.exact import ExactVerifier
+from assay.reward_server.verifiers.mathematics import MathVerifier
+
+MATH = MathVerifier()
+EXACT = ExactVerifier()
+
+
+def judge(
+    verifier: Verifier, response: str, *references: str, **given: ParameterValue
+) -> Judgement:
+    parameters = verifier.spec.complete(given)
+    return verifier.judge(Item(Candidate(response), references=references, parameters=parameters))
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "given", "verdict"),
+    [
+        ("Paris", "Paris", {}, "correct"),
+        (" Paris\n", "Paris", {}, "correct"),
+        (" Paris\n", "Paris", {"strip": False}, "incorrect"),
+        ("paris", "Paris", {}, "incorrect"),
+        ("STRASSE", "straße", {"case_sensitive": False}, "correct"),
+        ("e\u0301", "é", {}, "correct"),
+        ("", "Paris", {}, "incorrect"),
+        ("think\n\nParis\n \n", "Paris", {"extract": "last-line"}, "correct"),
+        ("Paris\nLyon", "Paris", {"extract": "last-line"}, "incorrect"),
+        ("", "Paris", {"extract": "last-line"}, "incorrect"),
+        ("7\n#### 8\n#### 42", "42", {"extract": "after-marker"}, "correct"),
+        ("42", "42", {"extract": "after-marker"}, "unparsed"),
+        ("Answer: 42", "42", {"extract": "after-marker", "marker": "Answer:"}, "correct"),
+        ("0.5", "1/2", {}, "incorrect"),
+    ],
+)
+def test_exact(
+    response: str, reference: str, given: dict[str, ParameterValue], verdict: str
+) -> None:
+    judgement = judge(EXACT, response, reference, **given)
+    assert judgement.verdict == verdict
+    assert judgement.reward == float(verdict == "correct")
+
+
+def test_exact_takes_any_of_several_references() -> None:
+    assert judge(EXACT, "b", "a", "b").verdict == "correct"
+    assert judge(EXACT, "c", "a", "b").verdict == "incorrect"
+
+
+def test_exact_refuses_a_blank_reference_and_an_empty_marker() -> None:
+    with pytest.raises(Unjudgeable, match="blank"):
+        judge(EXACT, "", "  ")
+    with pytest.raises(Unjudgeable, match="marker"):
+        judge(EXACT, "x", "y", extract="after-marker", marker="")
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "verdict"),
+    [
+        (r"Thus $\boxed{\frac{1}{2}}$.", "0.5", "correct"),
+        (r"\boxed{1{,}000}", "1000", "correct"),
+        ("... #### 1,450", "1450", "correct"),
+        ("She has 48 + 24 = 72 clips.\n#### 72\nI hope 5 this helps.", "a\n#### 72", "correct"),
+        ("The answer is 72.", "#### 71", "incorrect"),
+        (r"\boxed{x^2+2x+1}", "$(x+1)^2$", "correct"),
+        (r"\boxed{12\pi}", r"12\pi", "correct"),
+        (r"<think>\boxed{1}</think> It is \boxed{2}.", "2", "correct"),
+        (r"<think>\boxed{2}</think>", "2", "unparsed"),
+        ("", "2", "unparsed"),
+        ("no idea", "2", "unparsed"),
+        # What other graders accept (hedging, scraped references, tolerance): must not be correct.
+        (r"\boxed{12}", r"12\pi", "incorrect"),
+        (r"\boxed{3}", r"3\sqrt{2}", "incorrect"),
+        (r"\boxed{0}", "2x+3y=0", "incorrect"),
+        (r"\boxed{3 \text{ or } 5}", "3", "incorrect"),
+        (r"\boxed{7, 8, 9}", "7", "incorrect"),
+        (r"\boxed{\sqrt[3]{2}}", r"\sqrt{2}", "incorrect"),
+        (r"\boxed{8}", "800", "incorrect"),
+        (r"\boxed{9999}", "10,000", "incorrect"),
+        (r"\boxed{(0,1)}", "[0,1)", "incorrect"),
+        (r"\boxed{\frac{11}{1}}", r"\frac{1}{11}", "incorrect"),
+        (r"\boxed{__import__('os').getpid()}", "3", "incorrect"),
+    ],
+)
+def test_math(response: str, reference: str, verdict: str) -> None:
+    assert judge(MATH, response, reference).verdict == verdict
+
+
+def test_math_takes_any_of_several_references() -> None:
+    assert judge(MATH, r"\boxed{3}", "2", "3").verdict == "correct"
+
+
+@pytest.mark.parametrize("reference", ["", "  ", "#### ", "$$", r"\boxed{}"])
+def test_math_says_when_a_reference_holds_no_answer(reference: str) -> None:
+    with pytest.raises(Unjudgeable) as caught:
+        judge(MATH, r"\boxed{3}", reference)
+    assert caught.value.reason == "UNUSABLE_REFERENCE"
+
+
+def test_an_anchor_is_no_reference_for_these_verifiers() -> None:
+    for verifier in (MATH, EXACT):
+        item = Item(Candidate("42"), anchor="42", parameters=verifier.spec.complete({}))
+        with pytest.raises(Unjudgeable) as caught:
+            verifier.judge(item)
+        assert caught.value.reason == "UNSUPPORTED_INPUT"
+
+
+def test_a_dialogue_is_not_for_these_verifiers() -> None:
+    candidate = Candidate(turns=(Message("assistant", "42", from_policy=True),))
+    for verifier in (MATH, EXACT):
+        item = Item(candidate, references=("42",), parameters=verifier.spec.complete({}))
+        with pytest.raises(Unjudgeable) as caught:
+            verifier.judge(item)
+        assert caught.value.reason == "UNSUPPORTED_INPUT"
+
+
+@pytest.mark.parametrize(
+    ("response", "reward", "names"),
+    [
+        (r"\boxed{3}", 1.25, ["correctness", "unparsed", "answer-format"]),
+        ("it is 3", 1.0, ["correctness", "unparsed", "answer-format"]),
+        (r"\boxed{4}", 0.25, ["correctness", "unparsed", "answer-format"]),
+        ("no idea", -0.5, ["correctness", "unparsed", "answer-format"]),
+    ],
+)
+def test_the_reward_is_the_weighted_sum_of_its_components(
+    response: str, reward: float, names: list[str]
+) -> None:
+    judgement = judge(MATH, response, "3", unparsed_reward=-0.5, format_weight=0.25)
+    assert judgement.reward == reward
+    assert [component.name for component in judgement.components] == names
+    assert judgement.reward == sum(c.weight * c.score for c in judgement.components)
+
+
+def test_two_different_boxes_are_a_suspicion_and_no_more() -> None:
+    apart = r"At first \boxed{3}." + " This forgets that the number of apples is even." * 2
+    judgement = judge(MATH, apart + r" So \boxed{4}.", "4")
+    assert judgement.verdict == "correct"
+    assert judgement.suspicions == ("several-boxed-answers",)
+    assert judge(MATH, r"\boxed{4}, so \boxed{4}", "4").suspicions == ()
+
+
+@pytest.mark.parametrize(
+    ("reference", "delimited"),
+    [
+        ("42", r"\boxed{42}"),
+        (" $42$ ", r"\boxed{42}"),
+        ("$$42$$", r"\boxed{42}"),
+        (r"\(42\)", r"\boxed{42}"),
+        (r"\[ 42 \]", r"\boxed{42}"),
+        ("$1$ and $2$", r"\boxed{$1$ and $2$}"),
+        ("so\n#### 42", r"\boxed{42}"),
+        (r"first \boxed{1}, then \boxed{\frac{1}{2}}", r"\boxed{\frac{1}{2}}"),
+        ("$", r"\boxed{$}"),
+        ("", ""),
+    ],
+)
+def test_references_are_delimited(reference: str, delimited: str) -> None:
+    assert math_text.delimited_reference(reference) == delimited
+
+
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        (r"\boxed{1}", ("1",)),
+        (r"\boxed{\boxed{1}}", (r"\boxed{1}",)),
+        (r"\boxed{1 \boxed{2}", ("2",)),
+        (r"\boxed{{a}b}", ("{a}b",)),
+        (r"\boxed{\}}", (r"\}",)),
+        (r"\boxed{1", ()),
+        ("}{", ()),
+    ],
+)
+def test_boxes(text: str, contents: tuple[str, ...]) -> None:
+    assert math_text.boxed_contents(text) == contents
+
+
+@pytest.mark.parametrize(
+    ("response", "stated"),
+    [
+        (r"\boxed{1}", True),
+        (r"\boxed{ }", False),
+        ("#### 1", True),
+        ("####", False),
+        ("Answer: 1", True),
+        ("1", False),
+        (r"<think>\boxed{1}</think> 1", False),
+    ],
+)
+def test_whether_the_answer_is_stated(response: str, stated: bool) -> None:
+    assert math_text.states_answer(response) is stated
