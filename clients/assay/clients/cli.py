@@ -1,0 +1,114 @@
+"""The `assay` command.
+
+Subcommands are found by the entry-point group `assay.commands`, and loaded when they are asked for.
+
+Exit codes: 0 done; 1 an error that Assay raises on purpose or that the system reports, as one line
+on stderr; 2 wrong usage; 130 interrupted. Only a defect shows a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points, version
+
+import click
+
+from assay.rpc.errors import AssayError, ConfigError
+
+GROUP = "assay.commands"
+_SUMMARIES = {
+    "doctor": "What this machine has, and which services answer.",
+    "score": "Score the responses of a JSON Lines file.",
+    "serve": "Run one service in the foreground.",
+    "train": "Train a language model with rewards from services.",
+    "up": "Start every installed service and keep them running.",
+    "verifiers": "What a reward server judges.",
+}
+
+
+class _Commands(click.Group):
+    """Subcommands by entry point. Listing them loads none: one of them brings torch."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(entry.name for entry in entry_points(group=GROUP))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = [entry for entry in entry_points(group=GROUP) if entry.name == cmd_name]
+        return _load(found[0]) if found else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, _SUMMARIES.get(name, "")) for name in self.list_commands(ctx)]
+            )
+
+
+def _load(entry: EntryPoint) -> click.Command:
+    """The command behind an entry point.
+
+    Raises:
+        ConfigError: Its package cannot be imported.
+    """
+    try:
+        command: click.Command = entry.load()
+    except ImportError as error:
+        owner = entry.dist.name if entry.dist else entry.module
+        raise ConfigError(
+            f"`assay {entry.name}` cannot start: {error}; run: pip install {owner}"
+        ) from error
+    return command
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("assay-clients"), prog_name="assay")
+def cli() -> None:
+    """Rewards and verifiers for reinforcement learning of language models."""
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit code.
+
+    Args:
+        arguments: what follows `assay`. None: those of this process.
+    """
+    given = None if arguments is None else list(arguments)
+    try:
+        code = cli.main(given, prog_name="assay", standalone_mode=False)
+    except click.Abort:
+        return 130
+    except (AssayError, click.ClickException, OSError) as error:
+        return _report(error)
+    return code if isinstance(code, int) else 0
+
+
+def _report(error: Exception) -> int:
+    """Says what went wrong on one line of stderr, and gives the exit code."""
+    match error:
+        case click.exceptions.NoArgsIsHelpError():
+            error.show()
+            return 2
+        case click.UsageError():
+            path = error.ctx.command_path if error.ctx else "assay"
+            return _fail(f"{error.format_message()} (see `{path} --help`)", 2)
+        case click.ClickException():
+            return _fail(error.format_message(), 1)
+        case BrokenPipeError():
+            # Whoever reads our output has enough. Python would complain again at its last flush.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        case OSError():
+            where = f"{error.filename}: " if error.filename else ""
+            return _fail(f"{where}{error.strerror or error}", 1)
+    return _fail(str(error), 1)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"assay: error: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run())

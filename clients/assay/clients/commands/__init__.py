@@ -1,0 +1,4 @@
+"""The subcommands of `assay` that come with the client.
+
+Others join through the entry-point group `assay.commands`.
+"""

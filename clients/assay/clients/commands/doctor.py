@@ -1,0 +1,123 @@
+"""`assay doctor`: what this machine has, and which services answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from assay.clients.commands.options import read_server, server_options
+from assay.clients.services import DEFAULT_PORTS, PACKAGES, installed_services
+from assay.clients.sync import RewardClient
+from assay.rpc import health
+from assay.rpc.errors import CallError
+
+_LIBRARIES = ("grpcio", "protobuf", "torch", "transformers", "trl")
+_WAIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report.
+
+    Attributes:
+        what: what was looked at.
+        found: what was found.
+        fine: whether it is as it should be; None for a mere fact.
+    """
+
+    what: str
+    found: str
+    fine: bool | None = None
+
+
+def look_at_machine() -> list[Finding]:
+    """Python, cores, memory and accelerators."""
+    return [
+        Finding("python", platform.python_version()),
+        Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        Finding("cores", str(len(os.sched_getaffinity(0)))),
+        Finding("memory", f"{_memory_bytes() / 2**30:.1f} GiB"),
+        Finding("accelerators", _accelerators()),
+    ]
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _accelerators() -> str:
+    if find_spec("torch") is None:
+        return "torch is not installed"
+    import torch  # noqa: PLC0415  # heavy, and absent where only services run
+
+    if not torch.cuda.is_available():
+        return f"none (torch {torch.__version__})"
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return f"{', '.join(names)} (torch {torch.__version__})"
+
+
+def look_at_packages() -> list[Finding]:
+    """Versions of what matters, and which services are installed."""
+    findings = []
+    for name in ("assay-api", "assay-clients", "assay-trainer", *PACKAGES.values(), *_LIBRARIES):
+        try:
+            findings.append(Finding(name, version(name)))
+        except PackageNotFoundError:
+            findings.append(Finding(name, "not installed"))
+    services = ", ".join(installed_services())
+    findings.append(
+        Finding(
+            "services installed",
+            services or "none: pip install assay-reward-server",
+            bool(services),
+        )
+    )
+    return findings
+
+
+async def look_at_ports() -> list[Finding]:
+    """Which services answer on their default ports."""
+    findings = []
+    for name, port in DEFAULT_PORTS.items():
+        address = f"127.0.0.1:{port}"
+        state = await health.check(address, timeout_s=_WAIT_S)
+        findings.append(Finding(f"{name} at {address}", state.value))
+    return findings
+
+
+def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> Finding:
+    """Whether a reward server answers, asked as a client asks."""
+    server = read_server(target, token_file, tls_ca)
+    with RewardClient(server.target, tls=server.tls, token=server.token) as client:
+        try:
+            info = client.wait_ready(_WAIT_S)
+        except CallError as error:
+            return Finding(f"target {target}", str(error), fine=False)
+    names = ", ".join(verifier.name for verifier in info.verifiers)
+    return Finding(f"target {target}", f"version {info.version}, judges: {names}", fine=True)
+
+
+@click.command()
+@server_options
+def doctor(target: str, token_file: str | None, tls_ca: str | None) -> int:
+    """Report what this machine has and which services answer.
+
+    The exit code is 1 when something is not as it should be.
+    """
+    findings = look_at_machine() + look_at_packages() + asyncio.run(look_at_ports())
+    if target:
+        findings.append(look_at_target(target, token_file, tls_ca))
+    table = Table("what", "found", "")
+    for finding in findings:
+        mark = {True: "[green]ok[/green]", False: "[red]not ok[/red]", None: ""}[finding.fine]
+        table.add_row(finding.what, finding.found, mark)
+    Console().print(table)
+    return int(any(finding.fine is False for finding in findings))

@@ -1,0 +1,237 @@
+"""Between `assay.clients.types` and the messages of assay.api.reward.v1. Pure."""
+
+from __future__ import annotations
+
+from google.rpc import status_pb2
+
+from assay.api.common.v1 import common_pb2
+from assay.api.execution.v1 import execution_pb2
+from assay.api.reward.v1 import reward_pb2
+from assay.clients.types import (
+    Anchor,
+    Component,
+    Fault,
+    Item,
+    Judgement,
+    Limits,
+    Parameter,
+    ParameterInfo,
+    Result,
+    ServerInfo,
+    Span,
+    VerifierInfo,
+)
+from assay.rpc import limits
+from assay.rpc.errors import CallError, code_of, error_info, reason_of, status_code
+from assay.rpc.reasons import Reason
+
+_TYPE_NAMES = {
+    common_pb2.PARAMETER_TYPE_BOOL: "bool",
+    common_pb2.PARAMETER_TYPE_INT: "int",
+    common_pb2.PARAMETER_TYPE_FLOAT: "float",
+    common_pb2.PARAMETER_TYPE_STRING: "string",
+    common_pb2.PARAMETER_TYPE_STRING_LIST: "string_list",
+}
+
+
+def make_fault(reason: Reason, message: str) -> Fault:
+    """A fault that the client itself finds, with the code that the lexicon gives the reason."""
+    return Fault(reason=str(reason), message=message, code=code_of(reason).name)
+
+
+def fault_of_error(error: CallError) -> Fault:
+    """The fault of every item of a call that failed as a whole."""
+    return Fault(error.reason, str(error), code=error.code.name, metadata=dict(error.metadata))
+
+
+def item_to_proto(item: Item, wire_id: str) -> reward_pb2.Item:
+    """Writes an item as a message.
+
+    Args:
+        item: the item.
+        wire_id: its id in the request.
+
+    Raises:
+        ValueError: A value does not fit the wire: a text with half a surrogate pair, a whole number
+            beyond 64 bits.
+        TypeError: A prompt, turn, parameter, count or time-out has a type that no item can have.
+    """
+    message = reward_pb2.Item(
+        id=wire_id,
+        verifier=item.verifier,
+        task=item.task,
+        group_id=item.group_id,
+        truncated=item.truncated,
+    )
+    if isinstance(item.prompt, str):
+        if item.prompt:
+            message.prompt.add(role="user", content=item.prompt)
+    else:
+        for part in item.prompt:
+            message.prompt.add(role=part["role"], content=part["content"])
+    if item.response is not None:
+        message.response = item.response
+    elif item.turns:
+        for turn in item.turns:
+            said = common_pb2.ChatMessage(role=turn.role, content=turn.content)
+            message.turns.turns.add(message=said, from_policy=turn.from_policy)
+    _write_reference(item, message)
+    for name, value in item.parameters.items():
+        message.parameters[name].CopyFrom(parameter_to_proto(value))
+    if item.response_token_count is not None:
+        message.response_token_count = item.response_token_count
+    if item.timeout_s is not None:
+        message.timeout.FromNanoseconds(int(item.timeout_s * 1e9))
+    return message
+
+
+def _write_reference(item: Item, message: reward_pb2.Item) -> None:
+    match item.reference:
+        case None:
+            return
+        case str() as text:
+            message.reference.text = text
+        case Anchor(response=response):
+            message.reference.anchor_response = response
+        case execution_pb2.TestSuite() as suite:
+            message.reference.tests.CopyFrom(suite)
+        case texts:
+            message.reference.texts.values.extend(texts)
+            message.reference.texts.SetInParent()
+
+
+def parameter_to_proto(value: Parameter) -> common_pb2.ParameterValue:
+    """Writes a parameter's value.
+
+    Raises:
+        ValueError: A whole number beyond 64 bits.
+        TypeError: Not a bool, int, float, str or list of str.
+    """
+    if isinstance(value, bool):
+        return common_pb2.ParameterValue(bool_value=value)
+    if isinstance(value, int):
+        return common_pb2.ParameterValue(int_value=value)
+    if isinstance(value, float):
+        return common_pb2.ParameterValue(float_value=value)
+    if isinstance(value, str):
+        return common_pb2.ParameterValue(string_value=value)
+    return common_pb2.ParameterValue(string_list_value=common_pb2.TextList(values=value))
+
+
+def parameter_from_proto(message: common_pb2.ParameterValue) -> Parameter | None:
+    """Reads a parameter's value; None when none is set."""
+    kind = message.WhichOneof("kind")
+    if kind is None:
+        return None
+    if kind == "string_list_value":
+        return tuple(message.string_list_value.values)
+    value: bool | int | float | str = getattr(message, kind)
+    return value
+
+
+def result_from_proto(message: reward_pb2.Result, item_id: str) -> Result:
+    """Reads a result under the id that the caller knows.
+
+    A result without an outcome, or with a number that is not finite, is a fault: a judgement is
+    never made up.
+    """
+    outcome: Judgement | Fault
+    kind = message.WhichOneof("outcome")
+    if kind == "fault":
+        outcome = fault_from_proto(message.fault)
+    elif kind == "judgement":
+        outcome = _judgement_from_proto(message.judgement)
+    else:
+        outcome = make_fault(
+            Reason.MISSING_RESULT, "the server answered with neither judgement nor fault"
+        )
+    return Result(
+        id=item_id,
+        outcome=outcome,
+        queue_s=message.timings.queue.ToNanoseconds() / 1e9,
+        execution_s=message.timings.execution.ToNanoseconds() / 1e9,
+        from_cache=message.from_cache,
+    )
+
+
+def fault_from_proto(status: status_pb2.Status) -> Fault:
+    """Reads a fault."""
+    metadata = dict(error_info(status).metadata)
+    return Fault(
+        reason_of(status), status.message, code=status_code(status).name, metadata=metadata
+    )
+
+
+def _judgement_from_proto(message: reward_pb2.Judgement) -> Judgement | Fault:
+    answer = message.extracted_answer if message.HasField("extracted_answer") else None
+    try:
+        return Judgement(
+            reward=message.reward,
+            verdict=message.verdict,
+            components=tuple(Component(c.name, c.score, c.weight) for c in message.components),
+            spans=tuple(
+                Span(s.range.start, s.range.end, s.reward, s.label, s.turn_index)
+                for s in message.spans
+            ),
+            extracted_answer=answer,
+            explanation=message.explanation,
+            verifier=message.verifier.name,
+            version=message.verifier.version,
+            suspicions=tuple(message.suspicions),
+        )
+    except ValueError as error:
+        return make_fault(Reason.INTERNAL, f"{error}; report it to whoever runs the server")
+
+
+def limits_from_proto(message: common_pb2.BatchLimits) -> Limits:
+    """Reads limits; those of assay.rpc.limits stand in for what a server does not state."""
+    return Limits(
+        max_items=message.max_items or limits.MAX_BATCH_ITEMS,
+        max_message_bytes=min(
+            message.max_message_bytes or limits.MAX_MESSAGE_BYTES, limits.MAX_MESSAGE_BYTES
+        ),
+        max_item_bytes=message.max_item_bytes or limits.MAX_ITEM_BYTES,
+        default_item_timeout_s=message.default_item_timeout.ToNanoseconds() / 1e9
+        or limits.DEFAULT_ITEM_TIMEOUT_S,
+        max_item_timeout_s=message.max_item_timeout.ToNanoseconds() / 1e9
+        or limits.MAX_ITEM_TIMEOUT_S,
+    )
+
+
+def server_info_from_proto(message: reward_pb2.ListVerifiersResponse) -> ServerInfo:
+    """Reads what a server judges."""
+    return ServerInfo(
+        verifiers=tuple(_verifier_from_proto(verifier) for verifier in message.verifiers),
+        limits=limits_from_proto(message.limits),
+        version=message.server_version,
+    )
+
+
+def _verifier_from_proto(message: reward_pb2.VerifierInfo) -> VerifierInfo:
+    return VerifierInfo(
+        name=message.name,
+        version=message.version,
+        description=message.description,
+        tasks=tuple(message.tasks),
+        min_reward=message.min_reward,
+        max_reward=message.max_reward,
+        deterministic=message.deterministic,
+        cacheable=message.cacheable,
+        needs_reference=message.needs_reference,
+        needs_group=message.needs_group,
+        parameters=tuple(_parameter_info(spec) for spec in message.parameters),
+        verdicts=tuple(message.verdicts),
+        is_profile=message.is_profile,
+    )
+
+
+def _parameter_info(spec: common_pb2.ParameterSpec) -> ParameterInfo:
+    return ParameterInfo(
+        name=spec.name,
+        type=_TYPE_NAMES.get(spec.type, "unspecified"),
+        default=parameter_from_proto(spec.default_value),
+        description=spec.description,
+        allowed_values=tuple(spec.allowed_values),
+        minimum=spec.minimum if spec.HasField("minimum") else None,
+        maximum=spec.maximum if spec.HasField("maximum") else None,
+    )

@@ -1,0 +1,66 @@
+"""What a call that failed means: from gRPC's exceptions to `assay.rpc.errors`, in one line each."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc import status_pb2
+
+from assay.rpc.calls import request_id_var
+from assay.rpc.errors import STATUS_DETAILS_KEY, CallError, ServerError, call_error, make_status
+from assay.rpc.reasons import Reason
+
+
+def new_request_id() -> str:
+    """The id of the call being served, if this runs inside one, else a fresh one."""
+    return request_id_var.get() or uuid.uuid4().hex
+
+
+_REASON_OF_CODE = {
+    grpc.StatusCode.DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: Reason.MESSAGE_TOO_LARGE,
+    grpc.StatusCode.UNAUTHENTICATED: Reason.UNAUTHENTICATED,
+    grpc.StatusCode.CANCELLED: Reason.CANCELLED,
+    grpc.StatusCode.UNAVAILABLE: Reason.UNREACHABLE,
+}
+
+
+def error_of_call(error: grpc.RpcError, target: str, request_id: str) -> CallError:
+    """What a failed gRPC call means, in one line.
+
+    Args:
+        error: as gRPC raised it; its trailing metadata may hold the server's google.rpc.Status.
+        target: the address that was called.
+        request_id: the id that was sent with the call.
+    """
+    call: Any = error  # at run time a grpc.Call or an AioRpcError, which its type does not say
+    for key, value in call.trailing_metadata() or ():
+        if key == STATUS_DETAILS_KEY:
+            with contextlib.suppress(DecodeError):
+                return call_error(status_pb2.Status.FromString(value))
+    code: grpc.StatusCode = call.code()
+    details = " ".join((call.details() or "").split())
+    cause = details.rpartition("last error: ")[2]
+    reason = str(_REASON_OF_CODE.get(code, code.name))
+    if code is grpc.StatusCode.UNAVAILABLE:
+        cause = cause.rpartition(": ")[2]
+        message = (
+            f"no reward server answers at {target} ({cause}); "
+            "start one with `assay serve reward`, or correct the address"
+        )
+    elif code is grpc.StatusCode.UNIMPLEMENTED:
+        message = f"{target} does not serve this call ({cause}); is it an Assay reward server?"
+    elif code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        message = f"{target} did not answer in time; allow more time or send less"
+    else:
+        message = f"the call to {target} failed: {cause or code.name} (request id {request_id})"
+    return call_error(make_status(reason, message, code=code, metadata={"request_id": request_id}))
+
+
+def closed_error() -> CallError:
+    """The failure of a call that its own client ended by closing."""
+    return ServerError(str(Reason.CANCELLED), "the client was closed while the call was running")

@@ -1,0 +1,243 @@
+"""Services as child processes: for commands without a target, for `assay up`, for tests.
+
+A service is found by its name in the entry-point group `assay.services` and started as `python -m
+PACKAGE`. It counts as started when it prints its line "... ready on HOST:PORT". It is stopped by
+SIGTERM, then SIGKILL, of its own process id, and stops by itself when this process is gone. Not
+covered: restarting a service that dies; `dead()` says which did.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import TracebackType
+
+from assay.rpc.errors import ConfigError, StartupError
+
+GROUP = "assay.services"
+PACKAGES = {
+    "reward": "assay-reward-server",
+    "sandbox": "assay-sandbox",
+    "genrm": "assay-genrm",
+}
+DEFAULT_PORTS = {"reward": 50051, "sandbox": 50052, "genrm": 50053}
+
+_READY = re.compile(r"^assay \S+ ready on (\S+:\d+)\s*$", re.MULTILINE)
+_POLL_S = 0.05
+_KILL_WAIT_S = 10.0
+
+
+def installed_services() -> dict[str, EntryPoint]:
+    """The services of this environment, by name, sorted."""
+    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
+
+
+def package_of(name: str) -> str:
+    """The package that `python -m` runs for a service.
+
+    Raises:
+        ConfigError: The service is unknown or not installed; the text names the pip package.
+    """
+    entry = installed_services().get(name)
+    if entry is None:
+        if name not in PACKAGES:
+            raise ConfigError(
+                f"no service has the name {name!r}; choose one of {', '.join(PACKAGES)}"
+            )
+        raise ConfigError(
+            f"the service {name!r} is not installed; run: pip install {PACKAGES[name]}"
+        )
+    return entry.module.removesuffix(".__main__")
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    process: subprocess.Popen[bytes]
+    out_file: Path
+    err_file: Path
+
+    def ready_address(self) -> str | None:
+        found = _READY.search(self.out_file.read_text(errors="replace"))
+        return found.group(1) if found else None
+
+    def last_words(self) -> str:
+        lines = self.err_file.read_text(errors="replace").split("\n")
+        return next(
+            (line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing to stderr"
+        )
+
+
+class EmbeddedServices:
+    """Services that run for as long as this context.
+
+    Args: names: which services. arguments: further command-line arguments of each service, by name.
+    ports: the port of each service, by name; one that is not named takes a free one. host: where
+    they listen. use_settings: the services heed ASSAY_NAME_... of the environment, as when they are
+    started by hand. Otherwise an operator's token or certificate does not lock this process out of
+    its own services. log_dir: where their output is kept, as NAME.out and NAME.err. None: a
+    temporary folder. start_timeout_s: how long a service may take to be ready, in seconds.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str] = ("reward",),
+        *,
+        arguments: Mapping[str, Sequence[str]] | None = None,
+        ports: Mapping[str, int] | None = None,
+        host: str = "127.0.0.1",
+        use_settings: bool = False,
+        log_dir: Path | None = None,
+        start_timeout_s: float = 120.0,
+    ) -> None:
+        self.addresses: dict[str, str] = {}
+        self._names = tuple(names)
+        self._arguments = arguments or {}
+        self._ports = ports or {}
+        self._host = host
+        self._use_settings = use_settings
+        self._log_dir = log_dir
+        self._temporary: Path | None = None
+        self._start_timeout_s = start_timeout_s
+        self._children: dict[str, _Child] = {}
+
+    def __enter__(self) -> EmbeddedServices:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Starts every service and returns when all are ready. Stops all of them if one fails.
+
+        Raises:
+            ConfigError: A service is unknown or not installed.
+            StartupError: A service ended, or was not ready in time; the text holds its last line on
+                stderr.
+        """
+        packages = {name: package_of(name) for name in self._names}
+        try:
+            for name, package in packages.items():
+                self._children[name] = self._spawn(name, package)
+            deadline_s = time.monotonic() + self._start_timeout_s
+            for name in self._names:
+                self.addresses[name] = self._wait_ready(name, deadline_s)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self, grace_s: float = 12.0) -> None:
+        """Stops every service: SIGTERM, after `grace_s` seconds SIGKILL. May be called twice."""
+        children, self._children = self._children, {}
+        self.addresses.clear()
+        for child in children.values():
+            if child.process.poll() is None:
+                child.process.send_signal(signal.SIGTERM)
+        deadline_s = time.monotonic() + grace_s
+        for child in children.values():
+            try:
+                child.process.wait(max(0.0, deadline_s - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                child.process.kill()
+                child.process.wait(_KILL_WAIT_S)
+            if child.process.stdin is not None:
+                child.process.stdin.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
+
+    @property
+    def address(self) -> str:
+        """Where the reward server answers, "host:port".
+
+        Raises:
+            ConfigError: It was not started here.
+        """
+        return self.address_of("reward")
+
+    def address_of(self, name: str) -> str:
+        """Where a service answers, "host:port".
+
+        Raises:
+            ConfigError: It was not started here.
+        """
+        if name not in self.addresses:
+            raise ConfigError(
+                f"the service {name!r} was not started; name it in EmbeddedServices(...)"
+            )
+        return self.addresses[name]
+
+    def pid(self, name: str = "reward") -> int:
+        """The process id of a service that was started here."""
+        return self._children[name].process.pid
+
+    def dead(self) -> dict[str, str]:
+        """Services that ended by themselves, with their last line on stderr."""
+        return {
+            name: child.last_words()
+            for name, child in self._children.items()
+            if child.process.poll() is not None
+        }
+
+    def _spawn(self, name: str, package: str) -> _Child:
+        folder = self._folder()
+        out_file, err_file = folder / f"{name}.out", folder / f"{name}.err"
+        command = [sys.executable, "-m", "assay.clients.child", package]
+        command += ["--host", self._host, "--port", str(self._ports.get(name, 0))]
+        command += self._arguments.get(name, ())
+        with out_file.open("wb") as out, err_file.open("wb") as err:
+            process = subprocess.Popen(  # noqa: S603  # our own interpreter and package
+                command,
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                env=self._environment(name),
+                start_new_session=True,
+            )
+        return _Child(process, out_file, err_file)
+
+    def _environment(self, name: str) -> dict[str, str]:
+        settings = f"ASSAY_{name.upper()}_"
+        kept = {
+            k: v for k, v in os.environ.items() if self._use_settings or not k.startswith(settings)
+        }
+        return {**kept, "PYTHONUNBUFFERED": "1"}
+
+    def _folder(self) -> Path:
+        if self._log_dir is not None:
+            self._log_dir.mkdir(parents=True, exist_ok=True)
+            return self._log_dir
+        if self._temporary is None:
+            self._temporary = Path(tempfile.mkdtemp(prefix="assay-services-"))
+        return self._temporary
+
+    def _wait_ready(self, name: str, deadline_s: float) -> str:
+        child = self._children[name]
+        while (address := child.ready_address()) is None:
+            code = child.process.poll()
+            if code is not None:
+                raise StartupError(
+                    f"the service {name!r} ended with code {code}: {child.last_words()}"
+                )
+            if time.monotonic() > deadline_s:
+                raise StartupError(
+                    f"the service {name!r} was not ready within {self._start_timeout_s:g} s: "
+                    f"{child.last_words()}"
+                )
+            time.sleep(_POLL_S)
+        return address

@@ -1,0 +1,237 @@
+"""One StreamScore stream of a client: items in as they arise, results out as they are ready.
+
+A stream that breaks with UNAVAILABLE is opened again, and the items without a result are sent
+again: scoring is idempotent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any, cast
+
+from assay.api.reward.v1 import reward_pb2
+from assay.clients.batching import framed_bytes
+from assay.clients.config import ClientConfig
+from assay.clients.convert import fault_of_error, make_fault, result_from_proto
+from assay.clients.matching import check_id, encode
+from assay.clients.retry import is_retryable, next_delay_s
+from assay.clients.transport import Transport
+from assay.clients.types import Fault, Item, Limits, Result
+from assay.rpc.errors import CallError, refuse
+from assay.rpc.reasons import Reason
+
+_UNITS_AHEAD = 256
+Unit = list[reward_pb2.Item]
+
+
+async def score_stream(
+    transport: Transport,
+    items: AsyncIterable[Item | Sequence[Item]],
+    limits: Limits,
+    config: ClientConfig,
+    deadline_s: float,
+    *,
+    raises: bool,
+) -> AsyncIterator[Result]:
+    """Scores items as they come and yields exactly one result for each, as they are ready.
+
+    Args:
+        transport: what carries the stream.
+        items: what to score; a sequence travels in one message.
+        limits: the server's.
+        config: how to gather chunks and when to open a broken stream again.
+        deadline_s: when to give up, by the loop's clock.
+        raises: a stream that broke for good raises, instead of making faults.
+
+    Raises:
+        BadRequestError: Ids are not unique over the stream, or too long.
+        CallError: The stream broke for good, and `raises` is set.
+    """
+    stream = _Stream(transport, limits, config, deadline_s, raises=raises)
+    tasks = [asyncio.ensure_future(stream.take(items)), asyncio.ensure_future(stream.exchange())]
+    for task in tasks:
+        task.add_done_callback(stream.hand_on_defect)
+    try:
+        while (entry := await stream.ready.get()) is not None:
+            if isinstance(entry, BaseException):
+                raise entry
+            yield entry
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Stream:
+    """What one stream knows: units to send, items without a result, results that are ready."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        limits: Limits,
+        config: ClientConfig,
+        deadline_s: float,
+        *,
+        raises: bool,
+    ) -> None:
+        self._transport = transport
+        self._limits = limits
+        self._config = config
+        self._deadline_s = deadline_s
+        self._raises = raises
+        self._ids: set[str] = set()
+        self._units: asyncio.Queue[Unit | None] = asyncio.Queue(_UNITS_AHEAD)
+        self._ahead: deque[Unit] = deque()  # taken from the queue, but in no chunk of this stream
+        self._ended = False
+        self._unanswered: dict[str, Unit] = {}  # the unit of each item that was sent
+        self._answered = 0
+        self.ready: asyncio.Queue[Result | BaseException | None] = asyncio.Queue()
+
+    def hand_on_defect(self, task: asyncio.Future[None]) -> None:
+        """Lets the reader of the stream see the exception that ended one of its tasks."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.ready.put_nowait(error)
+
+    async def take(self, items: AsyncIterable[Item | Sequence[Item]]) -> None:
+        """Reads the caller's items, and puts what can be sent into the queue of units."""
+        async for entry in items:
+            members = [entry] if isinstance(entry, Item) else entry
+            unit = [message for item in members if (message := self._admit(item)) is not None]
+            size = sum(framed_bytes(message.ByteSize()) for message in unit)
+            if len(unit) > self._limits.max_items or size > self._limits.max_message_bytes:
+                fault = make_fault(
+                    Reason.BATCH_TOO_LARGE, "the group does not fit into one message"
+                )
+                self._answer_all(unit, fault)
+            elif unit:
+                await self._units.put(unit)
+        await self._units.put(None)
+
+    def _admit(self, item: Item) -> reward_pb2.Item | None:
+        """The item's message; None for one that is answered with a fault here."""
+        item_id = item.id or str(len(self._ids))
+        if item_id in self._ids:
+            raise refuse(
+                Reason.DUPLICATE_ITEM_ID,
+                f"the id {item_id!r} was used before in this stream; make ids unique",
+            )
+        check_id(item_id)
+        self._ids.add(item_id)
+        message = encode(item, item_id)
+        if isinstance(message, Fault):
+            self.ready.put_nowait(Result(item_id, message))
+            return None
+        size = message.ByteSize()
+        if (
+            size > self._limits.max_item_bytes
+            or framed_bytes(size) > self._limits.max_message_bytes
+        ):
+            limit = self._limits.max_item_bytes
+            text = f"the item has {size} bytes, and this server takes {limit}; shorten it"
+            self.ready.put_nowait(Result(item_id, make_fault(Reason.ITEM_TOO_LARGE, text)))
+            return None
+        return message
+
+    async def exchange(self) -> None:
+        """Sends units and reads results until every item has one."""
+        loop = asyncio.get_running_loop()
+        failures, answered = 0, 0
+        error: CallError | None = None
+        while True:
+            try:
+                await self._exchange_once()
+                break
+            except CallError as broken:
+                failures = failures + 1 if self._answered == answered else 1
+                answered = self._answered
+                draw = random.random()  # noqa: S311  # jitter, not a secret
+                remaining_s = self._deadline_s - loop.time()
+                delay_s = next_delay_s(
+                    self._config.retry, failures, remaining_s, draw, broken.retry_after_s
+                )
+                if delay_s is None or not is_retryable(broken):
+                    error = broken
+                    break
+            await asyncio.sleep(delay_s)
+        await self._finish(error)
+
+    async def _exchange_once(self) -> None:
+        loop = asyncio.get_running_loop()
+        remaining_s = max(self._deadline_s - loop.time(), 0.001)
+        responses = self._transport.stream_score(self._requests(), timeout_s=remaining_s)
+        async with aclosing(cast("Any", responses)):  # transports' streams are async generators
+            async for response in responses:
+                for result in response.results:
+                    if self._unanswered.pop(result.id, None) is not None:
+                        self._answered += 1
+                        self.ready.put_nowait(result_from_proto(result, result.id))
+
+    async def _requests(self) -> AsyncIterator[reward_pb2.StreamScoreRequest]:
+        """Chunks of units: first what an earlier stream left without a result, then what comes."""
+        self._ahead = deque({id(unit): unit for unit in self._unanswered.values()}.values())
+        while (chunk := await self._next_chunk()) is not None:
+            yield reward_pb2.StreamScoreRequest(items=chunk)
+
+    async def _next_chunk(self) -> Unit | None:
+        """Units that arrive within the micro-batch wait, up to its size; None at the end."""
+        first = await self._next_unit(None)
+        if first is None:
+            return None
+        chunk = list(first)
+        size = sum(framed_bytes(message.ByteSize()) for message in chunk)
+        ends_s = asyncio.get_running_loop().time() + self._config.micro_batch_wait_s
+        room = min(self._config.micro_batch_items, self._limits.max_items)
+        while len(chunk) < room:
+            unit = await self._next_unit(ends_s)
+            if unit is None:
+                break
+            unit_size = sum(framed_bytes(message.ByteSize()) for message in unit)
+            if len(chunk) + len(unit) > room or size + unit_size > self._limits.max_message_bytes:
+                self._ahead.appendleft(unit)
+                break
+            chunk += unit
+            size += unit_size
+        return chunk
+
+    async def _next_unit(self, ends_s: float | None) -> Unit | None:
+        """The next unit, which then counts as sent; None at the end or at `ends_s`."""
+        if self._ahead:
+            return self._ahead.popleft()
+        if self._ended:
+            return None
+        try:
+            async with asyncio.timeout_at(ends_s):
+                unit = await self._units.get()
+        except TimeoutError:
+            return None
+        if unit is None:
+            self._ended = True
+            return None
+        self._unanswered.update((message.id, unit) for message in unit)
+        return unit
+
+    async def _finish(self, error: CallError | None) -> None:
+        """Answers what the stream left without a result, and marks the end."""
+        if error is not None and self._raises:
+            self.ready.put_nowait(error)
+            return
+        fault = (
+            make_fault(Reason.MISSING_RESULT, "the server ended the stream without this item")
+            if error is None
+            else fault_of_error(error)
+        )
+        for item_id in self._unanswered:
+            self.ready.put_nowait(Result(item_id, fault))
+        while not self._ended:
+            unit = await self._units.get()
+            self._ended = unit is None
+            self._answer_all(unit or [], fault)
+        self.ready.put_nowait(None)
+
+    def _answer_all(self, messages: Unit, fault: Fault) -> None:
+        for message in messages:
+            self.ready.put_nowait(Result(message.id, fault))

@@ -1,0 +1,343 @@
+"""A reward server for tests: real gRPC, answers by a function, and knobs that make it fail.
+
+    async with FakeRewardServer(knobs=Knobs(unavailable=2)) as server:
+        async with AsyncRewardClient(server.address) as client:
+            assert (await client.score_one(Item("4", reference="4"))).reward == 1.0
+
+`async with` serves on the running loop, `with` in a thread of its own. Leaving the context fails
+when a knob was set and never used: a fault that nobody met proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import TracebackType
+from typing import Any
+
+import grpc
+
+from assay.api.common.v1 import common_pb2
+from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
+from assay.clients.types import Fault, Judgement
+from assay.rpc import limits
+from assay.rpc.errors import make_status, refuse
+from assay.rpc.reasons import Reason
+from assay.rpc.serving import RunningServer, ServeConfig, Service, start
+from assay.rpc.tls import ServerTls
+
+Judge = Callable[[reward_pb2.Item], Judgement | Fault]
+_NAME = reward_pb2.DESCRIPTOR.services_by_name["RewardService"].full_name
+
+
+def exact_judge(item: reward_pb2.Item) -> Judgement | Fault:
+    """Reward 1 for a response equal to the reference's text, else 0; a fault without one."""
+    if not item.HasField("reference"):
+        return Fault("MISSING_REFERENCE", "the item has no reference", code="INVALID_ARGUMENT")
+    right = item.response == item.reference.text
+    return Judgement(
+        reward=float(right),
+        verdict="correct" if right else "incorrect",
+        extracted_answer=item.response,
+        explanation="equal" if right else "not equal",
+        verifier="exact",
+        version="1",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What goes wrong. All is off by default; what is set must be met before the server closes.
+
+    Attributes: unavailable: this many scoring calls are refused with UNAVAILABLE, before all
+    others. queue_full: this many are refused with QUEUE_FULL after those. retry_after_s: the wait
+    that QUEUE_FULL asks for, in seconds; None sends no RetryInfo. A detail, not a knob to meet.
+    internal: this many fail with INTERNAL after those. hang: this many never answer, until they are
+    cancelled. die: this many bring the server down at once. delay_s: every answer takes this long,
+    in seconds. fault_ids: items that get a fault. nan_ids: items whose reward is NaN. drop_ids:
+    items that the answer leaves out. duplicate_ids: items that the answer holds twice, with
+    different rewards. unknown_results: results that nobody asked for, in every answer. shuffle:
+    results come in a random order.
+    """
+
+    unavailable: int = 0
+    queue_full: int = 0
+    retry_after_s: float | None = 0.01
+    internal: int = 0
+    hang: int = 0
+    die: int = 0
+    delay_s: float = 0.0
+    fault_ids: frozenset[str] = frozenset()
+    nan_ids: frozenset[str] = frozenset()
+    drop_ids: frozenset[str] = frozenset()
+    duplicate_ids: frozenset[str] = frozenset()
+    unknown_results: int = 0
+    shuffle: bool = False
+
+    def to_meet(self) -> set[str]:
+        """Names of the knobs that are set."""
+        return {f.name for f in fields(self) if f.name != "retry_after_s" and getattr(self, f.name)}
+
+
+@dataclass(slots=True)
+class FakeRewardServer:
+    """The server.
+
+    Attributes:
+        judge: answers for one item.
+        knobs: what goes wrong.
+        batch_limits: what it says that one call may hold.
+        verifiers: what it says that it serves.
+        tls: serves TLS with it.
+        token: asks for this bearer token.
+        port: where to listen; 0 takes a free one.
+        requests: the batches and chunks that it was sent, refused ones included.
+        metadata: the metadata of each scoring call.
+        cancelled: scoring calls that were cancelled while they hung.
+    """
+
+    judge: Judge = exact_judge
+    knobs: Knobs = field(default_factory=Knobs)
+    batch_limits: common_pb2.BatchLimits = field(
+        default_factory=lambda: common_pb2.BatchLimits(
+            max_items=limits.MAX_BATCH_ITEMS,
+            max_message_bytes=limits.MAX_MESSAGE_BYTES,
+            max_item_bytes=limits.MAX_ITEM_BYTES,
+        )
+    )
+    verifiers: Sequence[reward_pb2.VerifierInfo] = field(default_factory=lambda: [exact_info()])
+    tls: ServerTls | None = None
+    token: str | None = None
+    port: int = 0
+    requests: list[Sequence[reward_pb2.Item]] = field(default_factory=list)
+    metadata: list[Mapping[str, str | bytes]] = field(default_factory=list)
+    cancelled: int = 0
+    _met: set[str] = field(default_factory=set)
+    _spent: dict[str, int] = field(default_factory=dict)
+    _running: RunningServer | None = None
+    _thread: tuple[asyncio.AbstractEventLoop, threading.Thread] | None = None
+    _dying: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @property
+    def address(self) -> str:
+        """Where it answers, "host:port"."""
+        if self._running is None:
+            raise RuntimeError("the fake server is not started; use it in a with")
+        return self._running.address
+
+    def verify(self) -> None:
+        """Raises AssertionError when a knob was set and never met."""
+        unmet = sorted(self.knobs.to_meet() - self._met)
+        if unmet:
+            raise AssertionError(
+                f"the fake reward server was told to fail and never did: {', '.join(unmet)}"
+            )
+
+    async def start(self) -> None:
+        """Serves on the running loop."""
+
+        async def nothing_to_test() -> None:
+            pass
+
+        service = Service(
+            _NAME,
+            lambda server: reward_pb2_grpc.add_RewardServiceServicer_to_server(
+                _Servicer(self), server
+            ),
+            nothing_to_test,
+        )
+        config = ServeConfig(port=self.port, tls=self.tls, token=self.token, drain_s=0.0)
+        self._running = await start([service], config)
+
+    async def stop(self) -> None:
+        """Stops at once; running calls are cut."""
+        if self._running is not None:
+            await self._running.stop(0.0)
+        await asyncio.gather(*self._dying)
+
+    async def __aenter__(self) -> FakeRewardServer:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+        if error is None:
+            self.verify()
+
+    def __enter__(self) -> FakeRewardServer:
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="fake-reward-server", daemon=True)
+        thread.start()
+        self._thread = loop, thread
+        asyncio.run_coroutine_threadsafe(self.start(), loop).result()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._thread is not None:
+            loop, thread = self._thread
+            asyncio.run_coroutine_threadsafe(self.stop(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+        if error is None:
+            self.verify()
+
+    def _meets(self, knob: str) -> bool:
+        """Spends one use of a counted knob, if there is one left."""
+        if self._spent.get(knob, 0) >= getattr(self.knobs, knob):
+            return False
+        self._spent[knob] = self._spent.get(knob, 0) + 1
+        self._met.add(knob)
+        return True
+
+    async def _answer(self, items: Sequence[reward_pb2.Item]) -> list[reward_pb2.Result]:
+        """Results as the knobs say, or the call's refusal."""
+        if self._meets("unavailable"):
+            raise refuse(Reason.DRAINING, "the fake is told to be unavailable")
+        if self._meets("queue_full"):
+            raise refuse(
+                Reason.QUEUE_FULL,
+                "the fake is told to be full",
+                retry_after_s=self.knobs.retry_after_s,
+            )
+        if self._meets("internal"):
+            raise refuse(Reason.INTERNAL, "the fake is told to fail")
+        if self._meets("die") and self._running is not None:
+            self._dying.add(asyncio.ensure_future(self._running.stop(0.0)))
+            await asyncio.Event().wait()
+        if self._meets("hang"):
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        if self.knobs.delay_s:
+            self._met.add("delay_s")
+            await asyncio.sleep(self.knobs.delay_s)
+        return self._results(items)
+
+    def _results(self, items: Sequence[reward_pb2.Item]) -> list[reward_pb2.Result]:
+        results = []
+        for item in items:
+            if self._strikes("drop_ids", item):
+                continue
+            result = self._result(item)
+            results.append(result)
+            if self._strikes("duplicate_ids", item):
+                again = reward_pb2.Result()
+                again.CopyFrom(result)
+                again.judgement.reward += 1.0
+                results.append(again)
+        for number in range(self.knobs.unknown_results):
+            self._met.add("unknown_results")
+            stray = reward_pb2.Result(id=f"nobody-asked-{number}")
+            stray.judgement.reward = 123.0
+            results.insert(0, stray)
+        if self.knobs.shuffle and len(results) > 1:
+            self._met.add("shuffle")
+            random.shuffle(results)
+        return results
+
+    def _result(self, item: reward_pb2.Item) -> reward_pb2.Result:
+        if self._strikes("fault_ids", item):
+            return result_to_proto(
+                item.id, Fault("VERIFIER_FAILED", "the fake is told to", code="INTERNAL")
+            )
+        result = result_to_proto(item.id, self.judge(item))
+        if self._strikes("nan_ids", item):
+            result.judgement.reward = float("nan")
+        return result
+
+    def _strikes(self, knob: str, item: reward_pb2.Item) -> bool:
+        if item.id in getattr(self.knobs, knob):
+            self._met.add(knob)
+            return True
+        return False
+
+
+class _Servicer(reward_pb2_grpc.RewardServiceServicer):
+    def __init__(self, fake: FakeRewardServer) -> None:
+        self._fake = fake
+
+    async def BatchScore(  # noqa: N802  # the name is the contract's
+        self, request: reward_pb2.BatchScoreRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> reward_pb2.BatchScoreResponse:
+        fake = self._fake
+        fake.requests.append(request.items)
+        fake.metadata.append(dict(context.invocation_metadata() or ()))
+        return reward_pb2.BatchScoreResponse(results=await fake._answer(request.items))  # noqa: SLF001  # one thing
+
+    async def StreamScore(  # noqa: N802  # the name is the contract's
+        self,
+        request_iterator: AsyncIterator[reward_pb2.StreamScoreRequest],
+        context: grpc.aio.ServicerContext[Any, Any],
+    ) -> AsyncIterator[reward_pb2.StreamScoreResponse]:
+        fake = self._fake
+        fake.metadata.append(dict(context.invocation_metadata() or ()))
+        async for request in request_iterator:
+            fake.requests.append(request.items)
+            results = await fake._answer(request.items)  # noqa: SLF001  # one thing
+            if results:
+                yield reward_pb2.StreamScoreResponse(results=results)
+
+    async def ListVerifiers(  # noqa: N802  # the name is the contract's
+        self, request: reward_pb2.ListVerifiersRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> reward_pb2.ListVerifiersResponse:
+        return reward_pb2.ListVerifiersResponse(
+            verifiers=self._fake.verifiers, limits=self._fake.batch_limits, server_version="fake"
+        )
+
+
+def exact_info() -> reward_pb2.VerifierInfo:
+    """What the fake says of its verifier by default."""
+    return reward_pb2.VerifierInfo(
+        name="exact",
+        version="1",
+        description="Equal text.",
+        tasks=["exact"],
+        min_reward=0.0,
+        max_reward=1.0,
+        deterministic=True,
+        cacheable=True,
+        needs_reference=True,
+        verdicts=["correct", "incorrect"],
+    )
+
+
+def result_to_proto(item_id: str, outcome: Judgement | Fault) -> reward_pb2.Result:
+    """Writes an outcome as a server would."""
+    result = reward_pb2.Result(id=item_id)
+    if isinstance(outcome, Fault):
+        code = grpc.StatusCode[outcome.code]
+        status = make_status(outcome.reason, outcome.message, code=code, metadata=outcome.metadata)
+        result.fault.CopyFrom(status)
+        return result
+    judgement = result.judgement
+    judgement.reward = outcome.reward
+    judgement.verdict = outcome.verdict
+    judgement.explanation = outcome.explanation
+    judgement.verifier.name, judgement.verifier.version = outcome.verifier, outcome.version
+    judgement.suspicions.extend(outcome.suspicions)
+    if outcome.extracted_answer is not None:
+        judgement.extracted_answer = outcome.extracted_answer
+    for part in outcome.components:
+        judgement.components.add(name=part.name, score=part.score, weight=part.weight)
+    for span in outcome.spans:
+        place = common_pb2.TextRange(start=span.start, end=span.end)
+        judgement.spans.add(
+            range=place, turn_index=span.turn_index, reward=span.reward, label=span.label
+        )
+    return result

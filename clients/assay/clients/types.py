@@ -1,0 +1,280 @@
+"""What goes into a client and what comes out: small frozen values, nothing of the wire.
+
+An `Item` is one thing to score. A `Result` is what came of it: a `Judgement` (an opinion about the
+response) or a `Fault` (a confession that there is none). A fault is a value, never a number:
+`Result.reward` is None for it, and None never trains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from assay.api.execution.v1 import execution_pb2
+
+Parameter = bool | int | float | str | Sequence[str]
+Message = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A response to beat, as the reference of a pairwise judge."""
+
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a dialogue.
+
+    Attributes:
+        role: "system", "user", "assistant" or "tool".
+        content: what is said.
+        from_policy: the policy produced this turn.
+    """
+
+    role: str
+    content: str
+    from_policy: bool = False
+
+
+Reference = str | Sequence[str] | execution_pb2.TestSuite | Anchor
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to score: a response to a prompt, and what to hold it against.
+
+    Attributes: response: the policy's text without the prompt; empty text is a response too. None
+    when `turns` are given. reference: what a right response is known by: one answer, several right
+    answers, tests, or an `Anchor`. verifier: who judges, by name. Empty: chosen by `task`. task:
+    the kind of task, for routing when no verifier is named. prompt: what the policy was asked, as
+    one text or as chat messages with "role" and "content". id: the caller's name for the item, at
+    most 256 bytes. Empty: the client numbers it. group_id: samples of one prompt share it, and
+    travel in one message. parameters: the verifier's own parameters, by name. turns: the dialogue,
+    for a candidate of several turns. response_token_count: tokens that the policy spent on the
+    response. None: unknown. truncated: the response was cut at the generation limit. timeout_s:
+    time-out of this item's execution, without the queue. None: the server's default.
+
+    Raises:
+        TypeError: A field has a type that no item can have.
+    """
+
+    response: str | None = None
+    reference: Reference | None = None
+    verifier: str = ""
+    task: str = ""
+    prompt: str | Sequence[Message] = ()
+    id: str = ""
+    group_id: str = ""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    turns: Sequence[Turn] = ()
+    response_token_count: int | None = None
+    truncated: bool = False
+    timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.response is not None and not isinstance(self.response, str):
+            raise TypeError(
+                f"Item.response is {type(self.response).__name__}; pass the policy's text"
+            )
+        for name in ("verifier", "task", "id", "group_id"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"Item.{name} is {type(getattr(self, name)).__name__}; pass a text")
+        if not _is_reference(self.reference):
+            kind = type(self.reference).__name__
+            raise TypeError(
+                f"Item.reference is {kind}; pass a text, texts, a TestSuite or an Anchor"
+            )
+
+
+def _is_reference(value: object) -> bool:
+    if value is None or isinstance(value, str | Anchor | execution_pb2.TestSuite):
+        return True
+    return isinstance(value, Sequence) and all(isinstance(text, str) for text in value)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part of a reward. Unless the verifier says otherwise, reward = sum of weight * score."""
+
+    name: str
+    score: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A reward for a part of the response.
+
+    Attributes:
+        start: first code point, from 0.
+        end: one past the last code point.
+        reward: the reward of this part, finite.
+        label: what the part is: "step", "line", "turn", ...
+        turn_index: the turn it falls on, from 0; 0 for a candidate of one text.
+    """
+
+    start: int
+    end: int
+    reward: float
+    label: str = ""
+    turn_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """An opinion about a response.
+
+    Attributes: reward: the number that trains, finite. verdict: the category, kebab-case:
+    "correct", "incorrect", "unparsed", ... components: what the reward is made of. spans: rewards
+    for parts of the response, sorted, never overlapping. extracted_answer: the answer as found in
+    the response; None when none was found or looked for. explanation: why, in one line. verifier:
+    who judged. version: that verifier's version. suspicions: signs that the response games the
+    verifier, kebab-case.
+    """
+
+    reward: float
+    verdict: str
+    components: tuple[Component, ...] = ()
+    spans: tuple[Span, ...] = ()
+    extracted_answer: str | None = None
+    explanation: str = ""
+    verifier: str = ""
+    version: str = ""
+    suspicions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        numbers = [self.reward, *(span.reward for span in self.spans)]
+        numbers += [number for part in self.components for number in (part.score, part.weight)]
+        if not all(math.isfinite(number) for number in numbers):
+            raise ValueError(
+                f"a number of the judgement of {self.verifier or 'a verifier'!r} is not finite"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why there is no judgement. It says nothing about the response: never train on it.
+
+    Attributes: reason: why, from the lexicon in docs/errors.md or a verifier's own; what a program
+    switches on. message: what happened, for people. code: the name of the gRPC code: "UNAVAILABLE",
+    "DEADLINE_EXCEEDED", ... metadata: further facts.
+    """
+
+    reason: str
+    message: str
+    code: str = "UNKNOWN"
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one item.
+
+    Attributes:
+        id: the item's id, or the number that the client gave it.
+        outcome: a judgement or a fault.
+        queue_s: seconds that the item waited at the server.
+        execution_s: seconds that judging took; 0 from the cache.
+        from_cache: the judgement was computed before, or for an equal item in flight.
+    """
+
+    id: str
+    outcome: Judgement | Fault
+    queue_s: float = 0.0
+    execution_s: float = 0.0
+    from_cache: bool = False
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """The judgement; None for a fault."""
+        return self.outcome if isinstance(self.outcome, Judgement) else None
+
+    @property
+    def fault(self) -> Fault | None:
+        """The fault; None for a judgement."""
+        return self.outcome if isinstance(self.outcome, Fault) else None
+
+    @property
+    def reward(self) -> float | None:
+        """The number that trains; None for a fault."""
+        return self.outcome.reward if isinstance(self.outcome, Judgement) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one call to a server may hold.
+
+    Attributes:
+        max_items: most items in one message.
+        max_message_bytes: most bytes of one message.
+        max_item_bytes: most bytes of one item.
+        default_item_timeout_s: time-out of an item that states none.
+        max_item_timeout_s: the longest time-out that an item may ask for.
+    """
+
+    max_items: int
+    max_message_bytes: int
+    max_item_bytes: int
+    default_item_timeout_s: float
+    max_item_timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterInfo:
+    """One parameter of a verifier.
+
+    Attributes:
+        name: the name under which it is passed.
+        type: "bool", "int", "float", "string" or "string_list".
+        default: the value in force when it is not passed; None if it is required.
+        description: what it does, its unit and its range.
+        allowed_values: for a text, the values it takes; empty for any.
+        minimum: for a number, the least value; None for none.
+        maximum: for a number, the greatest value; None for none.
+    """
+
+    name: str
+    type: str
+    default: Parameter | None
+    description: str
+    allowed_values: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierInfo:
+    """One verifier of a server, as ListVerifiers in reward.proto describes it."""
+
+    name: str
+    version: str
+    description: str
+    tasks: tuple[str, ...]
+    min_reward: float
+    max_reward: float
+    deterministic: bool
+    cacheable: bool
+    needs_reference: bool
+    needs_group: bool
+    parameters: tuple[ParameterInfo, ...]
+    verdicts: tuple[str, ...]
+    is_profile: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What a server judges, and its limits."""
+
+    verifiers: tuple[VerifierInfo, ...]
+    limits: Limits
+    version: str
+
+    def find(self, verifier: str, task: str = "") -> VerifierInfo | None:
+        """The verifier that judges an item with this verifier and task; None when there is none."""
+        for info in self.verifiers:
+            if info.name == verifier or (not verifier and task and task in info.tasks):
+                return info
+        return None

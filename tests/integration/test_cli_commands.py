@@ -1,0 +1,130 @@
+"""The `assay` command and its small subcommands."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from assay.clients import RewardClient
+from assay.clients.cli import run
+from assay.clients.commands.up import choose_ports
+from assay.clients.testing import FakeRewardServer
+from assay.rpc.errors import ConfigError
+
+COMMAND = [sys.executable, "-c", "from assay.clients.cli import main; main()"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["nothing"], 2, "No such command 'nothing'"),
+        (["score"], 2, "Missing argument"),
+        (["score", "a"], 2, "Missing option"),
+        (["score", "a", "-o", "b", "--timeout", "soon"], 2, "not a valid float"),
+        (["up", "--port", "99999"], 2, "99999"),
+        (["up", "--port", "65535"], 1, "choose a lower one"),
+        (["serve", "nothing"], 1, "reward, sandbox, genrm"),
+        (["serve", "genrm"], 1, "pip install assay-genrm"),
+        (["verifiers", "--target", "127.0.0.1:1"], 1, "127.0.0.1:1"),
+        (["verifiers", "--target", "x"], 1, "not HOST:PORT"),
+        (["doctor", "--target", "x:y"], 1, "not HOST:PORT"),
+    ],
+)
+def test_errors_are_one_line(
+    arguments: Sequence[str],
+    code: int,
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "assay.clients.commands.up.installed_services", lambda: {"reward": None, "sandbox": None}
+    )
+    if arguments[:2] != ["up", "--port"]:
+        monkeypatch.undo()
+    assert run(arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("assay: error: ")
+    assert err.count("\n") == 1
+    assert says in err
+
+
+def test_help_lists_the_commands_without_loading_them() -> None:
+    program = "import sys; from assay.clients.cli import run; run(['--help'])"
+    program += "; print('torch' in sys.modules)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    for name in ("up", "serve", "score", "verifiers", "doctor", "train"):
+        assert re.search(rf"^  {name} ", done.stdout, re.MULTILINE)
+    assert done.stdout.endswith("False\n")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert re.match(r"assay, version \d", capsys.readouterr().out)
+
+
+def test_verifiers_as_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeRewardServer() as server:
+        assert run(["verifiers", "--target", server.address]) == 0
+        assert "exact" in capsys.readouterr().out
+        assert run(["verifiers", "--target", server.address, "--json"]) == 0
+    info = json.loads(capsys.readouterr().out)
+    assert info["verifiers"][0]["name"] == "exact"
+    assert info["limits"]["max_items"] == 1024
+
+
+def test_doctor_finds_a_server_and_misses_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeRewardServer() as server:
+        assert run(["doctor", "--target", server.address]) == 0
+        assert "assay-reward-server" in capsys.readouterr().out
+    assert run(["doctor", "--target", "127.0.0.1:1"]) == 1
+    assert "not ok" in capsys.readouterr().out
+
+
+def test_ports_of_services() -> None:
+    assert choose_ports(["genrm", "reward"], 50051) == {"genrm": 50053, "reward": 50051}
+    assert choose_ports(["reward", "other"], 100) == {"reward": 100, "other": 103}
+    assert choose_ports(["reward"], 0) == {"reward": 0}
+    with pytest.raises(ConfigError, match="lower"):
+        choose_ports(["reward", "genrm"], 65534)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_up_starts_services_and_stops_them(stop: signal.Signals) -> None:
+    command = [*COMMAND, "up", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as up:
+        assert up.stdout is not None
+        found = None
+        for line in up.stdout:
+            found = found or re.search(r"reward .*?(127\.0\.0\.1:\d+).*serving", line)
+            if "Ctrl-C" in line:
+                break
+        assert found is not None
+        address = found.group(1)
+        with RewardClient(address) as client:
+            assert client.list_verifiers().find("math") is not None
+        up.send_signal(stop)
+        out, err = up.communicate(timeout=60)
+    assert (up.returncode, err) == (0, "")
+    assert "stopped" in out
+    assert run(["verifiers", "--target", address]) == 1
+
+
+def test_serve_becomes_the_service() -> None:
+    command = [*COMMAND, "serve", "reward", "--port", "0", "--workers", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        ready = re.match(r"assay reward_server ready on (\S+)", server.stdout.readline())
+        assert ready is not None
+        with RewardClient(ready.group(1)) as client:
+            assert client.list_verifiers().find("exact") is not None
+        server.terminate()
+        assert server.wait(60) == 0

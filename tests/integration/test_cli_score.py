@@ -1,0 +1,260 @@
+"""`assay score` as a process of its own, over the wire."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.clients.testing import FakeRewardServer, Knobs
+
+Rows = list[dict[str, Any]]
+
+
+def assay(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Runs the command and waits for it."""
+    command = [sys.executable, "-c", "from assay.clients.cli import main; main()"]
+    command += map(str, arguments)
+    return subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeRewardServer]:
+    with FakeRewardServer() as fake:
+        yield fake
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def write(rows: Rows, name: str = "in.jsonl") -> Path:
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return path
+
+    return write
+
+
+def read(path: Path) -> Rows:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rows(count: int) -> Rows:
+    return [{"id": f"r{n}", "response": str(n % 2), "reference": "1"} for n in range(count)]
+
+
+def test_rows_come_back_in_order_with_rewards(
+    server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    source = write([{**row, "extra": {"n": 1}, "text": "é"} for row in rows(300)], "in.jsonl.gz")
+    out = tmp_path / "out.jsonl"
+    done = assay("score", source, "-o", out, "--verifier", "exact", "--target", server.address)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "mean reward" in done.stderr
+    assert "0.5000" in done.stderr
+    scored = read(out)
+    assert [row["id"] for row in scored] == [f"r{n}" for n in range(300)]
+    assert [row["reward"] for row in scored] == [float(n % 2) for n in range(300)]
+    assert scored[1]["extra"] == {"n": 1}
+    assert scored[1]["verdict"] == "correct"
+    assert scored[1]["answer"] == "1"
+    assert scored[1]["fault"] is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl.gz", "out.jsonl"]
+
+
+def test_other_keys_stdin_and_stdout(server: FakeRewardServer) -> None:
+    row = {"problem": "1+1?", "answer": "2", "pred": "2"}
+    keys = ("--response-key", "pred", "--reference-key", "answer", "--prompt-key", "problem")
+    known = ("--target", server.address, "--task", "exact")
+    done = assay("score", "-", "-o", "-", *keys, *known, stdin=json.dumps(row) + "\n\n")
+    assert done.returncode == 0, done.stderr
+    (scored,) = [json.loads(line) for line in done.stdout.splitlines()]
+    assert scored["id"] == 1
+    assert scored["input_answer"] == "2"
+    assert scored["answer"] == "2"
+    assert scored["reward"] == 1.0
+    assert "input_answer" in done.stderr
+
+
+def test_faults_are_counted_and_may_fail_the_command(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    with FakeRewardServer(knobs=Knobs(fault_ids=frozenset({"r1"}))) as fake:
+        common = (
+            "score",
+            write(rows(3)),
+            "-o",
+            out,
+            "--verifier",
+            "exact",
+            "--target",
+            fake.address,
+        )
+        assert assay(*common).returncode == 0
+        strict = assay(*common, "--fail-on-fault")
+    assert strict.returncode == 1
+    assert "fault VERIFIER_FAILED" in strict.stderr
+    faulted = read(out)[1]
+    assert faulted["reward"] is None
+    assert faulted["fault"]["reason"] == "VERIFIER_FAILED"
+    assert faulted["verdict"] is None
+
+
+def test_without_a_target_the_server_is_embedded(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    source = write([{"response": "so \\boxed{1/2}", "reference": "0.5"}])
+    done = assay("score", source, "-o", out, "--task", "math")
+    assert done.returncode == 0, done.stderr
+    assert read(out)[0]["reward"] == 1.0
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
+def test_interrupted_work_goes_on(kill: int, write: Callable[..., Path], tmp_path: Path) -> None:
+    source, out = write(rows(400)), tmp_path / "out.jsonl"
+    partial = tmp_path / "out.jsonl.partial"
+    with FakeRewardServer(knobs=Knobs(delay_s=0.3)) as slow:
+        arguments = ["score", str(source), "-o", str(out), "--verifier", "exact"]
+        program = "from assay.clients.cli import main; main()"
+        command = [sys.executable, "-c", program, *arguments, "--target", slow.address]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
+            while not (partial.exists() and partial.stat().st_size) and run.poll() is None:
+                time.sleep(0.005)
+            os.kill(run.pid, kill)
+            _, said = run.communicate()
+        if run.returncode == 0:
+            pytest.skip("the run was done before it could be interrupted")
+        assert not out.exists()
+        if kill == signal.SIGINT:
+            assert run.returncode == 130
+            assert "run the same command again" in said
+            assert "Traceback" not in said
+        again = assay(*arguments, "--target", slow.address)
+    assert again.returncode == 0, again.stderr
+    assert "going on: " in again.stderr
+    assert read(out) == [
+        {**row, "reward": float(n % 2), "verdict": ("incorrect", "correct")[n % 2],
+         "answer": str(n % 2), "components": [], "fault": None}
+        for n, row in enumerate(rows(400))
+    ]  # fmt: skip
+    assert not partial.exists()
+
+
+def test_a_torn_line_is_scored_again_and_another_input_starts_anew(
+    server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    out, partial = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
+    with FakeRewardServer(knobs=Knobs(internal=1)) as broken:
+        arguments = ("score", write(rows(3)), "-o", out, "--verifier", "exact", "--target")
+        failed = assay(*arguments, broken.address)
+    assert failed.returncode == 1
+    assert not partial.exists()
+    assert failed.stderr.count("\n") == 1
+    partial.write_text(
+        '{"id": "r0", "reward": 9.0, "verdict": "x", "fault": null}\n{"id": "r1", "rew'
+    )
+    done = assay(*arguments, server.address)
+    assert "starting anew" in done.stderr
+    assert read(out)[0]["reward"] == 0.0
+
+
+BAD_ROWS = {
+    "not json": ("{", "in.jsonl:1: not valid JSON"),
+    "nan": ('{"response": NaN}', "in.jsonl:1: not usable JSON"),
+    "deep": ("[" * 100_000, "in.jsonl:1: not"),
+    "not an object": ("[]", "in.jsonl:1: the line is an empty list"),
+    "no response": ('{"reference": "1"}', "in.jsonl:1: the row has no 'response'"),
+    "response number": ('{"response": 1, "reference": "1"}', "in.jsonl:1: 'response' is a number"),
+    "reference number": ('{"response": "1", "reference": 1}', "'reference' is a number"),
+    "no reference": ('{"response": "1"}', "in.jsonl:1: the row has no 'reference'"),
+    "bad id": ('{"id": [], "response": "1"}', "in.jsonl:1: 'id' is an empty list"),
+    "long id": ('{"id": "' + "x" * 300 + '", "response": "1"}', "in.jsonl:1: 'id' is longer"),
+    "bad prompt": ('{"response": "1", "reference": "1", "prompt": 1}', "'prompt' is a number"),
+    "bad params": ('{"response": "1", "reference": "1", "params": [1]}', "'params' is a list"),
+    "bad verifier": ('{"response": "1", "verifier": 1}', "in.jsonl:1: 'verifier' is a number"),
+    "unknown verifier": ('{"response": "1", "reference": "1", "verifier": "no"}', "the name 'no'"),
+    "nothing": ("", "holds no rows"),
+    "blank": ("\n\n", "holds no rows"),
+    "second line": ('{"response": "1", "reference": "1"}\n{"a', "in.jsonl:2: not valid JSON"),
+    "twice": (
+        '{"id": "a", "response": "1", "reference": "1"}\n\n{"id": "a", "response": "1"}',
+        "in.jsonl:3: the id 'a' stands on line 1 too",
+    ),
+}  # fmt: skip
+
+
+def check_refused(done: subprocess.CompletedProcess[str], folder: Path, says: str) -> None:
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert done.stderr.startswith("assay: error: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert not list(folder.glob("out*"))
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_rows_are_refused_before_anything_is_scored(
+    case: str, server: FakeRewardServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, says = BAD_ROWS[case]
+    monkeypatch.chdir(tmp_path)
+    Path("in.jsonl").write_text(text)
+    before = len(server.requests)
+    arguments = ("in.jsonl", "-o", "out.jsonl", "--verifier", "exact", "--target", server.address)
+    check_refused(assay("score", *arguments), tmp_path, says)
+    assert len(server.requests) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("absent.jsonl", "-o", "out"), "absent.jsonl is not there"),
+        ((".", "-o", "out"), "cannot be read"),
+        (("latin.jsonl", "-o", "out"), "latin.jsonl:1: the line is not UTF-8"),
+        (("torn.jsonl.gz", "-o", "out"), "not a whole gzip file"),
+        (("plain.jsonl.gz", "-o", "out"), "not a whole gzip file"),
+        (("good.jsonl", "-o", "out.gz"), "leave .gz out"),
+        (("good.jsonl", "-o", "good.jsonl"), "would replace the input"),
+        (("good.jsonl", "-o", "absent/out"), "the folder of the output"),
+        (("good.jsonl", "-o", "folder"), "is a folder"),
+        (("good.jsonl", "-o", "out", "--target", "nowhere"), "not HOST:PORT"),
+        (("good.jsonl", "-o", "out", "--target", "127.0.0.1:1"), "no reward server answers"),
+        (("good.jsonl", "-o", "out", "--token-file", "absent"), "absent: No such file"),
+        (("good.jsonl", "-o", "out", "--token-file", "empty"), "holds no token"),
+        (("good.jsonl", "-o", "out", "--tls-ca", "absent"), "absent"),
+        (("good.jsonl", "-o", "out", "--timeout", "0"), "not positive"),
+        (("bare.jsonl", "-o", "out"), "neither verifier nor task"),
+    ],
+)
+def test_bad_arguments_are_refused(
+    arguments: tuple[str, ...],
+    says: str,
+    server: FakeRewardServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good = '{"response": "1", "reference": "1", "verifier": "exact"}\n'
+    Path("good.jsonl").write_text(good)
+    Path("bare.jsonl").write_text('{"response": "1", "reference": "1"}\n')
+    Path("latin.jsonl").write_bytes(good.replace('"1"', '"é"').encode("latin-1"))
+    Path("torn.jsonl.gz").write_bytes(gzip.compress(good.encode() * 99)[:-12])
+    Path("plain.jsonl.gz").write_text(good)
+    Path("empty").write_text("\n")
+    Path("folder").mkdir()
+    target = () if "--target" in arguments else ("--target", server.address)
+    check_refused(assay("score", *arguments, *target), tmp_path, says)
+    assert Path("good.jsonl").read_text() == good
