@@ -15,9 +15,11 @@ R = TypeVar("R")
 class Plan:
     """A list of items, cut into calls. Every index stands in exactly one place.
 
-    Attributes: batches: indices of the items of each call, in order. too_large: indices of items
-    that are longer than one item may be. groups_too_large: indices of items whose group must stay
-    whole and does not fit into one call.
+    Attributes:
+        batches: indices of the items of each call, in order.
+        too_large: indices of items that are longer than one item may be.
+        groups_too_large: indices of items whose group must stay whole and does not fit into one
+            call.
     """
 
     batches: list[list[int]]

@@ -104,9 +104,11 @@ class AsyncRewardClient:
     ) -> list[Result]:
         """Scores a list of items, in as many calls as the server's limits ask for.
 
-        Args: items: what to score. Those without an id are numbered from 0. timeout_s: the whole
-        time this may take, in seconds. None: the client's. on_error: what becomes of a call that
-        failed after its retries: a fault of each of its items, or an exception.
+        Args:
+            items: what to score. Those without an id are numbered from 0.
+            timeout_s: the whole time this may take, in seconds. None: the client's.
+            on_error: what becomes of a call that failed after its retries: a fault of each of its
+                items, or an exception.
 
         Returns:
             One result for each item, in the items' order. No items: no results.
@@ -137,9 +139,11 @@ class AsyncRewardClient:
 
         Items that are judged against others of their group belong into one `score`, not here.
 
-        Args: item: what to score. Ids of different callers may be equal. timeout_s: the whole time
-        this may take, in seconds. None: the client's. on_error: what becomes of a call that failed
-        after its retries: a fault, or an exception.
+        Args:
+            item: what to score. Ids of different callers may be equal.
+            timeout_s: the whole time this may take, in seconds. None: the client's.
+            on_error: what becomes of a call that failed after its retries: a fault, or an
+                exception.
 
         Raises:
             BadRequestError: The id is too long.
@@ -168,10 +172,12 @@ class AsyncRewardClient:
     ) -> AsyncIterator[Result]:
         """Scores items as they come and yields results as they are ready, in any order.
 
-        Args: items: what to score, as rollouts end. A sequence travels whole: the samples of one
-        group. Items without an id are numbered from 0. timeout_s: the whole time that the stream
-        may take, in seconds. None: the client's. on_error: what becomes of the items without a
-        result when the stream breaks: faults, or an exception.
+        Args:
+            items: what to score, as rollouts end. A sequence travels whole: the samples of one
+                group. Items without an id are numbered from 0.
+            timeout_s: the whole time that the stream may take, in seconds. None: the client's.
+            on_error: what becomes of the items without a result when the stream breaks: faults, or
+                an exception.
 
         Raises:
             BadRequestError: Ids are not unique over the stream, or too long.

@@ -21,8 +21,10 @@ from assay.rpc.errors import ConfigError
 class PartialFile:
     """Writes one output file.
 
-    Args: path: the file that is to be. made_from: what the rows are made from, as plain data:
-    another input or option makes another file.
+    Args:
+        path: the file that is to be.
+        made_from: what the rows are made from, as plain data: another input or option makes another
+            file.
 
     Raises:
         ConfigError: The folder is not there, the path is a folder, or another run is writing the

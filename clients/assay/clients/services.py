@@ -80,12 +80,16 @@ class _Child:
 class EmbeddedServices:
     """Services that run for as long as this context.
 
-    Args: names: which services. arguments: further command-line arguments of each service, by name.
-    ports: the port of each service, by name; one that is not named takes a free one. host: where
-    they listen. use_settings: the services heed ASSAY_NAME_... of the environment, as when they are
-    started by hand. Otherwise an operator's token or certificate does not lock this process out of
-    its own services. log_dir: where their output is kept, as NAME.out and NAME.err. None: a
-    temporary folder. start_timeout_s: how long a service may take to be ready, in seconds.
+    Args:
+        names: which services.
+        arguments: further command-line arguments of each service, by name.
+        ports: the port of each service, by name; one that is not named takes a free one.
+        host: where they listen.
+        use_settings: the services heed ASSAY_NAME_... of the environment, as when they are started
+            by hand. Otherwise an operator's token or certificate does not lock this process out of
+            its own services.
+        log_dir: where their output is kept, as NAME.out and NAME.err. None: a temporary folder.
+        start_timeout_s: how long a service may take to be ready, in seconds.
     """
 
     def __init__(

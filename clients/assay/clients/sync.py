@@ -75,11 +75,14 @@ async def _in_loop(make: Callable[[], T]) -> T:
 class RewardClient:
     """Scores items on a reward server, synchronously. The methods are those of `AsyncRewardClient`.
 
-    Args: target: the server's address, "host:port". tls: encrypts, and says whom to trust. None:
-    plain text, for loopback. token: the bearer token that the operator gave you. timeout_s: the
-    whole time that a call may take, retries included, in seconds. config: batching and retries.
-    transport: makes what carries messages instead of gRPC; called once in each process. Must be
-    picklable if the client is to be.
+    Args:
+        target: the server's address, "host:port".
+        tls: encrypts, and says whom to trust. None: plain text, for loopback.
+        token: the bearer token that the operator gave you.
+        timeout_s: the whole time that a call may take, retries included, in seconds.
+        config: batching and retries.
+        transport: makes what carries messages instead of gRPC; called once in each process. Must be
+            picklable if the client is to be.
 
     Raises:
         ConfigError: Neither target nor transport is given, or the time-out is not positive.

@@ -52,15 +52,21 @@ def exact_judge(item: reward_pb2.Item) -> Judgement | Fault:
 class Knobs:
     """What goes wrong. All is off by default; what is set must be met before the server closes.
 
-    Attributes: unavailable: this many scoring calls are refused with UNAVAILABLE, before all
-    others. queue_full: this many are refused with QUEUE_FULL after those. retry_after_s: the wait
-    that QUEUE_FULL asks for, in seconds; None sends no RetryInfo. A detail, not a knob to meet.
-    internal: this many fail with INTERNAL after those. hang: this many never answer, until they are
-    cancelled. die: this many bring the server down at once. delay_s: every answer takes this long,
-    in seconds. fault_ids: items that get a fault. nan_ids: items whose reward is NaN. drop_ids:
-    items that the answer leaves out. duplicate_ids: items that the answer holds twice, with
-    different rewards. unknown_results: results that nobody asked for, in every answer. shuffle:
-    results come in a random order.
+    Attributes:
+        unavailable: this many scoring calls are refused with UNAVAILABLE, before all others.
+        queue_full: this many are refused with QUEUE_FULL after those.
+        retry_after_s: the wait that QUEUE_FULL asks for, in seconds; None sends no RetryInfo. A
+            detail, not a knob to meet.
+        internal: this many fail with INTERNAL after those.
+        hang: this many never answer, until they are cancelled.
+        die: this many bring the server down at once.
+        delay_s: every answer takes this long, in seconds.
+        fault_ids: items that get a fault.
+        nan_ids: items whose reward is NaN.
+        drop_ids: items that the answer leaves out.
+        duplicate_ids: items that the answer holds twice, with different rewards.
+        unknown_results: results that nobody asked for, in every answer.
+        shuffle: results come in a random order.
     """
 
     unavailable: int = 0

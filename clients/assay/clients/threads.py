@@ -18,8 +18,8 @@ import grpc
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.clients.failures import closed_error, error_of_call, new_request_id
 from assay.rpc.calls import METADATA_KEY
+from assay.rpc.channels import Metadata, open_blocking_channel
 from assay.rpc.errors import CallError
-from assay.rpc.limits import channel_options
 from assay.rpc.tls import ClientTls
 
 _CHUNKS_AHEAD = 4
@@ -35,26 +35,21 @@ class BlockingGrpcTransport:
         self._tls = tls
         self._token = token
         self._channel: grpc.Channel | None = None
+        self._fixed: Metadata = ()
         self._closed = False
 
     def _stub(self) -> reward_pb2_grpc.RewardServiceStub:
         if self._closed:
             raise closed_error()
         if self._channel is None:
-            options = [*channel_options(), ("grpc.enable_http_proxy", 0)]
-            if self._tls is None:
-                self._channel = grpc.insecure_channel(self._target, options=options)
-            else:
-                if self._tls.server_name:
-                    options.append(("grpc.ssl_target_name_override", self._tls.server_name))
-                self._channel = grpc.secure_channel(
-                    self._target, self._tls.credentials(), options=options
-                )
+            self._channel, self._fixed = open_blocking_channel(
+                self._target, tls=self._tls, token=self._token
+            )
         return reward_pb2_grpc.RewardServiceStub(self._channel)
 
-    def _metadata(self, request_id: str) -> tuple[tuple[str, str], ...]:
-        own = ((METADATA_KEY, request_id),)
-        return own if self._token is None else (*own, ("authorization", f"Bearer {self._token}"))
+    def _metadata(self, request_id: str) -> Metadata:
+        """The metadata of one call; the channel is open by now."""
+        return (*self._fixed, (METADATA_KEY, request_id))
 
     async def batch_score(
         self, request: reward_pb2.BatchScoreRequest, *, timeout_s: float
@@ -103,9 +98,11 @@ class BlockingGrpcTransport:
     ) -> AsyncGenerator[reward_pb2.StreamScoreResponse, None]:
         """Carries a stream; see `assay.clients.transport.Transport`."""
         request_id = new_request_id()
-        metadata = self._metadata(request_id)
+        stub = self._stub()
         bridge = _Bridge(requests)
-        call = self._stub().StreamScore(bridge.chunks(), timeout=timeout_s, metadata=metadata)
+        call = stub.StreamScore(
+            bridge.chunks(), timeout=timeout_s, metadata=self._metadata(request_id)
+        )
         bridge.start(call)
         try:
             while (entry := await bridge.incoming.get()) is not None:

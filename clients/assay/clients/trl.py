@@ -39,11 +39,13 @@ _FALLBACK_COLUMNS = ("reference", "answer")
 class RowReader:
     """How a completion and the columns of its row become an item.
 
-    Attributes: verifier: who judges every row. Empty: the row's column `verifier`, or by task.
-    task: the task of every row. Empty: the row's column `task`. reference_column: where the
-    reference stands. Empty: "reference", or "answer" where there is no such column. parameters:
-    parameters of every row; those of the column `parameters` come on top. send_prompt: the prompt
-    is sent along, for verifiers that read it.
+    Attributes:
+        verifier: who judges every row. Empty: the row's column `verifier`, or by task.
+        task: the task of every row. Empty: the row's column `task`.
+        reference_column: where the reference stands. Empty: "reference", or "answer" where there is
+            no such column.
+        parameters: parameters of every row; those of the column `parameters` come on top.
+        send_prompt: the prompt is sent along, for verifiers that read it.
     """
 
     verifier: str = ""
@@ -269,13 +271,18 @@ def reward_function(
     `NAME_verdict` and `NAME_explanation`. The function can be pickled, unless an
     `AsyncRewardClient` is passed.
 
-    Args: client_or_target: an address, "host:port", or a client. An `AsyncRewardClient` must not
-    have been used on another loop. verifier: who judges. Empty: the column `verifier`, or by task.
-    task: the task. Empty: the column `task`. reference_column: where the reference stands. Empty:
-    "reference", or "answer" where there is no such column. parameters: parameters of every row.
-    name: the function's `__name__`, under which TRL logs it. timeout_s: the whole time that one
-    batch may take, for an address. tls: as in `RewardClient`, for an address. token: as in
-    `RewardClient`, for an address.
+    Args:
+        client_or_target: an address, "host:port", or a client. An `AsyncRewardClient` must not have
+            been used on another loop.
+        verifier: who judges. Empty: the column `verifier`, or by task.
+        task: the task. Empty: the column `task`.
+        reference_column: where the reference stands. Empty: "reference", or "answer" where there is
+            no such column.
+        parameters: parameters of every row.
+        name: the function's `__name__`, under which TRL logs it.
+        timeout_s: the whole time that one batch may take, for an address.
+        tls: as in `RewardClient`, for an address.
+        token: as in `RewardClient`, for an address.
 
     Raises:
         ConfigError: The address is empty. Called: a reference column is missing or holds what is no

@@ -46,16 +46,22 @@ Reference = str | Sequence[str] | execution_pb2.TestSuite | Anchor
 class Item:
     """One thing to score: a response to a prompt, and what to hold it against.
 
-    Attributes: response: the policy's text without the prompt; empty text is a response too. None
-    when `turns` are given. reference: what a right response is known by: one answer, several right
-    answers, tests, or an `Anchor`. verifier: who judges, by name. Empty: chosen by `task`. task:
-    the kind of task, for routing when no verifier is named. prompt: what the policy was asked, as
-    one text or as chat messages with "role" and "content". id: the caller's name for the item, at
-    most 256 bytes. Empty: the client numbers it. group_id: samples of one prompt share it, and
-    travel in one message. parameters: the verifier's own parameters, by name. turns: the dialogue,
-    for a candidate of several turns. response_token_count: tokens that the policy spent on the
-    response. None: unknown. truncated: the response was cut at the generation limit. timeout_s:
-    time-out of this item's execution, without the queue. None: the server's default.
+    Attributes:
+        response: the policy's text without the prompt; empty text is a response too. None when
+            `turns` are given.
+        reference: what a right response is known by: one answer, several right answers, tests, or
+            an `Anchor`.
+        verifier: who judges, by name. Empty: chosen by `task`.
+        task: the kind of task, for routing when no verifier is named.
+        prompt: what the policy was asked, as one text or as chat messages with "role" and
+            "content".
+        id: the caller's name for the item, at most 256 bytes. Empty: the client numbers it.
+        group_id: samples of one prompt share it, and travel in one message.
+        parameters: the verifier's own parameters, by name.
+        turns: the dialogue, for a candidate of several turns.
+        response_token_count: tokens that the policy spent on the response. None: unknown.
+        truncated: the response was cut at the generation limit.
+        timeout_s: time-out of this item's execution, without the queue. None: the server's default.
 
     Raises:
         TypeError: A field has a type that no item can have.
@@ -127,12 +133,17 @@ class Span:
 class Judgement:
     """An opinion about a response.
 
-    Attributes: reward: the number that trains, finite. verdict: the category, kebab-case:
-    "correct", "incorrect", "unparsed", ... components: what the reward is made of. spans: rewards
-    for parts of the response, sorted, never overlapping. extracted_answer: the answer as found in
-    the response; None when none was found or looked for. explanation: why, in one line. verifier:
-    who judged. version: that verifier's version. suspicions: signs that the response games the
-    verifier, kebab-case.
+    Attributes:
+        reward: the number that trains, finite.
+        verdict: the category, kebab-case: "correct", "incorrect", "unparsed", ...
+        components: what the reward is made of.
+        spans: rewards for parts of the response, sorted, never overlapping.
+        extracted_answer: the answer as found in the response; None when none was found or looked
+            for.
+        explanation: why, in one line.
+        verifier: who judged.
+        version: that verifier's version.
+        suspicions: signs that the response games the verifier, kebab-case.
     """
 
     reward: float
@@ -158,9 +169,12 @@ class Judgement:
 class Fault:
     """Why there is no judgement. It says nothing about the response: never train on it.
 
-    Attributes: reason: why, from the lexicon in docs/errors.md or a verifier's own; what a program
-    switches on. message: what happened, for people. code: the name of the gRPC code: "UNAVAILABLE",
-    "DEADLINE_EXCEEDED", ... metadata: further facts.
+    Attributes:
+        reason: why, from the lexicon in docs/errors.md or a verifier's own; what a program switches
+            on.
+        message: what happened, for people.
+        code: the name of the gRPC code: "UNAVAILABLE", "DEADLINE_EXCEEDED", ...
+        metadata: further facts.
     """
 
     reason: str

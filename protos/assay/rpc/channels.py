@@ -22,7 +22,7 @@ from assay.rpc.limits import channel_options
 from assay.rpc.tls import ClientTls
 
 _log = logging.getLogger(__name__)
-_Metadata = tuple[tuple[str, str | bytes], ...]
+Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 def open_channel(
@@ -43,8 +43,42 @@ def open_channel(
         ConfigError: the address has no port, the token cannot be sent, or a TLS file is missing or
             unusable.
     """
+    options, fixed = _prepare(target, tls, token)
+    if tls is None:
+        inner = grpc.aio.insecure_channel(target, options=options)
+    else:
+        inner = grpc.aio.secure_channel(target, tls.credentials(), options=options)
+    return _MarkedChannel(inner, fixed)
+
+
+def open_blocking_channel(
+    target: str, *, tls: ClientTls | None = None, token: str | None = None
+) -> tuple[grpc.Channel, Metadata]:
+    """Opens a channel that needs no event loop, for callers that may fork.
+
+    Args:
+        target: as in `open_channel`.
+        tls: as in `open_channel`.
+        token: as in `open_channel`; the caller sends the metadata with every call.
+
+    Returns:
+        The channel, and the metadata that carries the token (empty without one).
+
+    Raises:
+        ConfigError: as `open_channel`.
+    """
+    options, fixed = _prepare(target, tls, token)
+    if tls is None:
+        return grpc.insecure_channel(target, options=options), fixed
+    return grpc.secure_channel(target, tls.credentials(), options=options), fixed
+
+
+def _prepare(
+    target: str, tls: ClientTls | None, token: str | None
+) -> tuple[list[tuple[str, int | str]], Metadata]:
+    """The options and the fixed metadata of a channel."""
     _check_target(target)
-    fixed: _Metadata = () if token is None else ((AUTHORIZATION_KEY, bearer(token)),)
+    fixed: Metadata = () if token is None else ((AUTHORIZATION_KEY, bearer(token)),)
     options = channel_options()
     if _is_loopback(target):
         # A proxy of the environment is for the outside; asked for a loopback address it would look
@@ -52,13 +86,9 @@ def open_channel(
         options.append(("grpc.enable_http_proxy", 0))
     elif token is not None and tls is None:
         _log.warning("the token for %s travels in plain text: use TLS", target)
-    if tls is None:
-        inner = grpc.aio.insecure_channel(target, options=options)
-    else:
-        if tls.server_name is not None:
-            options.append(("grpc.ssl_target_name_override", tls.server_name))
-        inner = grpc.aio.secure_channel(target, tls.credentials(), options=options)
-    return _MarkedChannel(inner, fixed)
+    if tls is not None and tls.server_name is not None:
+        options.append(("grpc.ssl_target_name_override", tls.server_name))
+    return options, fixed
 
 
 def _check_target(target: str) -> None:
@@ -85,7 +115,7 @@ class _MarkedChannel(grpc.aio.Channel):
     gRPC's own interceptors would do too, but they put a task and a queue around every call.
     """
 
-    def __init__(self, inner: grpc.aio.Channel, fixed: _Metadata) -> None:
+    def __init__(self, inner: grpc.aio.Channel, fixed: Metadata) -> None:
         self._inner = inner
         self._fixed = fixed
 
