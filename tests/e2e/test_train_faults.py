@@ -1,0 +1,195 @@
+"""A faulted sample never reaches the loss; too many of them stop the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from assay.trainer.errors import TrainingStoppedError
+
+Train = Callable[..., list[dict[str, Any]]]
+MakeConfig = Callable[..., Any]
+
+
+@contextmanager
+def trainer_and_batch(
+    config: Any, folder: Path, transport: Any
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """A trainer before its first step, and the batch of that step."""
+    from assay.trainer import folder as folders
+    from assay.trainer.build import build_trainer
+    from assay.trainer.data import load_problems
+    from assay.trainer.evaluation import end_token_ids
+    from assay.trainer.models import load_policy
+    from assay.trainer.rewards import RewardFunction, open_judge
+
+    torch.set_num_threads(1)
+    problems = load_problems(config.data, eval_prompts=0).train
+    policy = load_policy(config.model, lambda _text: None)
+    with open_judge(config.reward, lambda: transport) as judge:
+        rewards = RewardFunction(judge, problems, end_token_ids=end_token_ids(policy))
+        trainer = build_trainer(
+            config, folders.RunFolder(folder), policy, problems, rewards=rewards, callbacks=[]
+        )
+        assert trainer.model is not None
+        trainer.model.train()
+        trainer.current_gradient_accumulation_steps = 1
+        prompts: Any = trainer.train_dataset
+        rows = [prompts[n // config.rollout.group_size] for n in range(config.samples_per_step)]
+        yield trainer, trainer._generate_and_score_completions(rows)
+
+
+def gradient(trainer: Any, batch: dict[str, Any]) -> tuple[float, torch.Tensor]:
+    """Loss and gradient of a batch, with advantages that give every row a part in it."""
+    trainer.model.zero_grad()
+    loss = trainer._compute_loss(trainer.model, batch)
+    loss.backward()
+    return loss.item(), torch.cat([p.grad.flatten().clone() for p in trainer.model.parameters()])
+
+
+def without(batch: dict[str, Any], judged_B: torch.Tensor) -> dict[str, Any]:
+    """The batch as it would be had the faulted rows never been rolled out."""
+    kept = {
+        name: value[judged_B] if value.dim() else value
+        for name, value in batch.items()
+        if name not in {"tool_mask", "row_scale"}
+    }
+    return {**kept, "num_items_in_batch": kept["completion_mask"].sum()}
+
+
+@pytest.mark.parametrize("aggregation", ["token", "sequence", "constant"])
+def test_the_loss_is_that_of_the_batch_without_the_faulted_rows(
+    tiny_config: MakeConfig, exact_transport: Any, tmp_path: Path, aggregation: str
+) -> None:
+    config = tiny_config(
+        algorithm={"loss_aggregation": aggregation, "kl_coef": 0.1},
+        rollout={"prompts_per_step": 4, "group_size": 4},
+    )
+    seen = iter(range(10**6))
+    transport = exact_transport(lambda _call, _item: next(seen) % 3 == 1)
+    with trainer_and_batch(config, tmp_path, transport) as (trainer, batch):
+        judged_B = torch.tensor([n % 3 != 1 for n in range(16)])
+        assert transport.faults == 5
+        assert (batch["advantages"][~judged_B] == 0).all()
+        assert batch["num_items_in_batch"] == batch["completion_mask"][judged_B].sum()
+        with torch.no_grad():  # a KL that is not 0, so that its part in the loss shows
+            for parameter in trainer.model.parameters():
+                parameter.add_(
+                    0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
+                )
+        batch["advantages"] = torch.where(judged_B, torch.linspace(-1, 1, 16), 0.0)
+        loss, grad = gradient(trainer, batch)
+        assert loss != 0
+        assert grad.norm() > 0
+
+        without_loss, without_grad = gradient(trainer, without(batch, judged_B))
+        assert loss == pytest.approx(without_loss, abs=1e-6)
+        assert torch.allclose(grad, without_grad, atol=1e-6)
+
+        other_ids = torch.randint_like(batch["completion_ids"], 4, 90)
+        batch["completion_ids"] = torch.where(judged_B[:, None], batch["completion_ids"], other_ids)
+        other_loss, other_grad = gradient(trainer, batch)
+        assert loss == pytest.approx(other_loss, abs=1e-7)
+        assert torch.allclose(grad, other_grad, atol=1e-7)
+
+
+def test_without_faults_the_batch_is_trl_s_own(
+    tiny_config: MakeConfig, exact_transport: Any, tmp_path: Path
+) -> None:
+    """The dictionary that TRL hands from rollout to loss, by its keys and shapes, and its
+    advantages by their values."""
+    config = tiny_config(rollout={"prompts_per_step": 4, "group_size": 4})
+    with trainer_and_batch(config, tmp_path, exact_transport()) as (trainer, batch):
+        assert set(batch) == {
+            *("prompt_ids", "prompt_mask", "completion_ids", "completion_mask"),
+            *("advantages", "num_items_in_batch", "ref_per_token_logps"),
+        }
+        assert batch["advantages"].shape == (16,)
+        assert batch["completion_mask"].shape == batch["completion_ids"].shape
+        assert batch["num_items_in_batch"].dim() == 0
+        theirs = torch.tensor(list(trainer._logs["advantages"]))
+        assert torch.allclose(batch["advantages"], theirs, atol=2e-5)
+        assert batch["advantages"].abs().max() > 0
+
+
+def test_faults_are_reported_and_the_rest_is_trained_on(
+    tiny_config: MakeConfig, train: Train, exact_transport: Any
+) -> None:
+    config = tiny_config(reward={"max_fault_ratio": 0.9, "verifier": "exact"})
+    rows = train(
+        config,
+        transport=lambda: exact_transport(lambda call, item: int(item.id) % 4 == 0 and call > 0),
+    )
+    assert [row["fault_ratio"] for row in rows] == [0.25] * 4
+    assert all(row["faults"] == {"WORKER_DIED": 16} for row in rows)
+    assert all(row["grad_norm"] > 0 for row in rows)
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def test_a_step_without_a_judgement_moves_nothing(
+    tiny_config: MakeConfig, train: Train, exact_transport: Any, tmp_path: Path
+) -> None:
+    """Not by the optimizer's momentum either."""
+    lenient = {"reward": {"max_fault_ratio": 1.0}, "eval": {"prompts": 0}}
+    train(tiny_config(run={"steps": 1}, **lenient), "one")
+    rows = train(
+        tiny_config(run={"steps": 2}, **lenient),
+        "two",
+        transport=lambda: exact_transport(lambda call, _item: call == 1),
+    )
+    assert [row["fault_ratio"] for row in rows] == [0.0, 1.0]
+    assert rows[1]["reward"] is None
+    assert rows[1]["loss"] == 0
+    assert weights(tmp_path / "one") == weights(tmp_path / "two")
+
+
+def test_too_many_faults_stop_the_run_and_it_can_go_on(
+    tiny_config: MakeConfig, train: Train, exact_transport: Any, tmp_path: Path
+) -> None:
+    config = tiny_config(
+        run={"steps": 6}, reward={"max_fault_ratio": 0.3, "fault_window": 2}, eval={"prompts": 0}
+    )
+    with pytest.raises(TrainingStoppedError) as caught:
+        train(
+            config,
+            transport=lambda: exact_transport(
+                lambda call, item: call >= 2 and int(item.id) % 2 == 0
+            ),
+        )
+    said = str(caught.value)
+    assert (
+        "stopped after step 4: 64 of the last 128 samples had no judgement (WORKER_DIED x64)"
+        in said
+    )
+    assert "continue with `assay train --resume" in said
+    assert "\n" not in said
+    assert (tmp_path / "run" / "checkpoints" / "checkpoint-4").is_dir()
+    rows = train(config)
+    assert [row["step"] for row in rows] == list(range(1, 7))
+    assert [row["fault_ratio"] for row in rows] == [0, 0, 0.5, 0.5, 0, 0]
+
+
+def test_a_service_that_is_away_for_a_moment_costs_nothing(
+    tiny_config: MakeConfig, train: Train
+) -> None:
+    """Refused calls are tried again, and the run is the one that was never refused."""
+    from assay.clients.testing import FakeRewardServer, Knobs
+
+    def losses(name: str, knobs: Knobs) -> list[float]:
+        with FakeRewardServer(knobs=knobs) as server:
+            rows = train(
+                tiny_config(reward={"target": server.address}, eval={"prompts": 0}),
+                name,
+                transport=None,
+            )
+        return [row["loss"] for row in rows]
+
+    assert losses("troubled", Knobs(unavailable=2, queue_full=1)) == losses("calm", Knobs())

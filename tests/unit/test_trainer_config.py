@@ -1,0 +1,114 @@
+"""Settings: what is read, what is refused, and in what words."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from assay.rpc.errors import ConfigError
+from assay.trainer import config
+
+
+def test_the_whole_config_is_saved_and_read_back(tmp_path: Path) -> None:
+    made = config.build(
+        {
+            "data": {
+                "examples": [{"user": 'say "\x7f\u20ac\\"', "assistant": "1\n"}],
+                "task_config": {"a": 1, "b c": True},
+            }
+        },
+        ["optim.learning_rate=1e-5", "reward.parameters.format_weight=0.1"],
+        origin="test",
+    )
+    path = tmp_path / "config.toml"
+    path.write_text(config.to_toml(made), encoding="utf-8")
+    assert config.load(path) == made
+
+
+@pytest.mark.parametrize("name", ["quickstart", "gsm8k"])
+def test_the_configs_of_the_repository_are_valid(repository: Path, name: str) -> None:
+    made = config.load(repository / "configs" / f"{name}.toml", ["data.path=rows.jsonl"])
+    assert made.eval.prompts >= 200
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "value"),
+    [
+        ("optim.learning_rate=1e-5", "optim.learning_rate", 1e-5),
+        ("optim.learning_rate=1", "optim.learning_rate", 1.0),
+        ("run.name=42", "run.name", "42"),
+        ("run.name='a b'", "run.name", "a b"),
+        ("model.name=./some folder", "model.name", "./some folder"),
+        ("reward.target=127.0.0.1:50051", "reward.target", "127.0.0.1:50051"),
+        ("data.template=What is {question}?", "data.template", "What is {question}?"),
+        ("run.tensorboard=false", "run.tensorboard", False),
+        ("data.task_config.min_terms=3", "data.task_config", {"min_terms": 3}),
+        ("data.columns.prompt=problem", "data.columns.prompt", "problem"),
+    ],
+)
+def test_overrides(override: str, key: str, value: object) -> None:
+    node: object = config.build({}, [override], origin="test")
+    for part in key.split("."):
+        node = getattr(node, part)
+    assert node == value
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (
+            "optim.learnig_rate=1",
+            "optim.learnig_rate is not a setting; did you mean optim.learning_rate? known here: ",
+        ),
+        ("optm.learning_rate=1", "optm is not a setting; did you mean optim?"),
+        ("data.columns.promt=x", "did you mean data.columns.prompt?"),
+        ("optim.learning_rate=fast", 'optim.learning_rate: expected number, got "fast"'),
+        ("optim.learning_rate=0", "optim.learning_rate: expected greater than 0, got 0"),
+        ("optim.learning_rate=inf", "optim.learning_rate: expected a finite number"),
+        ("run.steps=1.5", "run.steps: expected integer, got 1.5"),
+        ("run.steps=true", "run.steps: expected integer, got true"),
+        ("rollout.group_size=1", "rollout.group_size: expected greater than or equal to 2"),
+        ("data.source=csv", "data.source: expected 'reasoning_gym', 'jsonl' or 'hub', got \"csv\""),
+        ("data.examples=[{user='a'}]", "data.examples.0.assistant is missing"),
+        ("reward.max_fault_ratio=2", "reward.max_fault_ratio: expected less than or equal to 1"),
+        ("run.seed=1979-05-27", "run.seed: expected integer"),
+        ("optim.micro_batch=5", "optim.micro_batch = 5 does not divide the 32 samples of a step"),
+        ("data.source=jsonl", 'data.path is missing, which data.source = "jsonl" needs'),
+        ("data.source=hub", "data.name is missing"),
+        ("steps=3", "is not of the form section.key=value"),
+        ("run.steps", "is not of the form section.key=value"),
+        ("run.steps.more=3", "run.steps: expected integer"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(override: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.build({}, [override], origin="test.toml")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[run\n")
+    with pytest.raises(ConfigError, match=r"broken\.toml is not valid TOML: .*line 1"):
+        config.load(broken)
+    with pytest.raises(ConfigError, match="does not exist"):
+        config.load(tmp_path / "absent.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        config.load(tmp_path)
+    broken.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        config.load(broken)
+    broken.write_text("[run]\nsteps = 'many'\n")
+    with pytest.raises(
+        ConfigError, match=r"broken\.toml: run\.steps: expected integer, got \"many\""
+    ):
+        config.load(broken)
+
+
+def test_saved_settings_hold_every_key() -> None:
+    tree = tomllib.loads(config.to_toml(config.Config()))
+    assert config.build(tree, origin="test") == config.Config()
+    assert set(tree) == {"model", "data", "reward", "algorithm", "optim", "rollout", "eval", "run"}

@@ -1,0 +1,241 @@
+"""Checkpoints, metrics, progress lines, curves and the watch over faults: everything a run writes
+or shows."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from assay.clients import Fault, Judgement, Result
+from assay.rpc.errors import ConfigError
+from assay.trainer import checkpoints, folder, plots
+from assay.trainer.config import Config
+from assay.trainer.interrupt import Interrupt
+from assay.trainer.metrics import JsonLines, read_rows, rollout_metrics, sample_rows, truncate_after
+from assay.trainer.progress import Display, duration, header, line
+from assay.trainer.rewards import FaultWatch, Rollout, Sample
+
+
+def good(reward: float, verdict: str = "correct") -> Result:
+    return Result("1", Judgement(reward=reward, verdict=verdict))
+
+
+def bad(reason: str = "WORKER_DIED") -> Result:
+    return Result("1", Fault(reason, "it died"))
+
+
+def publish(path: Path, step: int) -> Path:
+    with checkpoints.staged(path, step) as staging:
+        made = staging / checkpoints.name_of(step)
+        (made / "inner").mkdir(parents=True)
+        (made / "weights").write_bytes(b"x" * 100)
+        (made / "inner" / "state").write_text(str(step))
+    return path / checkpoints.name_of(step)
+
+
+def test_checkpoints_appear_whole(tmp_path: Path) -> None:
+    assert checkpoints.latest(tmp_path) is None
+    for step in (5, 10, 100):
+        publish(tmp_path, step)
+    assert checkpoints.steps(tmp_path) == [5, 10, 100]
+    checkpoints.prune(tmp_path, 2)
+    assert checkpoints.steps(tmp_path) == [10, 100]
+    assert checkpoints.latest(tmp_path) == tmp_path / "checkpoint-100"
+
+
+def test_a_failed_save_leaves_nothing(tmp_path: Path) -> None:
+    publish(tmp_path, 5)
+
+    def fail() -> None:
+        with checkpoints.staged(tmp_path, 10) as staging:
+            (staging / "checkpoint-10").mkdir()
+            raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        fail()
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-5"]
+
+
+def test_leftovers_of_a_kill_are_no_checkpoint(tmp_path: Path) -> None:
+    publish(tmp_path, 5)
+    (tmp_path / ".saving-10-x" / "checkpoint-10").mkdir(parents=True)
+    (tmp_path / "checkpoint-7").mkdir()
+    (tmp_path / "checkpoint-7" / "weights").write_bytes(b"x")
+    assert checkpoints.latest(tmp_path) == tmp_path / "checkpoint-5"
+    publish(tmp_path, 5)
+    assert not list(tmp_path.glob(".saving-*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("weights", b"x" * 99, "weights has 99 bytes instead of 100"),
+        ("weights", b"y" * 100, "the content of weights has changed"),
+        ("inner/state", None, "inner/state is missing"),
+        ("manifest.json", b"{", "manifest.json cannot be read"),
+        ("manifest.json", b"[]", "manifest.json cannot be read"),
+    ],
+)
+def test_damage_is_named(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    publish(tmp_path, 5)
+    path = publish(tmp_path, 10) / name
+    path.write_bytes(content) if content is not None else path.unlink()
+    with pytest.raises(
+        ConfigError,
+        match=f"checkpoint-10 is damaged: {message}.*remove the folder to resume from checkpoint-5",
+    ):
+        checkpoints.latest(tmp_path)
+
+
+def test_the_only_checkpoint_is_damaged(tmp_path: Path) -> None:
+    (publish(tmp_path, 5) / "weights").unlink()
+    with pytest.raises(ConfigError, match="there is no earlier one"):
+        checkpoints.latest(tmp_path)
+
+
+def test_rows_after_a_step_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    assert read_rows(path) == []
+    log = JsonLines(path)
+    for step in (1, 2, 3):
+        log.write({"step": step, "text": "\u20ac"})
+    log.close()
+    with path.open("a") as file:
+        file.write('{"step": 4, "te')
+    truncate_after(path, 2)
+    assert read_rows(path) == [{"step": 1, "text": "\u20ac"}, {"step": 2, "text": "\u20ac"}]
+
+
+def test_faults_are_counted_apart() -> None:
+    sample = Sample("q", "r", "1", "g", 4)
+    results = [good(1.0), good(0.0, "incorrect"), bad(), bad("ITEM_TIMEOUT")]
+    row = rollout_metrics([Rollout(sample, result) for result in results])
+    assert row["reward"] == 0.5
+    assert row["correct"] == 0.5
+    assert row["fault_ratio"] == 0.5
+    assert row["faults"] == {"WORKER_DIED": 1, "ITEM_TIMEOUT": 1}
+    assert row["verdicts"] == {"correct": 1, "incorrect": 1}
+    assert row["response_length"] == 4
+    silent = rollout_metrics([Rollout(sample, bad())])
+    assert silent["reward"] is None
+    assert silent["correct"] is None
+    assert [
+        (s["verdict"], s["fault"])
+        for s in sample_rows(1, [Rollout(sample, good(1.0)), Rollout(sample, bad())])
+    ] == [
+        ("correct", None),
+        (None, "WORKER_DIED"),
+    ]
+
+
+def test_the_watch_stops_at_its_limit_and_not_at_it() -> None:
+    watch = FaultWatch(max_ratio=0.25, window=2)
+    assert watch.add([good(1)] * 4) is None
+    assert watch.add([bad(), bad(), good(1), good(1)]) is None
+    said = watch.add([bad("ITEM_TIMEOUT"), good(1), good(1), good(1)])
+    assert said is not None
+    assert said.startswith(
+        "3 of the last 8 samples had no judgement (WORKER_DIED x2, ITEM_TIMEOUT x1)"
+    )
+    assert watch.add([good(1)] * 4) is None
+
+
+def test_one_bad_first_step_does_not_stop_a_run() -> None:
+    watch = FaultWatch(max_ratio=0.2, window=5)
+    assert watch.add([bad()] * 10) is None
+    assert watch.add([bad()] * 10) is not None
+    assert FaultWatch(max_ratio=0, window=3).add([bad(), good(1)]) is not None
+    assert FaultWatch(max_ratio=0, window=3).add([good(1)]) is None
+    assert FaultWatch(max_ratio=1, window=1).add([bad()]) is None
+
+
+def test_lines_stand_under_their_names() -> None:
+    row: dict[str, Any] = {
+        "step": 3,
+        "reward": 0.5,
+        "reward_std": 0.5,
+        "correct": 0.5,
+        "kl": None,
+        "left_s": 3725.0,
+    }
+    text = line(row, 10)
+    assert len(text) == len(header())
+    assert text.split()[0] == "3/10"
+    assert text.endswith("1:02:05")
+    assert duration(59.6) == "1:00"
+
+
+def test_without_a_terminal_there_is_no_bar() -> None:
+    out = io.StringIO()
+    display = Display(Console(file=out))
+    display.begin("training", 2)
+    display.step({"step": 1}, 2)
+    display.step({"step": 2}, 2)
+    display.end()
+    assert [text.split()[0] for text in out.getvalue().splitlines()] == ["step", "1/2", "2/2"]
+    assert "\x1b" not in out.getvalue()
+
+
+def test_on_a_terminal_the_lines_stay(tmp_path: Path) -> None:
+    out = io.StringIO()
+    display = Display(Console(file=out, force_terminal=True, width=200))
+    display.begin("training", 2)
+    display.step({"step": 1}, 2)
+    display.end()
+    assert "1/2" in out.getvalue()
+
+
+@pytest.mark.parametrize("count", [0, 1, 40])
+def test_curves_are_drawn_of_whatever_there_is(tmp_path: Path, count: int) -> None:
+    rows = [
+        {"step": n, "reward": n / 40, "fault_ratio": 0.0, "kl": None, "entropy": 1.0}
+        for n in range(count)
+    ]
+    plots.draw(rows, tmp_path / "curves.png", title="a run", subtitle="of nothing")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_smoothing_keeps_a_constant_and_the_length() -> None:
+    assert plots.smooth([2.0] * 5, 2) == [2.0] * 5
+    assert plots.smooth([0.0, 3.0, 6.0], 1) == [1.5, 3.0, 4.5]
+
+
+def test_folders(tmp_path: Path) -> None:
+    config = Config()
+    made = folder.create(config, "name", tmp_path / "run")
+    folder.record(made, config)
+    folder.record(made, config)
+    assert len(json.loads(made.info.read_text())["sessions"]) == 2
+    with pytest.raises(ConfigError, match="is not empty; continue it with --resume"):
+        folder.create(config, "name", tmp_path / "run")
+    again, longer = folder.reopen(tmp_path / "run", ["run.steps=7"])
+    assert (again, longer.run.steps) == (made, 7)
+    assert folder.reopen(tmp_path / "run", [])[1].run.steps == 7
+    for override in ("optim.learning_rate=1", "run.seed=2"):
+        with pytest.raises(ConfigError, match="cannot change in a resumed run"):
+            folder.reopen(tmp_path / "run", [override])
+    with pytest.raises(ConfigError, match="is no run folder"):
+        folder.reopen(tmp_path, [])
+    with pytest.raises(ConfigError, match="holds no run of other to resume"):
+        folder.newest(tmp_path, "other")
+    (tmp_path / "name-20260101-000000").mkdir()
+    (tmp_path / "name-20260101-000000" / "config.toml").touch()
+    assert folder.newest(tmp_path, "name") == tmp_path / "name-20260101-000000"
+
+
+def test_the_first_signal_is_noted_and_the_second_acts() -> None:
+    said: list[str] = []
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupt(said.append) as interrupt:
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.requested
+        assert said == ["SIGINT"]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before

