@@ -98,7 +98,11 @@ async def test_it_says_what_it_serves(address: str) -> None:
     infos = {info.name: info for info in listed.verifiers}
     assert list(infos) == ["exact", "math"]
     assert infos["math"].tasks == ["math", "gsm8k"]
-    assert [p.name for p in infos["math"].parameters] == ["unparsed_reward", "format_weight"]
+    assert [p.name for p in infos["math"].parameters] == [
+        "unparsed_reward",
+        "format_weight",
+        "undone_work",
+    ]
     weight = infos["math"].parameters[1]
     assert (weight.minimum, weight.maximum, weight.default_value.float_value) == (0.0, 1.0, 0.0)
     assert infos["exact"].parameters[0].default_value.WhichOneof("kind") == "bool_value"

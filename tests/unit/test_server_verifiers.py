@@ -202,3 +202,48 @@ def test_boxes(text: str, contents: tuple[str, ...]) -> None:
 )
 def test_whether_the_answer_is_stated(response: str, stated: bool) -> None:
     assert math_text.states_answer(response) is stated
+
+
+@pytest.mark.parametrize(
+    ("response", "reference"),
+    [
+        ("To calculate 4 * 1, we need to perform the arithmetic", "4"),
+        ("Calculate 0 - 4.", "-4"),
+        (r"\boxed{2+3}", "5"),
+        (r"$x = 2 \cdot 3$", "6"),
+        (r"\boxed{4 \times 7}", "28"),
+        (r"\boxed{(1+1)(3)}", "6"),
+        (r"\boxed{1.2^2}", "1.44"),
+        ("48 / 16", "3"),
+        (r"\boxed{\frac{48}{16}}", "3"),
+        (r"\boxed{4 \cdot 7}", "$28$"),
+    ],
+)
+def test_math_does_not_pay_for_repeating_the_question(response: str, reference: str) -> None:
+    judgement = judge(MATH, response, reference)
+    assert (judgement.verdict, judgement.reward) == ("incorrect", 0.0)
+    assert "undone-work" in judgement.suspicions
+    assert "left to do" in judgement.explanation
+    lenient = judge(MATH, response, reference, undone_work="accept")
+    assert (lenient.verdict, lenient.suspicions) == ("correct", judgement.suspicions)
+
+
+@pytest.mark.parametrize(
+    ("response", "reference"),
+    [
+        ("4 - 7 = -3", "-3"),
+        ("12 * 12 = 144", "144"),
+        (r"\boxed{3 \times 10^5}", "300000"),
+        (r"\boxed{10^{3}}", "1000"),
+        (r"\boxed{90^\circ}", "90"),
+        (r"\boxed{\frac{10}{20}}", "1/2"),
+        (r"\boxed{3/4}", "0.75"),
+        (r"\boxed{-3}", "-3"),
+        (r"\boxed{2x+3}", "3+2x"),
+        (r"\boxed{1+\sqrt{2}}", r"\sqrt{2}+1"),
+        (r"\boxed{2^{100}-1}", "2^{100}-1"),
+    ],
+)
+def test_math_takes_an_answer_in_any_finished_form(response: str, reference: str) -> None:
+    judgement = judge(MATH, response, reference)
+    assert (judgement.verdict, judgement.suspicions) == ("correct", ())

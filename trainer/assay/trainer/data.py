@@ -24,12 +24,10 @@ from typing import Any
 from assay.rpc.errors import ConfigError
 from assay.trainer.config import DataConfig
 
-_EVAL_SEED_OFFSET = (
-    1_000_000_000  # reasoning-gym seeds problem i with seed + i: near seeds would share problems
-)
-_EVAL_SURPLUS = (
-    10  # generate so many times the wanted problems before giving up on finding distinct ones
-)
+# reasoning-gym seeds problem i with seed + i, so near seeds would share problems.
+_EVAL_SEED_OFFSET = 1_000_000_000
+# So many times the wanted problems are generated before giving up on finding distinct ones.
+_EVAL_SURPLUS = 10
 Row = Mapping[str, Any]
 
 

@@ -8,8 +8,8 @@ methods, and why:
     _calculate_rewards              keep the rewards, NaN where there is no judgement
     _generate_and_score_completions our advantages, and the loss mask without the faulted samples
     _compute_loss                   where the loss is a mean over rows, count the judged rows only
-    _save_checkpoint                write beside, then publish by one rename; add what TRL buffers
-    between steps _load_optimizer_and_scheduler   read that back
+    _save_checkpoint                write beside, then publish by one rename; add TRL's buffers
+    _load_optimizer_and_scheduler   read those back
     create_model_card               none: a checkpoint is not a publication
 
 TRL by itself gives a sample without a reward the advantage 0 and leaves it out of its group's mean,

@@ -9,9 +9,21 @@ Every function here is linear in the length of its text.
 
 from __future__ import annotations
 
+import re
+
 GSM8K_MARKER = "####"
 _END_OF_THOUGHT = "</think>"
 _BOX = "\\boxed{"
+_INTEGER = re.compile(r"[-+]?\d[\d,]*")
+_FRACTION = r"[-+]?\(?\d+\)?/\(?\d+\)?|[-+]?\\[dt]?frac\{\d+\}\{\d+\}"
+_DIVISION = re.compile(_FRACTION)
+_NUMBER = re.compile(rf"[-+]?(\d[\d,]*(\.\d+)?|\.\d+)%?|{_FRACTION}")
+_TIMES = r"\\times|\\cdot|[*\u00d7\u00b7]"
+_POWER_OF_TEN = re.compile(rf"[-+]?(\d+(\.\d+)?({_TIMES}))?10(\^|\*\*)(\{{?[-+]?\d+\}}?)")
+_DEGREES = re.compile(r"\^\{?\\circ\}?")
+_OPERATION = re.compile(
+    rf"(?<=[\d.)}}\]!])({_TIMES}|[-+^\u00f7]|\\div)(?=[-+({{\d.\\])|(?<=[\d)])\((?=[-+\d])"
+)
 _DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"))
 
 
@@ -80,6 +92,35 @@ def delimited_reference(reference: str) -> str:
     boxes = boxed_contents(text)
     text = _undelimited(boxes[-1] if boxes else text)
     return f"{_BOX}{text}}}" if text else ""
+
+
+def leaves_work_undone(answer: str, delimited: str) -> bool:
+    r"""Whether the reference is a number and the answer a computation that gives it, not a number.
+
+    To a computer algebra system `4 * 7` is as good an answer to "what is 4 * 7?" as `28`, so a
+    policy that is paid for equality learns to repeat the question. What counts as undone, where the
+    reference is a number: a sum, difference, product, quotient sign or power between numbers; and
+    where the reference is whole, a fraction. Not undone: `3 \times 10^5`, `10^5`, `90^\circ`, a
+    root, and a fraction that is not reduced.
+
+    Args:
+        answer: the answer's text as extracted; of an equation, what follows the last `=`.
+        delimited: a reference as `delimited_reference` gives it.
+    """
+    reference = _compact(delimited.removeprefix(_BOX).removesuffix("}"))
+    if not _NUMBER.fullmatch(reference):
+        return False
+    stated = _DEGREES.sub("", _compact(answer.rpartition("=")[2]))
+    if _POWER_OF_TEN.fullmatch(stated):
+        return False
+    if _INTEGER.fullmatch(reference) and _DIVISION.fullmatch(stated):
+        return True
+    return _OPERATION.search(stated) is not None
+
+
+def _compact(text: str) -> str:
+    """The text without white space and dollars, with ASCII minus signs."""
+    return "".join(text.replace("$", "").replace("\u2212", "-").split())
 
 
 def _undelimited(text: str) -> str:

@@ -6,10 +6,13 @@ else what math-verify finds (after "answer is", in mathematical delimiters, the 
 reference may be an answer, an answer with delimiters, or a whole GSM8K solution that ends in
 `#### 42`.
 
-Known limits, measured on 2,655 labelled pairs: precision 99.25 % (8 false positives among 1,067
-answers called correct), recall 77.5 %, 4 faults. Numbers that
-differ by less than about 1e-15 count as equal, and some longer forms of an equation are not
-recognised.
+Different from the library: where the reference is a number, a computation that gives it (`4 * 7`
+for 28) is not paid for and is marked as a suspicion. A policy trained on the library's own verdict
+learnt to repeat the question and earned full reward (docs/results.md).
+
+Known limits, measured on 2,655 labelled pairs: precision 99.2 % (8 false positives among 1,053
+answers called correct), recall 76.5 %. Numbers that differ by less than about 1e-15 count as equal,
+and some longer forms of an equation are not recognised.
 """
 
 from __future__ import annotations
@@ -29,10 +32,15 @@ from assay.reward_server.domain import (
 from assay.reward_server.verifiers import math_text
 
 _SHOWN_CHARS = 200
+_EXPLANATIONS = {
+    "correct": "the answer equals a reference",
+    "incorrect": "the answer equals no reference",
+    "unparsed": "no answer was found in the response",
+}
 
 _SPEC = VerifierSpec(
     name="math",
-    version="1+math-verify-0.9.0",
+    version="2+math-verify-0.9.0",
     description="The response's final answer equals one of the references as mathematics.",
     tasks=("math", "gsm8k"),
     min_reward=-1.0,
@@ -55,6 +63,13 @@ _SPEC = VerifierSpec(
             minimum=0.0,
             maximum=1.0,
         ),
+        ParameterSpec(
+            "undone_work",
+            "string",
+            "reject",
+            "Whether a computation that is left to do, such as 4 * 7 for 28, is a right answer.",
+            allowed_values=("reject", "accept"),
+        ),
     ),
     isolation="process",
 )
@@ -76,6 +91,7 @@ class MathVerifier(Verifier):
             Example(_example("48 + 24 = 72\n#### 72", "48/2 = 24\n#### 72"), "correct"),
             Example(_example(r"\boxed{12}", r"12\pi"), "incorrect"),
             Example(_example(r"\boxed{3 \text{ or } 5}", "3"), "incorrect"),
+            Example(_example("To calculate 4 * 7, we need to", "28"), "incorrect"),
             Example(_example("I do not know.", "3"), "unparsed"),
         )
 
@@ -94,34 +110,51 @@ class MathVerifier(Verifier):
         from assay.reward_server.verifiers import math_engine  # noqa: PLC0415 - sympy stays out of the server's own process
 
         response = item.response()
-        references = [_parsed(text) for text in item.answers()]
+        references = [(_delimited(text), _parsed(text)) for text in item.answers()]
         answer = math_engine.parse_text(math_text.final_part(response))
-        right = bool(answer) and any(math_engine.equal(known, answer) for known in references)
+        equal = [
+            delimited
+            for delimited, known in references
+            if answer and math_engine.equal(known, answer)
+        ]
+        stated = _text_of(answer)
+        undone = bool(equal) and all(math_text.leaves_work_undone(stated, ref) for ref in equal)
+        rejected = undone and item.parameters["undone_work"] == "reject"
+        right = bool(equal) and not rejected
         verdict = "correct" if right else "incorrect" if answer else "unparsed"
         return Judgement.composed(
             verdict,
             _components(item, response, verdict),
-            extracted_answer=_shown(answer),
-            explanation={
-                "correct": "the answer equals a reference",
-                "incorrect": "the answer equals no reference",
-                "unparsed": "no answer was found in the response",
-            }[verdict],
-            suspicions=_suspicions(response),
+            extracted_answer=stated[:_SHOWN_CHARS] if answer else None,
+            explanation="the answer is a computation that is left to do"
+            if rejected
+            else _EXPLANATIONS[verdict],
+            suspicions=_suspicions(response, undone=undone),
         )
+
+
+def _delimited(reference: str) -> str:
+    """The reference's answer in a box."""
+    delimited = math_text.delimited_reference(reference)
+    if not delimited:
+        raise _unusable(reference)
+    return delimited
 
 
 def _parsed(reference: str) -> tuple[object, ...]:
     """The reference as math-verify reads it."""
     from assay.reward_server.verifiers import math_engine  # noqa: PLC0415 - as above
 
-    delimited = math_text.delimited_reference(reference)
-    parsed = math_engine.parse_reference(delimited) if delimited else ()
+    parsed = math_engine.parse_reference(_delimited(reference))
     if not parsed:
-        raise Unjudgeable(
-            UNUSABLE_REFERENCE, f"no answer can be read from the reference {reference[:80]!r}"
-        )
+        raise _unusable(reference)
     return parsed
+
+
+def _unusable(reference: str) -> Unjudgeable:
+    return Unjudgeable(
+        UNUSABLE_REFERENCE, f"no answer can be read from the reference {reference[:80]!r}"
+    )
 
 
 def _components(item: Item, response: str, verdict: str) -> tuple[Component, ...]:
@@ -137,15 +170,16 @@ def _components(item: Item, response: str, verdict: str) -> tuple[Component, ...
     return tuple(components)
 
 
-def _shown(answer: tuple[object, ...]) -> str | None:
+def _text_of(answer: tuple[object, ...]) -> str:
     """The answer's text as found; never a printed expression, which may take for ever."""
     texts = [part for part in answer if isinstance(part, str)]
-    return texts[-1][:_SHOWN_CHARS] if texts else None
+    return texts[-1] if texts else ""
 
 
-def _suspicions(response: str) -> tuple[str, ...]:
+def _suspicions(response: str, *, undone: bool) -> tuple[str, ...]:
     boxes = {content.strip() for content in math_text.boxed_contents(response)}
-    return ("several-boxed-answers",) if len(boxes) > 1 else ()
+    found = (("several-boxed-answers", len(boxes) > 1), ("undone-work", undone))
+    return tuple(name for name, holds in found if holds)
 
 
 def _example(response: str, reference: str) -> Item:
