@@ -124,7 +124,7 @@ def test_without_a_target_the_server_is_embedded(
 
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_work_goes_on(kill: int, write: Callable[..., Path], tmp_path: Path) -> None:
-    source, out = write(rows(400)), tmp_path / "out.jsonl"
+    source, out = write(rows(6000)), tmp_path / "out.jsonl"
     partial = tmp_path / "out.jsonl.partial"
     with FakeRewardServer(knobs=Knobs(delay_s=0.3)) as slow:
         arguments = ["score", str(source), "-o", str(out), "--verifier", "exact"]
@@ -148,7 +148,7 @@ def test_interrupted_work_goes_on(kill: int, write: Callable[..., Path], tmp_pat
     assert read(out) == [
         {**row, "reward": float(n % 2), "verdict": ("incorrect", "correct")[n % 2],
          "answer": str(n % 2), "components": [], "fault": None}
-        for n, row in enumerate(rows(400))
+        for n, row in enumerate(rows(6000))
     ]  # fmt: skip
     assert not partial.exists()
 

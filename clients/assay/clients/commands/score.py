@@ -223,7 +223,7 @@ def _run(  # noqa: PLR0917  # one caller; each is a different thing
 
         with _says_what_is_kept(file, tally, found):
             asyncio.run(_score_rows(islice(rows, tally.done, None), server, timeout_s, write_file))
-        file.finish()
+            file.finish()
     return tally
 
 

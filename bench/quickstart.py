@@ -1,0 +1,76 @@
+"""What the quickstart taught: `python -m bench.quickstart RUN_FOLDER`, for a finished run.
+
+Two figures that the run's own report does not give: the accuracy by operation, and how many of the
+held-out problems the policy solves before and after when the beginning of its answer is written for
+it ("4 + 7 ="). What rises only without that beginning is a way of answering; what rises with it too
+is arithmetic.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from assay.trainer import environment
+from assay.trainer.config import Config, ModelConfig, load
+from assay.trainer.data import Problem, load_problems, render
+from assay.trainer.evaluation import generate_greedy
+from assay.trainer.models import load_policy
+from assay.trainer.rewards import Judge, Sample, open_judge
+from assay.trainer.stats import wilson
+
+
+def expression(problem: Problem) -> str:
+    """The problem without words."""
+    return problem.question.removeprefix("Calculate ").removesuffix(".")
+
+
+def prefilled_accuracy(model: ModelConfig, problems: tuple[Problem, ...], judge: Judge) -> int:
+    """How many problems are solved when the answer begins with the expression."""
+    policy = load_policy(model, lambda _note: None)
+    starts = [f"{expression(problem)} =" for problem in problems]
+    prompts = [
+        render(problem, policy.tokenizer) + start
+        for problem, start in zip(problems, starts, strict=True)
+    ]
+    batches = generate_greedy(policy, prompts, max_new_tokens=8, batch_size=50)
+    texts = [generated.text for batch in batches for generated in batch]
+    samples = [
+        Sample(problem.question, start + text, problem.reference)
+        for problem, start, text in zip(problems, starts, texts, strict=True)
+    ]
+    return sum(result.reward == 1.0 for result in judge.score(samples))
+
+
+def by_operation(folder: Path, when: str) -> dict[str, tuple[int, int]]:
+    """Right answers and problems, for each operation and for negative results."""
+    counts: dict[str, list[bool]] = defaultdict(list)
+    for answer in json.loads((folder / f"eval_{when}.json").read_text())["answers"]:
+        sign = next(sign for sign in "*+-" if f" {sign} " in answer["question"])
+        kind = "- below 0" if answer["reference"].startswith("-") else sign
+        counts[kind].append(answer["verdict"] == "correct")
+    return {kind: (sum(right), len(right)) for kind, right in sorted(counts.items())}
+
+
+def main(folder: Path) -> None:
+    """Prints both figures."""
+    environment.calm()
+    config: Config = load(folder / "config.toml")
+    problems = load_problems(config.data, eval_prompts=config.eval.prompts).eval
+    before, after = by_operation(folder, "before"), by_operation(folder, "after")
+    for kind, (right, of) in before.items():
+        print(f"{kind:10s} {right:3d} -> {after[kind][0]:3d} of {of}")
+    trained = dataclasses.replace(config.model, name=str(folder / "model"))
+    with open_judge(config.reward) as judge:
+        for name, model in (("before", config.model), ("after", trained)):
+            right = prefilled_accuracy(model, problems, judge)
+            low, high = wilson(right, len(problems))
+            share = right / len(problems)
+            print(f"{name}: {share:.1%} [{low:.1%}, {high:.1%}] with the beginning written")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
