@@ -30,7 +30,7 @@ COMMAND = [sys.executable, "-c", "from assay.clients.cli import main; main()"]
         (["up", "--port", "99999"], 2, "99999"),
         (["up", "--port", "65535"], 1, "choose a lower one"),
         (["serve", "nothing"], 1, "reward, sandbox, genrm"),
-        (["serve", "genrm"], 1, "pip install assay-genrm"),
+        (["serve", "genrm"], 1, "brings no service yet"),
         (["verifiers", "--target", "127.0.0.1:1"], 1, "127.0.0.1:1"),
         (["verifiers", "--target", "x"], 1, "not HOST:PORT"),
         (["doctor", "--target", "x:y"], 1, "not HOST:PORT"),

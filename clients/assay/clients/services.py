@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
 from types import TracebackType
 
@@ -50,14 +50,19 @@ def package_of(name: str) -> str:
     """
     entry = installed_services().get(name)
     if entry is None:
-        if name not in PACKAGES:
-            raise ConfigError(
-                f"no service has the name {name!r}; choose one of {', '.join(PACKAGES)}"
-            )
-        raise ConfigError(
-            f"the service {name!r} is not installed; run: pip install {PACKAGES[name]}"
-        )
+        raise ConfigError(_why_absent(name))
     return entry.module.removesuffix(".__main__")
+
+
+def _why_absent(name: str) -> str:
+    """What keeps a service from being started here."""
+    if name not in PACKAGES:
+        return f"no service has the name {name!r}; choose one of {', '.join(PACKAGES)}"
+    package = PACKAGES[name]
+    try:
+        return f"{package} {version(package)} brings no service yet: {name!r} cannot be started"
+    except PackageNotFoundError:
+        return f"the service {name!r} is not installed; run: pip install {package}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,22 +36,23 @@ def verifiers(target: str, token_file: str | None, tls_ca: str | None, as_json: 
 
 
 def _print_table(info: ServerInfo) -> None:
-    table = Table(
-        "name", "version", "tasks", "reward", "deterministic", "parameters", "what it judges"
-    )
+    """One verifier after another: who it is, then what it can be told."""
+    console = Console(highlight=False)
     for verifier in info.verifiers:
-        table.add_row(
-            verifier.name,
-            verifier.version,
-            ", ".join(verifier.tasks),
-            f"{verifier.min_reward:g} to {verifier.max_reward:g}",
-            "yes" if verifier.deterministic else "no",
-            "\n".join(_describe(parameter) for parameter in verifier.parameters),
-            verifier.description,
-        )
-    Console().print(table)
+        console.print(f"[bold]{verifier.name}[/]: {verifier.description}")
+        facts = Table.grid(padding=(0, 2))
+        facts.add_row("  tasks", ", ".join(verifier.tasks) or "none: ask for it by name")
+        facts.add_row("  reward", f"{verifier.min_reward:g} to {verifier.max_reward:g}")
+        facts.add_row("  verdicts", ", ".join(verifier.verdicts))
+        same = "equal items get equal judgements" if verifier.deterministic else "judgements vary"
+        facts.add_row("  version", f"{verifier.version}; {same}")
+        for parameter in verifier.parameters:
+            facts.add_row(f"  {parameter.name}", _describe(parameter))
+        console.print(facts)
+        console.print()
 
 
 def _describe(parameter: ParameterInfo) -> str:
-    default = "required" if parameter.default is None else f"= {parameter.default}"
-    return f"{parameter.name}: {parameter.type} {default}"
+    kind = " or ".join(parameter.allowed_values) or parameter.type
+    default = "required" if parameter.default is None else f"default {parameter.default}"
+    return f"{kind}, {default}. {parameter.description}"
