@@ -74,7 +74,7 @@ def assay(
         (
             ["CONFIG", "reward.target=PORT", "reward.timeout_s=1"],
             1,
-            "no reward service answers at 127.0.0.1:",
+            "reward.target: no reward server answers at 127.0.0.1:",
         ),
         (["CONFIG", "--resume"], 1, "holds no run of tiny to resume"),
         (["--resume", "TMP"], 1, "is no run folder"),

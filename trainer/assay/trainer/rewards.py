@@ -97,8 +97,7 @@ def _check(client: RewardClient, config: RewardConfig, target: str) -> None:
         served = [verifier.name for verifier in client.list_verifiers().verifiers]
     except CallError as error:
         raise ConfigError(
-            f"no reward service answers at {target}: {error}; start one with `assay serve reward`, "
-            "or leave reward.target empty to have one started for the run"
+            f"reward.target: {error}; or leave it empty, and a service is started for the run"
         ) from error
     if config.verifier not in served:
         raise ConfigError(
