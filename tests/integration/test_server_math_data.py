@@ -98,5 +98,20 @@ async def test_all_labelled_pairs_are_judged_precisely(shared_data: Path) -> Non
 
 async def test_near_misses_are_never_right(shared_data: Path) -> None:
     picked = random.Random(0).sample(rows(shared_data / "math_equiv_adversarial_dev.jsonl"), 120)
-    results = await score([(row["response"], row["gold"]) for row in picked], 10.0)
-    assert [row["id"] for row, r in zip(picked, results, strict=True) if r.judgement.reward] == []
+    assert await wrongly_accepted(picked) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+async def test_no_near_miss_is_right(shared_data: Path) -> None:
+    assert await wrongly_accepted(rows(shared_data / "math_equiv_adversarial_dev.jsonl")) == []
+
+
+async def wrongly_accepted(picked: list[dict[str, str]]) -> list[str]:
+    """Ids of the pairs, none of which is equal, that got a reward."""
+    results: list[reward_pb2.Result] = []
+    for start in range(0, len(picked), 500):
+        part = picked[start : start + 500]
+        results += await score([(row["response"], row["gold"]) for row in part], 10.0)
+    assert sum(r.HasField("judgement") for r in results) >= 0.98 * len(picked)
+    return [row["id"] for row, r in zip(picked, results, strict=True) if r.judgement.reward]
