@@ -50,6 +50,7 @@ def test_the_tiny_model_takes_steps(
 @pytest.mark.slow
 @pytest.mark.model
 @pytest.mark.data
+@pytest.mark.timeout(900)  # the first time the model is downloaded and converted
 def test_the_pretrained_model_takes_steps(
     tiny_config: MakeConfig, train: Train, tmp_path: Path, shared_data: Path
 ) -> None:
