@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 from pathlib import Path
 from types import ModuleType
 
+import grpc
 import pytest
 
 from assay.api.reward.v1 import reward_pb2
+from assay.rpc.reasons import Reason
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +69,16 @@ def test_a_bad_contract_is_refused(protos: ModuleType, edited: Path, old: str, n
     protos.generate(protos.PROTOS)  # so that drift is not what fails
     assert protos.drift() == []
     assert protos.check() == 1
+
+
+def test_every_reason_that_the_contract_names_is_in_the_lexicon(repository: Path) -> None:
+    text = "".join(path.read_text() for path in (repository / "protos").rglob("*.proto"))
+    comments = " ".join(re.findall(r"//(.*)", text))
+    words = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", comments))
+    codes = {code.name for code in grpc.StatusCode}
+    values = set(re.findall(r"^\s*([A-Z][A-Z_]+) = \d+;", text, re.MULTILINE))
+    assert words - codes - values - set(Reason) == set()
+    assert {"ORDER_GAP", "QUEUE_FULL"} <= words
 
 
 def test_an_outcome_is_a_judgement_or_a_fault_never_both() -> None:

@@ -46,6 +46,16 @@ class Reason(StrEnum):
     VERIFIER_FAILED = "VERIFIER_FAILED"
     VERIFIER_UNHEALTHY = "VERIFIER_UNHEALTHY"
     MISSING_RESULT = "MISSING_RESULT"
+    UNKNOWN_LANGUAGE = "UNKNOWN_LANGUAGE"
+    INVALID_PROGRAM = "INVALID_PROGRAM"
+    INVALID_LIMIT = "INVALID_LIMIT"
+    INVALID_TEST = "INVALID_TEST"
+    UNKNOWN_MODEL = "UNKNOWN_MODEL"
+    UNKNOWN_TEMPLATE = "UNKNOWN_TEMPLATE"
+    CONTEXT_TOO_LONG = "CONTEXT_TOO_LONG"
+    JUDGE_UNPARSED = "JUDGE_UNPARSED"
+    ORDER_GAP = "ORDER_GAP"
+    ENGINE_DIED = "ENGINE_DIED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +167,43 @@ LEXICON: dict[Reason, ReasonInfo] = {
     ),
     Reason.MISSING_RESULT: ReasonInfo(
         _OURS, "The server answered without this item.", "Report it with the request id."
+    ),
+    Reason.UNKNOWN_LANGUAGE: ReasonInfo(
+        grpc.StatusCode.NOT_FOUND,
+        "The sandbox does not serve the language.",
+        "Install the package that the message names.",
+    ),
+    Reason.INVALID_PROGRAM: ReasonInfo(
+        _BAD, "A path or an entry point of the program is wrong.", "Correct the program."
+    ),
+    Reason.INVALID_LIMIT: ReasonInfo(
+        _BAD, "A limit is above what the sandbox allows.", "Lower it; it is never clipped."
+    ),
+    Reason.INVALID_TEST: ReasonInfo(_BAD, "The tests cannot be run.", "Correct the data row."),
+    Reason.UNKNOWN_MODEL: ReasonInfo(
+        grpc.StatusCode.NOT_FOUND, "No model has this name.", "Choose one that the service lists."
+    ),
+    Reason.UNKNOWN_TEMPLATE: ReasonInfo(
+        grpc.StatusCode.NOT_FOUND,
+        "No prompt template has this name.",
+        "Choose one that the service lists.",
+    ),
+    Reason.CONTEXT_TOO_LONG: ReasonInfo(
+        _BAD,
+        "The candidate does not fit into the model's context.",
+        "Shorten it, or allow it to be cut.",
+    ),
+    Reason.JUDGE_UNPARSED: ReasonInfo(
+        _OURS,
+        "No verdict can be read in what the judge wrote.",
+        "Drop the sample; look at the raw text.",
+    ),
+    Reason.ORDER_GAP: ReasonInfo(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "The judge's two orders differ by more than is allowed.",
+        "Drop the sample.",
+    ),
+    Reason.ENGINE_DIED: ReasonInfo(
+        _OURS, "The engine that ran the model died.", "Drop the sample; look at the log."
     ),
 }
