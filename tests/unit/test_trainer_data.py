@@ -216,3 +216,20 @@ def test_the_begin_of_sequence_is_written_once() -> None:
     assert render(problem, Template(chat=True, bos=True)) == "system:s|user:q|assistant:"
     assert render(problem, Template(chat=True, bos=False)) == "<s>system:s|user:q|assistant:"
     assert render(problem, Template(chat=False, bos=True)) == "s\nq\n"
+
+
+def test_the_quickstart_never_trains_on_what_it_is_tested_on(repository: Path) -> None:
+    from assay.trainer.config import load
+
+    config = load(repository / "configs" / "quickstart.toml")
+    problems = load_problems(config.data, eval_prompts=config.eval.prompts)
+    held_out = {problem.question for problem in problems.eval}
+    assert len(held_out) == config.eval.prompts >= 200
+    assert not held_out & {problem.question for problem in problems.train}
+    assert len({problem.question for problem in problems.train}) > 150
+    for problem in problems.eval:
+        expression = problem.question.removeprefix("Calculate ").removesuffix(".")
+        left, sign, right = expression.split()
+        value = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}[sign](int(left), int(right))
+        assert problem.reference == str(value)
+        assert problem.messages[-1][1].endswith(f"{expression} =")
