@@ -71,9 +71,7 @@ class AsyncRewardClient:
         config: ClientConfig | None = None,
         transport: Transport | None = None,
     ) -> None:
-        if not target and transport is None:
-            raise ConfigError("no address of a reward server; pass one, such as '127.0.0.1:50051'")
-        _check_timeout(timeout_s)
+        check_client(target, transport, timeout_s)
         self.target = target
         self.timeout_s = timeout_s
         self._config = config or ClientConfig()
@@ -360,6 +358,17 @@ class AsyncRewardClient:
             Reason.DEADLINE_EXCEEDED,
             f"{where} did not answer in time; allow more time or send less",
         )
+
+
+def check_client(target: str, transport: object, timeout_s: float) -> None:
+    """Checks what a client, awaited or not, is made with.
+
+    Raises:
+        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    """
+    if not target and transport is None:
+        raise ConfigError("no address of a reward server; pass one, such as '127.0.0.1:50051'")
+    _check_timeout(timeout_s)
 
 
 def _check_timeout(timeout_s: float) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
-from google.rpc import status_pb2
 
 from assay.rpc.calls import request_id_var
-from assay.rpc.errors import STATUS_DETAILS_KEY, CallError, ServerError, call_error, make_status
+from assay.rpc.errors import CallError, ServerError, call_error, make_status, status_sent
 from assay.rpc.reasons import Reason
 
 
@@ -37,11 +34,10 @@ def error_of_call(error: grpc.RpcError, target: str, request_id: str) -> CallErr
         target: the address that was called.
         request_id: the id that was sent with the call.
     """
+    status = status_sent(error)
+    if status is not None:
+        return call_error(status)
     call: Any = error  # at run time a grpc.Call or an AioRpcError, which its type does not say
-    for key, value in call.trailing_metadata() or ():
-        if key == STATUS_DETAILS_KEY:
-            with contextlib.suppress(DecodeError):
-                return call_error(status_pb2.Status.FromString(value))
     code: grpc.StatusCode = call.code()
     details = " ".join((call.details() or "").split())
     cause = details.rpartition("last error: ")[2]

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from types import TracebackType
 from typing import Any, TypeVar
 
-from assay.clients.client import AsyncRewardClient, OnError
+from assay.clients.client import AsyncRewardClient, OnError, check_client
 from assay.clients.config import ClientConfig
 from assay.clients.threads import BlockingGrpcTransport
 from assay.clients.transport import Transport
@@ -98,10 +98,7 @@ class RewardClient:
         config: ClientConfig | None = None,
         transport: Callable[[], Transport] | None = None,
     ) -> None:
-        if not target and transport is None:
-            raise ConfigError("no address of a reward server; pass one, such as '127.0.0.1:50051'")
-        if not timeout_s > 0:
-            raise ConfigError(f"the time-out is {timeout_s} s; pass a positive number of seconds")
+        check_client(target, transport, timeout_s)
         self.target = target
         self.timeout_s = timeout_s
         self._tls = tls

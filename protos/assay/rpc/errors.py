@@ -250,6 +250,27 @@ def wire_status(error: CallError) -> status_pb2.Status:
     return status
 
 
+def status_sent(error: grpc.RpcError) -> status_pb2.Status | None:
+    """The google.rpc.Status that the server sent with a failed call.
+
+    Args:
+        error: what gRPC raised, over its asyncio or its blocking channel.
+
+    Returns:
+        None where there is none, it cannot be read, or it has another code than the call.
+    """
+    call: Any = error  # at run time a grpc.Call or an AioRpcError, which its type does not say
+    for key, value in call.trailing_metadata() or ():
+        if key == STATUS_DETAILS_KEY and isinstance(value, bytes):
+            try:
+                status = status_pb2.Status.FromString(value)
+            except DecodeError:
+                return None
+            if status_code(status) is call.code():
+                return status
+    return None
+
+
 def from_rpc_error(error: grpc.aio.AioRpcError, *, target: str = "") -> CallError:
     """The exception of a call that failed, as seen by the caller.
 
@@ -258,15 +279,10 @@ def from_rpc_error(error: grpc.aio.AioRpcError, *, target: str = "") -> CallErro
             itself found (nobody answers, too large, too late) gets the reason of the lexicon.
         target: the server's address, for the message.
     """
+    status = status_sent(error)
+    if status is not None:
+        return call_error(status)
     code = error.code()
-    for key, value in error.trailing_metadata() or ():
-        if key == STATUS_DETAILS_KEY and isinstance(value, bytes):
-            try:
-                status = status_pb2.Status.FromString(value)
-            except DecodeError:
-                break
-            if status_code(status) is code:
-                return call_error(status)
     details = error.details() or code.name
     at = f" at {target}" if target else ""
     match code:

@@ -110,7 +110,7 @@ class MathVerifier(Verifier):
         from assay.reward_server.verifiers import math_engine  # noqa: PLC0415 - sympy stays out of the server's own process
 
         response = item.response()
-        references = [(_delimited(text), _parsed(text)) for text in item.answers()]
+        references = [_read(text) for text in item.answers()]
         answer = math_engine.parse_text(math_text.final_part(response))
         equal = [
             delimited
@@ -133,28 +133,17 @@ class MathVerifier(Verifier):
         )
 
 
-def _delimited(reference: str) -> str:
-    """The reference's answer in a box."""
-    delimited = math_text.delimited_reference(reference)
-    if not delimited:
-        raise _unusable(reference)
-    return delimited
-
-
-def _parsed(reference: str) -> tuple[object, ...]:
-    """The reference as math-verify reads it."""
+def _read(reference: str) -> tuple[str, tuple[object, ...]]:
+    """The reference's answer in a box, and as math-verify reads it."""
     from assay.reward_server.verifiers import math_engine  # noqa: PLC0415 - as above
 
-    parsed = math_engine.parse_reference(_delimited(reference))
+    delimited = math_text.delimited_reference(reference)
+    parsed = math_engine.parse_reference(delimited) if delimited else ()
     if not parsed:
-        raise _unusable(reference)
-    return parsed
-
-
-def _unusable(reference: str) -> Unjudgeable:
-    return Unjudgeable(
-        UNUSABLE_REFERENCE, f"no answer can be read from the reference {reference[:80]!r}"
-    )
+        raise Unjudgeable(
+            UNUSABLE_REFERENCE, f"no answer can be read from the reference {reference[:80]!r}"
+        )
+    return delimited, parsed
 
 
 def _components(item: Item, response: str, verdict: str) -> tuple[Component, ...]:
