@@ -50,7 +50,7 @@ class _EndKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EndKind.Value
     END_KIND_MEMORY_LIMIT: _EndKind.ValueType  # 5
     """It asked for more memory than it may have."""
     END_KIND_OUTPUT_LIMIT: _EndKind.ValueType  # 6
-    """It wrote more than it may, where the caller asked to end it for that."""
+    """It wrote more than max_output_bytes."""
     END_KIND_PROCESS_LIMIT: _EndKind.ValueType  # 7
     """It asked for more processes than it may have."""
     END_KIND_COMPILE_ERROR: _EndKind.ValueType  # 8
@@ -74,7 +74,7 @@ END_KIND_WALL_TIME_LIMIT: EndKind.ValueType  # 4
 END_KIND_MEMORY_LIMIT: EndKind.ValueType  # 5
 """It asked for more memory than it may have."""
 END_KIND_OUTPUT_LIMIT: EndKind.ValueType  # 6
-"""It wrote more than it may, where the caller asked to end it for that."""
+"""It wrote more than max_output_bytes."""
 END_KIND_PROCESS_LIMIT: EndKind.ValueType  # 7
 """It asked for more processes than it may have."""
 END_KIND_COMPILE_ERROR: EndKind.ValueType  # 8
@@ -456,6 +456,7 @@ class Limits(_message.Message):
     DISK_BYTES_FIELD_NUMBER: _builtins.int
     PROCESSES_FIELD_NUMBER: _builtins.int
     COMPILE_WALL_TIME_FIELD_NUMBER: _builtins.int
+    MAX_OUTPUT_BYTES_FIELD_NUMBER: _builtins.int
     memory_bytes: _builtins.int
     """Memory of all its processes together."""
     output_bytes: _builtins.int
@@ -464,6 +465,8 @@ class Limits(_message.Message):
     """Bytes it may leave on its disk."""
     processes: _builtins.int
     """Processes and threads alive at once."""
+    max_output_bytes: _builtins.int
+    """Bytes it may write to each of stdout and stderr in all; a program that writes more is ended, END_KIND_OUTPUT_LIMIT."""
     @_builtins.property
     def cpu_time(self) -> _duration_pb2.Duration:
         """CPU time of all its processes together."""
@@ -486,10 +489,11 @@ class Limits(_message.Message):
         disk_bytes: _builtins.int = ...,
         processes: _builtins.int = ...,
         compile_wall_time: _duration_pb2.Duration | None = ...,
+        max_output_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["compile_wall_time", b"compile_wall_time", "cpu_time", b"cpu_time", "wall_time", b"wall_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["compile_wall_time", b"compile_wall_time", "cpu_time", b"cpu_time", "disk_bytes", b"disk_bytes", "memory_bytes", b"memory_bytes", "output_bytes", b"output_bytes", "processes", b"processes", "wall_time", b"wall_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compile_wall_time", b"compile_wall_time", "cpu_time", b"cpu_time", "disk_bytes", b"disk_bytes", "max_output_bytes", b"max_output_bytes", "memory_bytes", b"memory_bytes", "output_bytes", b"output_bytes", "processes", b"processes", "wall_time", b"wall_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

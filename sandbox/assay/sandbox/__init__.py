@@ -1,0 +1,1 @@
+"""The sandbox service: runs untrusted programs and holds them against tests."""

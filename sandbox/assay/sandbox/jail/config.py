@@ -1,0 +1,54 @@
+"""The settings of a jail, as frozen values."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Level = Literal["namespaces", "uid", "confined"]
+LEVELS: tuple[Level, ...] = ("namespaces", "uid", "confined")  # strongest first
+
+# What programs of benchmarks import most; loaded once, in the zygote.
+COMMON_MODULES = (
+    *("bisect", "cmath", "collections.abc", "copy", "functools", "heapq", "itertools", "json"),
+    *("math", "operator", "random", "re", "string", "typing"),
+)
+TESTER_MODULES = ("unittest", "unittest.mock")
+
+
+@dataclass(frozen=True, slots=True)
+class JailConfig:
+    """How programs are jailed.
+
+    Attributes:
+        slot: number of the slot; user ids and group names are told apart by it.
+        level: the walls: "namespaces", or where those cannot be had "uid" (root without namespaces)
+            or "confined" (an ordinary user without
+            namespaces).
+        read_only_paths: what programs see besides the system's own folders, e.g. toolchains.
+        python: the interpreter that runs Python programs.
+        packages: distributions of this environment that Python programs may import.
+        disk_bytes: size of a program's folder where its limits do not say otherwise.
+        first_user: as root, the first of the host's user ids that programs run as; two for each
+            box.
+        cgroups: use control groups where they can be had.
+    """
+
+    slot: int = 0
+    level: Level = "namespaces"
+    read_only_paths: tuple[str, ...] = ()
+    python: str = ""
+    packages: tuple[str, ...] = ("numpy",)
+    disk_bytes: int = 64 * 2**20
+    first_user: int = 1_879_048_192
+    cgroups: bool = True
+
+    @property
+    def interpreter(self) -> str:
+        """The interpreter, of no virtual environment."""
+        if self.python:
+            return self.python
+        base: str = getattr(sys, "_base_executable", sys.executable)
+        return str(Path(base).resolve())

@@ -1,0 +1,198 @@
+"""Brings a zygote up and keeps the ends of its lines; see `assay.sandbox.zygote.main`.
+
+Covered: a zygote that cannot come up says why; one that has died is noticed.
+Not covered: starting another, which the box does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import resource
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.sandbox.domain import SandboxFault
+from assay.sandbox.zygote.protocol import FETCHED, RUN_NUMBER
+
+_START_TIMEOUT_S = 60.0
+_ROOT = Path(__file__).resolve().parents[3]  # the folder that holds the package `assay`
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from assay.sandbox.zygote.main import main; main(int(sys.argv[2]), int(sys.argv[3]))"
+)
+_STACK_BYTES = 64 * 2**20
+# A fixed hash seed: the same program on the same input gives the same answer every time.
+_ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+class LaunchError(Exception):
+    """The zygote did not come up; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserMap:
+    """Which user ids of the host stand behind those of the box.
+
+    Attributes:
+        zygote: the zygote's own.
+        program: the programs'; None: the box has one user, the service's own.
+    """
+
+    zygote: int
+    program: int | None
+
+
+class ZygoteLink:
+    """A zygote that is up. Its first child waits for a job."""
+
+    def __init__(self, interpreter: str, settings: Mapping[str, Any], users: UserMap) -> None:
+        self.missing: tuple[str, ...] = ()
+        self._users = users
+        self._settings = dict(settings)
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (self.control, theirs):
+            with contextlib.suppress(OSError):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        kill_read, self._kill_line = os.pipe2(os.O_CLOEXEC)
+        # Its streams are pipes from the start: an interpreter remembers what its streams can do.
+        self._words, words = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._words, False)
+        os.set_blocking(self._kill_line, False)
+        try:
+            self._process = _spawn(interpreter, theirs.fileno(), kill_read, words)
+        finally:
+            theirs.close()
+            os.close(kill_read)
+            os.close(words)
+        self.pid = self._process.pid
+
+    def start(self, join_group: Any = None) -> None:
+        """Goes through the zygote's start with it.
+
+        Args:
+            join_group: called with the zygote's process id, to put it into its control group.
+
+        Raises:
+            LaunchError: it cannot come up.
+        """
+        try:
+            self._go_through(join_group)
+        except OSError as error:
+            raise LaunchError(f"{self.last_words()} ({error})") from error
+
+    def _go_through(self, join_group: Any) -> None:
+        deadline_s = time.monotonic() + _START_TIMEOUT_S
+        if not self._settings["namespaces"] and join_group is not None:
+            join_group(self.pid)
+        self.control.send(marshal.dumps(self._settings))
+        while True:
+            message = self._receive(deadline_s)
+            kind, rest = message[:1], message[1:]
+            if kind == b"U":
+                self._map_users()
+                if join_group is not None:
+                    join_group(self.pid)
+                self.control.send(b"M")
+            elif kind == b"P":
+                (self.pid,) = RUN_NUMBER.unpack(rest)
+                self._process.wait()
+            elif kind == b"R":
+                self.missing = tuple(marshal.loads(rest)["missing"])  # noqa: S302  # before any job
+                return
+            else:
+                raise LaunchError(rest.decode(errors="replace") or self.last_words())
+
+    def kill_run(self, number: int) -> None:
+        """Asks for the end of a run; of no other, should it have ended already."""
+        with contextlib.suppress(BrokenPipeError, BlockingIOError):
+            os.write(self._kill_line, RUN_NUMBER.pack(number))
+
+    def fetched(self, number: int) -> None:
+        """Tells the zygote, where it has no tmpfs to drop, that the folder may be emptied."""
+        if not self._settings["namespaces"]:
+            self.kill_run(number | FETCHED)
+
+    def close(self) -> None:
+        """Kills the zygote, and with it everything in its namespaces."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        if self._process.returncode is None and self.pid != self._process.pid:
+            self._process.kill()
+        self._process.wait()
+        if self.pid != self._process.pid:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+        self.control.close()
+        os.close(self._kill_line)
+        os.close(self._words)
+
+    def last_words(self) -> str:
+        """What the zygote wrote before it died, in one line."""
+        with contextlib.suppress(BlockingIOError):
+            lines = os.read(self._words, 1 << 16).decode(errors="replace").strip().splitlines()
+            return "the zygote died" + (f": {lines[-1]}" if lines else "")
+        return "the zygote died"
+
+    def _receive(self, deadline_s: float) -> bytes:
+        left_ms = max(0.0, deadline_s - time.monotonic()) * 1e3
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        if not poll.poll(left_ms):
+            raise LaunchError(f"the zygote was not ready within {_START_TIMEOUT_S:g} s")
+        return self.control.recv(1 << 16) or b"X"
+
+    def _map_users(self) -> None:
+        """Gives the zygote's user namespace its ids."""
+        folder = Path(f"/proc/{self.pid}")
+        zygote, program = self._users.zygote, self._users.program
+        if program is None:
+            (folder / "setgroups").write_text("deny")
+            lines = f"1000 {zygote} 1\n"
+            group = f"1000 {os.getegid()} 1\n"
+        else:
+            lines = group = f"0 {zygote} 1\n1000 {program} 1\n"
+        (folder / "uid_map").write_text(lines)
+        (folder / "gid_map").write_text(group)
+
+
+def _spawn(interpreter: str, control: int, kill_line: int, words: int) -> subprocess.Popen[bytes]:
+    """Starts the interpreter and tells it the descriptors of its two lines."""
+    # How far a stack can grow is settled when a program is executed, by the limit in force then.
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if soft != resource.RLIM_INFINITY and soft < _STACK_BYTES:
+        stack = _STACK_BYTES if hard == resource.RLIM_INFINITY else min(hard, _STACK_BYTES)
+        resource.setrlimit(resource.RLIMIT_STACK, (stack, hard))
+    command = [interpreter, "-S", "-s", "-P", "-B", "-c", _PROGRAM]
+    try:
+        return subprocess.Popen(  # noqa: S603  # our own interpreter and program
+            [*command, str(_ROOT), str(control), str(kill_line)],
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=words,
+            pass_fds=(control, kill_line),
+            env=_ENVIRONMENT,
+            cwd="/",
+        )
+    except OSError as error:
+        raise LaunchError(f"{interpreter} cannot be started: {error.strerror}") from error
+
+
+def fault(error: Exception) -> SandboxFault:
+    """The fault of a run whose box cannot be built."""
+    return SandboxFault("WORKER_DIED", f"the sandbox cannot build a box: {error}")

@@ -1,0 +1,5 @@
+"""Verdicts.
+
+How a program's answers are held against the expected ones, in a process that the candidate never
+enters.
+"""

@@ -1,0 +1,59 @@
+"""A program that is ready to run: what the languages make and the judging runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from assay.sandbox.domain import Limits, Output, Program, RunRecord, RunRequest
+
+
+class Prepared(Protocol):
+    """A program that has been compiled, where its language needs that."""
+
+    program: Program
+    compile_output: Output
+    """What the compiler wrote; empty where nothing was compiled."""
+
+    def run(
+        self,
+        *,
+        stdin: bytes,
+        arguments: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+        limits: Limits,
+        fetch_paths: tuple[str, ...] = (),
+    ) -> RunRequest:
+        """One run of the program (PYTHON or EXEC mode).
+
+        Arguments and environment come after the program's own.
+        """
+
+    def candidate(self, *, limits: Limits) -> RunRequest:
+        """The program as one that answers calls (CANDIDATE mode).
+
+        Raises:
+            SandboxFault: INVALID_TEST, the language answers no calls; the message names the kinds
+            of test that it serves.
+        """
+
+
+class CompileFailed(Exception):
+    """The program does not compile: its own doing, a verdict and not a fault."""
+
+    def __init__(self, record: RunRecord) -> None:
+        super().__init__("the program does not compile")
+        self.record = record
+        """The compiler's run, with `end` COMPILE_ERROR, or the limit that it ran into."""
+
+
+class Preparer(Protocol):
+    """Makes programs ready; compiles each only once."""
+
+    def prepare(self, program: Program, limits: Limits) -> Prepared:
+        """Compiles a program, in the slot's box, or takes it from the cache.
+
+        Raises:
+            CompileFailed: it does not compile.
+            SandboxFault: UNKNOWN_LANGUAGE, INVALID_PROGRAM, or trouble of our own.
+        """

@@ -1,0 +1,311 @@
+"""The zygote: an interpreter that is up and forks a child for every run.
+
+Internal process of the sandbox; process 1 of its own namespaces. The warden starts it with two
+lines: control, a sequential-packet socket, and the kill line, a pipe.
+
+    warden -> zygote   the settings, marshalled
+    zygote -> warden   b"U": left the user namespace, waits for its ids and its control group
+    warden -> zygote   b"M": done
+    zygote -> warden   b"P" + process id of the process that goes on, as the warden sees it
+                       b"R" + marshalled {"missing": [...]}: a child waits for a job
+                       b"X" + text: cannot go on
+    warden -> child    b"J" or b"F" + number of the run + job, with descriptors; see
+                       `assay.sandbox.zygote.child`
+    child -> warden    b"E" + text: could not become the program; nothing of it has run
+    zygote -> warden   b"D" + status, with a descriptor of the folder: the run has ended and all
+                       its processes are dead
+
+On the kill line comes the number of the run to kill; runs are numbered from 1 on both sides. Where
+there is no tmpfs to drop, the same line says that a run's folder has been read and may be emptied.
+
+Covered: it never reads a job, so a child cannot find another's data in its memory; a kill that
+comes too late hits no other run; when the warden goes away, in whatever manner, everything of the
+box dies.
+Not covered: the walls themselves; see child, root, seccomp and landlock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import marshal
+import os
+import select
+import struct
+import sys
+
+# The C modules beneath socket and signal: whatever is loaded here, every run pays for.
+from _signal import SIG_IGN, SIGINT, SIGKILL
+from _signal import signal as set_signal
+from _socket import SCM_RIGHTS, SOL_SOCKET, socket
+from typing import Any, NoReturn
+
+from assay.sandbox.zygote import child, landlock, root, seccomp, syscalls
+from assay.sandbox.zygote.protocol import CONTROL, DONE, FETCHED, KILL_LINE, RUN_NUMBER
+
+_INODES = (
+    4_096  # a chain of so many folders costs Landlock a second, as it looks at each on the way up
+)
+
+
+class Zygote:
+    """Forks children, waits for each to end, kills what it left."""
+
+    def __init__(self, control: socket, settings: dict[str, Any]) -> None:
+        self._control = control
+        self._settings = settings
+        self._namespaces: bool = settings["namespaces"]
+        self._user: int | None = settings["user"]
+        self._scratch = root.SCRATCH if self._namespaces else settings["scratch"]
+        self._run = 0
+        self._asked: set[int] = set()  # what came on the kill line
+        module = importlib.import_module(f"assay.sandbox.harness.{settings['harness']}")
+        self._harness: child.Harness = module.main
+
+    def start(self) -> list[str]:
+        """Takes the box's walls up; returns what is missing of them, for people."""
+        missing: list[str] = []
+        if self._namespaces:
+            sources = self._leave_namespaces()
+            missing = root.build(sources, root.links())
+        else:
+            syscalls.die_with_parent()
+            syscalls.adopt_orphans()
+        syscalls.set_dumpable(dumpable=False)
+        self._confinement = self._make_confinement()
+        return missing
+
+    def _leave_namespaces(self) -> list[root.Source]:
+        """Makes the namespaces and becomes process 1 of them.
+
+        Returns what the new root will show.
+        """
+        syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS)
+        # In the new mount namespace, and before the rights of the service's user are gone.
+        sources = root.open_sources(self._settings["readable"])
+        self._control.send(b"U")
+        if self._control.recv(16) != b"M":
+            os._exit(0)
+        if self._user is not None:
+            os.setgroups([])
+            os.setresgid(0, 0, 0)
+            os.setresuid(0, 0, 0)
+        syscalls.unshare(
+            syscalls.CLONE_NEWNET
+            | syscalls.CLONE_NEWIPC
+            | syscalls.CLONE_NEWUTS
+            | syscalls.CLONE_NEWCGROUP
+        )
+        pid = syscalls.clone_sibling(syscalls.CLONE_NEWPID)
+        if pid:
+            self._control.send(b"P" + RUN_NUMBER.pack(pid))
+            os._exit(0)
+        syscalls.drop_bounding_set()
+        return sources
+
+    def _make_confinement(self) -> child.Confinement:
+        settings = self._settings
+        if self._namespaces:
+            readable, writable = (
+                ["/"],
+                [root.WRITABLE, "/proc", *map("/dev/{}".format, root.DEVICES)],
+            )
+        else:
+            readable = settings["readable"]
+            writable = [self._scratch, *map("/dev/{}".format, root.DEVICES)]
+        rules = None
+        if settings["landlock"]:
+            rules = landlock.ruleset(readable, writable, sockets=self._namespaces)
+        policy = seccomp.Policy(
+            sockets=self._namespaces, fork=settings["fork"], own_user=settings["own_user"]
+        )
+        return child.Confinement(
+            user=self._user,
+            folder=f"{self._scratch}/box",
+            filter=syscalls.Filter(seccomp.build(policy)),
+            landlock=rules,
+            base_data_bytes=_private_bytes(),
+            own_disk=self._scratch if self._namespaces else None,
+            spare_processes=settings["spare_processes"],
+        )
+
+    def serve(self, missing: list[str]) -> NoReturn:
+        """Forks one child after the other until the warden is gone."""
+        poll = select.poll()
+        poll.register(KILL_LINE, select.POLLIN)
+        while True:
+            self._run += 1
+            folder = self._fresh_scratch()
+            if self._run == 1:
+                self._settle()
+            pid = syscalls.fork()
+            if pid == 0:
+                child.serve(self._control, self._run, self._confinement, self._harness)
+            if self._run == 1:
+                self._control.send(b"R" + marshal.dumps({"missing": missing}))
+            self._wait(pid, poll)
+            self._report(pid, folder)
+
+    def _settle(self) -> None:
+        """The last things before the first fork.
+
+        What all children share is in place from here on.
+        """
+        folder = f"{self._scratch}/box"
+        tmp = root.TMP_LINK if self._namespaces else f"{self._scratch}/tmp"  # noqa: S108
+        os.environ.update(HOME=folder, TMPDIR=tmp)
+        child.lower_common_limits()
+        child.warm_up(folder)
+        child.forget_modules()
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+
+    def _fresh_scratch(self) -> int:
+        """A place to write for the next run; returns a descriptor of its working directory."""
+        if self._namespaces:
+            return root.mount_scratch(self._settings["disk_bytes"], _INODES, self._user)
+        return root.make_folders(self._scratch, self._user)
+
+    def _wait(self, pid: int, poll: select.poll) -> None:
+        """Returns when the child has ended, by itself or because the warden asked."""
+        ended = os.pidfd_open(pid)
+        poll.register(ended, select.POLLIN)
+        if self._run in self._asked:  # it came together with the last run's
+            self._kill(pid)
+        try:
+            while True:
+                ready = {descriptor for descriptor, _ in poll.poll()}
+                if ended in ready:
+                    return
+                if not self._read_kill_line():
+                    self._kill(pid)
+                    os._exit(0)
+                if self._run in self._asked:
+                    self._kill(pid)
+        finally:
+            poll.unregister(ended)
+            os.close(ended)
+
+    def _read_kill_line(self) -> bool:
+        """Takes what is asked for on the kill line; False when the warden is gone."""
+        numbers = os.read(KILL_LINE, 4096)
+        self._asked = {n for n in self._asked if n & ~FETCHED >= self._run}
+        self._asked.update(number for (number,) in RUN_NUMBER.iter_unpack(numbers))
+        return bool(numbers)
+
+    def _kill(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, SIGKILL)
+        self._kill_all()
+
+    def _kill_all(self) -> None:
+        """Kills the program's processes, all of them at once where the kernel can."""
+        with contextlib.suppress(ProcessLookupError):
+            if self._namespaces:
+                os.kill(-1, SIGKILL)  # everything in this process namespace but process 1
+            elif self._user is not None:
+                _kill_user(self._user)
+
+    def _report(self, pid: int, folder: int) -> None:
+        """Sees to it that every process of the run is dead, then says how it ended."""
+        _, status, usage = os.wait4(pid, 0)
+        cpu_s, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+        if self._leftovers():
+            self._kill_all()
+        while True:
+            try:
+                _, _, more = os.wait4(-1, 0)
+            except ChildProcessError:
+                break
+            cpu_s += more.ru_utime + more.ru_stime
+            peak = max(peak, more.ru_maxrss)
+        message = DONE.pack(b"D", self._run, status, cpu_s, peak * 1024)
+        try:
+            rights = [(SOL_SOCKET, SCM_RIGHTS, struct.pack("i", folder))]
+            self._control.sendmsg([message], rights)
+        except (BrokenPipeError, ConnectionResetError):
+            os._exit(0)
+        os.close(folder)
+        if self._namespaces:
+            root.unmount_scratch()
+        else:
+            self._await_fetched()
+
+    def _leftovers(self) -> bool:
+        """Whether the program left processes. All of them are children of this one by now."""
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return True
+
+    def _await_fetched(self) -> None:
+        """Without a tmpfs to drop, the folder is emptied when the warden has read what it wants."""
+        while self._run | FETCHED not in self._asked:
+            if not self._read_kill_line():
+                os._exit(0)
+        folder = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY)
+        root.clear_folder(folder)
+        os.close(folder)
+
+
+def _kill_user(user: int) -> None:
+    """Kills every process of a user id that only this box uses."""
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            os.setresuid(user, user, user)
+            os.kill(-1, SIGKILL)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def _private_bytes() -> int:
+    """Private writable memory of this process, which RLIMIT_DATA counts."""
+    try:
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith("VmData:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 64 * 2**20
+
+
+def _load(modules: list[str]) -> None:
+    """Loads what programs use, and the names that an interpreter with site-packages has."""
+    site = importlib.import_module("site")
+    site.setquit()
+    site.setcopyright()
+    site.sethelper()
+    for name in modules:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    # As with the hash seed: the same program on the same input gives the same answer.
+    for name in ("random", "numpy.random"):
+        if name in sys.modules:
+            sys.modules[name].seed(0)
+
+
+def main(control_line: int, kill_line: int) -> NoReturn:
+    """Serves on the descriptors that the warden passed; never returns."""
+    os.dup2(control_line, 1003, inheritable=False)
+    os.dup2(kill_line, 1004, inheritable=False)
+    os.dup2(1003, CONTROL, inheritable=False)
+    os.dup2(1004, KILL_LINE, inheritable=False)
+    os.closerange(KILL_LINE + 1, 1005)
+    control = socket(fileno=CONTROL)
+    set_signal(SIGINT, SIG_IGN)
+    try:
+        settings = marshal.loads(control.recv(1 << 17))  # noqa: S302  # the warden's
+        sys.path.pop(0)  # where Assay lies: loaded by now, and nothing for programs
+        sys.path.extend(settings["packages"])
+        _load(settings["modules"])
+        zygote = Zygote(control, settings)
+        missing = zygote.start()
+        zygote.serve(missing)
+    except BaseException as error:  # the process's own border: the warden must hear why
+        control.send(b"X" + f"{type(error).__name__}: {error}".encode()[:1000])
+        raise

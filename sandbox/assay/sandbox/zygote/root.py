@@ -1,0 +1,211 @@
+"""The root directory that programs see: small, read-only, in a mount namespace of its own.
+
+It holds the system's /usr, /bin and /lib*, the paths that the languages need, six device nodes, a
+/proc of the box's own process namespace, an /etc of our own, and one place to write: a tmpfs with a
+size and a number of inodes, fresh for every run, which carries the working directory, /tmp and
+/dev/shm.
+
+Covered: files of the service and of other programs are not there.
+Not covered: what the languages' paths hold is readable.
+"""
+
+from __future__ import annotations
+
+import os
+from _socket import sethostname
+from collections.abc import Sequence
+
+from assay.sandbox.zygote import syscalls
+
+WRITABLE = "/sandbox"  # Landlock sees the folder around a mount point, not the mount point
+SCRATCH = f"{WRITABLE}/run"
+TMP, SHM = f"{SCRATCH}/tmp", f"{SCRATCH}/shm"  # noqa: S108
+TMP_LINK = "/tmp"  # noqa: S108  # of the new root
+DEVICES = ("null", "zero", "full", "random", "urandom")
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = (
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/etc/ssl/certs",
+)
+_FILES = {
+    "/etc/passwd": "root:x:0:0:root:/:/bin/false\nsandbox:x:1000:1000:sandbox:/box:/bin/sh\n",
+    "/etc/group": "root:x:0:\nsandbox:x:1000:\n",
+    "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+_LINKS = {
+    "/box": f"{SCRATCH}/box",
+    TMP_LINK: TMP,
+    "/dev/shm": SHM,  # noqa: S108
+    "/dev/fd": "/proc/self/fd",
+    "/dev/stdin": "/proc/self/fd/0",
+    "/dev/stdout": "/proc/self/fd/1",
+    "/dev/stderr": "/proc/self/fd/2",
+}
+_HIDING = "hidepid=invisible"
+
+
+class Source:
+    """A path of the host, opened before the host's tree went out of sight."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self.descriptor = descriptor
+
+
+def open_sources(paths: Sequence[str]) -> list[Source]:
+    """Opens what the new root will show; paths that are not there are left out.
+
+    To be called while the process still has the rights to reach them.
+    """
+    sources: list[Source] = []
+    for path in dict.fromkeys((*_SYSTEM, *_ETC, *paths)):
+        if os.path.islink(path) or _beneath(path, [s.path for s in sources]):
+            continue  # links are made again; what a parent brings is there already
+        try:
+            sources.append(Source(path, os.open(path, os.O_PATH | os.O_CLOEXEC)))
+        except OSError:
+            continue
+    devices = [f"/dev/{name}" for name in DEVICES]
+    return sources + [Source(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in devices]
+
+
+def links() -> dict[str, str]:
+    """Symbolic links of the host's top level that the new root has too, e.g. /bin."""
+    return {path: os.readlink(path) for path in _SYSTEM if os.path.islink(path)}
+
+
+def build(sources: Sequence[Source], system_links: dict[str, str]) -> list[str]:
+    """Makes the new root and moves into it; returns what could not be done, for people.
+
+    Raises:
+        OSError: the namespaces do not allow it.
+    """
+    missing = []
+    syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+    base = "/tmp"  # noqa: S108  # only a place to mount on, in our own mount namespace
+    syscalls.mount(
+        "tmpfs", base, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=755,size=4m"
+    )
+    for source in sources:
+        _bind(source, base + source.path)
+    for path in _ways([source.path for source in sources]):
+        os.chmod(base + path, 0o111)  # noqa: S103  # passed through, not listed
+    for path, target in {**system_links, **_LINKS}.items():
+        os.makedirs(os.path.dirname(base + path), exist_ok=True)
+        if not os.path.lexists(base + path):
+            os.symlink(target, base + path)
+    for path, text in _FILES.items():
+        os.makedirs(os.path.dirname(base + path), exist_ok=True)
+        with open(base + path, "w") as file:
+            file.write(text)
+    os.makedirs(base + SCRATCH)
+    os.mkdir(base + "/proc")
+    try:
+        _mount_proc(base + "/proc")
+    except OSError as error:
+        missing.append(f"private-proc: {error}")
+    syscalls.pivot_root(base)
+    syscalls.make_read_only("/", recursive=False)
+    sethostname("sandbox")
+    return missing
+
+
+def _mount_proc(target: str) -> None:
+    flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
+    try:
+        syscalls.mount("proc", target, "proc", flags, _HIDING)
+    except OSError:
+        syscalls.mount("proc", target, "proc", flags)
+
+
+def _bind(source: Source, target: str) -> None:
+    is_folder = os.path.isdir(f"/proc/self/fd/{source.descriptor}")
+    os.makedirs(target if is_folder else os.path.dirname(target), exist_ok=True)
+    if not is_folder:
+        with open(target, "w"):
+            pass
+    syscalls.mount(
+        f"/proc/self/fd/{source.descriptor}", target, "", syscalls.MS_BIND | syscalls.MS_REC
+    )
+    os.close(source.descriptor)
+    if not source.path.startswith("/dev/"):
+        syscalls.make_read_only(target, recursive=True)
+
+
+def _ways(paths: Sequence[str]) -> set[str]:
+    """The folders that only lead to what is shown, e.g. a home folder that holds a toolchain."""
+    known = ("/", "/dev", "/etc")
+    ways: set[str] = set()
+    for path in paths:
+        above = path.rpartition("/")[0]
+        while above and above not in known and not _beneath(above, paths):
+            ways.add(above)
+            above = above.rpartition("/")[0]
+    return ways
+
+
+def _beneath(path: str, parents: Sequence[str]) -> bool:
+    return any(path == parent or path.startswith(parent + "/") for parent in parents)
+
+
+def mount_scratch(size_bytes: int, inodes: int, user: int | None) -> int:
+    """A fresh place to write, for one run; returns a descriptor of the working directory."""
+    options = f"size={size_bytes},nr_inodes={inodes},mode=755"
+    syscalls.mount("tmpfs", SCRATCH, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, options)
+    return make_folders(SCRATCH, user)
+
+
+def make_folders(scratch: str, user: int | None) -> int:
+    """The working directory and the places for temporary files, in an empty scratch folder.
+
+    Only these belong to the program's user. The descriptor of the first is taken before the program
+    runs: whatever it does to the name, the folder that is read afterwards is this one.
+    """
+    for name in ("box", "tmp", "shm"):
+        path = f"{scratch}/{name}"
+        os.mkdir(path, 0o755)
+        if user is not None:
+            os.chown(path, user, user)
+    return os.open(f"{scratch}/box", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def unmount_scratch() -> None:
+    """Drops all that a run has written, at once, however deep it is."""
+    syscalls.umount(SCRATCH)
+
+
+def clear_folder(folder: int) -> None:
+    """Empties an open folder where there is no tmpfs to drop: neither recursion nor long paths."""
+    here, depth = os.dup(folder), 0
+    while True:
+        below = _clear_here(here)
+        if below is not None:
+            os.chmod(below, 0o700, dir_fd=here)
+            there = os.open(below, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+            depth += 1
+        elif depth:
+            there = os.open("..", os.O_RDONLY | os.O_DIRECTORY, dir_fd=here)
+            depth -= 1
+        else:
+            os.close(here)
+            return
+        os.close(here)
+        here = there
+
+
+def _clear_here(folder: int) -> str | None:
+    """Removes what is not a folder with something in it; returns one that is."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=folder)
+                continue
+            try:
+                os.rmdir(entry.name, dir_fd=folder)
+            except OSError:
+                return entry.name
+    return None

@@ -1,0 +1,482 @@
+"""The jail, with real zygotes: every end of a program, what a program sees, what it leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.sandbox.box import Box, Pump
+from assay.sandbox.domain import (
+    MIB,
+    BoxFile,
+    EndKind,
+    Limits,
+    RunMode,
+    RunRecord,
+    RunRequest,
+    SandboxFault,
+)
+from assay.sandbox.jail import JailBox, JailBoxes, JailConfig, LaunchError, detect
+from assay.sandbox.jail.config import LEVELS, Level
+from assay.sandbox.jail.run import JailRunning
+
+FOUND = detect()
+# Where programs keep to the host's paths, their own user must reach the interpreter.
+SYSTEM_PYTHON = next(
+    (p for p in ("/usr/bin/python3", "/usr/local/bin/python3") if Path(p).exists()), ""
+)
+REACHABLE = [
+    level for level in LEVELS if FOUND.reaches(level) and (level != "uid" or not os.geteuid())
+]
+pytestmark = pytest.mark.skipif(not REACHABLE, reason="no level of isolation works here")
+
+
+class Runner:
+    """Runs programs in the boxes of one slot."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        python = "" if level == "namespaces" else SYSTEM_PYTHON
+        self.boxes = JailBoxes(JailConfig(level=level, python=python))
+        self.pump = Pump()
+
+    def start(self, request: RunRequest, box: Box | None = None) -> JailRunning:
+        running = (box or self.boxes.candidate()).start(request)
+        assert isinstance(running, JailRunning)
+        self.pump.add(running)
+        return running
+
+    def python(self, source: str, **changes: object) -> RunRecord:
+        return self.pump.finish(self.start(script(source, **changes)))
+
+    def command(self, *argv: str, **limits: float) -> RunRecord:
+        request = RunRequest(RunMode.EXEC, argv, limits=Limits().with_(**limits))
+        return self.pump.finish(self.start(request))
+
+
+def script(source: str, **changes: object) -> RunRequest:
+    limits = Limits().with_(**{k: v for k, v in changes.items() if k in Limits.__slots__})  # type: ignore[attr-defined,misc]
+    rest = {k: v for k, v in changes.items() if k not in Limits.__slots__}  # type: ignore[attr-defined]
+    files = (BoxFile("main.py", source.encode()), *rest.pop("files", ()))  # type: ignore[misc]
+    argv = ("main.py", *rest.pop("arguments", ()))  # type: ignore[misc]
+    return RunRequest(RunMode.PYTHON, argv, files, limits=limits, **rest)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module", params=REACHABLE)
+def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
+    made = Runner(request.param)
+    yield made
+    made.boxes.close()
+
+
+@pytest.fixture(scope="module")
+def best() -> Iterator[Runner]:
+    made = Runner(REACHABLE[0])
+    yield made
+    made.boxes.close()
+
+
+def namespaces_only(runner: Runner) -> None:
+    if runner.level != "namespaces":
+        pytest.skip("only the mount and process namespaces give this")
+
+
+class TestEnds:
+    def test_exit_codes(self, runner: Runner) -> None:
+        assert runner.python("print('a')").ok
+        assert runner.python("import sys; sys.exit(7)").exit_code == 7
+        assert runner.python("import sys; sys.exit('words')").exit_code == 1
+        assert runner.python("import os; os._exit(255)").exit_code == 255
+
+    def test_an_exception_is_reported_as_the_interpreter_does(self, runner: Runner) -> None:
+        record = runner.python("def f():\n    return 1 / 0\nf()\n")
+        assert (record.end, record.exit_code) == (EndKind.EXITED, 1)
+        lines = record.stderr.data.decode().splitlines()
+        assert lines[0] == "Traceback (most recent call last):"
+        assert lines[1] == '  File "main.py", line 3, in <module>'
+        assert lines[-1] == "ZeroDivisionError: division by zero"
+
+    def test_signals(self, runner: Runner) -> None:
+        source = "import os, signal; os.kill(os.getpid(), signal.{})"
+        for name in ("SIGKILL", "SIGTERM", "SIGABRT", "SIGSEGV"):
+            record = runner.python(source.format(name))
+            assert record.end is EndKind.SIGNALLED, name
+            assert record.signal == signal.Signals[name]
+
+    def test_cpu_time(self, runner: Runner) -> None:
+        record = runner.python("while True: pass", cpu_s=0.3)
+        assert record.end is EndKind.CPU_TIME_LIMIT
+        assert record.cpu_s > 0.3
+
+    def test_cpu_time_of_children_counts(self, runner: Runner) -> None:
+        if runner.level == "confined":
+            pytest.skip("no process can be started")
+        source = "import os\nfor _ in range(3): os.fork()\nwhile True: pass"
+        assert runner.python(source, cpu_s=0.5, wall_s=30).end is EndKind.CPU_TIME_LIMIT
+
+    def test_wall_time(self, runner: Runner) -> None:
+        record = runner.python("import time; print('on', flush=True); time.sleep(60)", wall_s=0.3)
+        assert record.end is EndKind.WALL_TIME_LIMIT
+        assert record.stdout.data == b"on\n"
+        assert record.wall_s >= 0.3
+
+    def test_memory(self, runner: Runner) -> None:
+        source = "a = []\nwhile True: a.append(bytearray(4_000_000))"
+        assert runner.python(source, memory_bytes=96 * MIB).end is EndKind.MEMORY_LIMIT
+        assert runner.python("print(1)").ok
+
+    def test_output(self, runner: Runner) -> None:
+        source = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+        record = runner.python(source, output_bytes=1000, max_output_bytes=MIB)
+        assert record.end is EndKind.OUTPUT_LIMIT
+        assert record.stdout.data == b"x" * 1000
+        assert record.stdout.truncated
+
+    def test_processes(self, runner: Runner) -> None:
+        source = "import os, time\nfor _ in range(500):\n    if os.fork() == 0: time.sleep(60)\n"
+        record = runner.python(source, processes=8)
+        expected = {EndKind.PROCESS_LIMIT, EndKind.EXITED}  # without a counter: the error it got
+        assert record.end in expected
+        assert not record.ok
+
+    def test_a_forbidden_call(self, runner: Runner) -> None:
+        record = runner.python("import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)")
+        assert record.end is EndKind.SECURITY_VIOLATION
+
+    def test_a_program_that_is_not_there(self, runner: Runner) -> None:
+        with pytest.raises(SandboxFault, match="cannot be executed: No such file"):
+            runner.command("/no/such/program")
+        assert runner.python("print(1)").ok
+
+
+class TestWhatItSees:
+    def test_arguments_input_environment_files(self, runner: Runner) -> None:
+        source = (
+            "import os, sys\n"
+            "print(sys.argv, sys.stdin.read(), os.environ['COLOUR'], open('data/in.txt').read())\n"
+        )
+        record = runner.python(
+            source,
+            arguments=("a", "b c"),
+            stdin=b"input",
+            environment={"COLOUR": "blue"},
+            files=(BoxFile("data/in.txt", b"file"),),
+        )
+        assert record.stdout.data == b"['main.py', 'a', 'b c'] input blue file\n"
+
+    def test_modules_beside_the_script(self, runner: Runner) -> None:
+        request = RunRequest(
+            RunMode.PYTHON,
+            ("pkg/main.py",),
+            (
+                BoxFile("pkg/main.py", b"import data; print(data.x)"),
+                BoxFile("pkg/data.py", b"x = 5"),
+            ),
+        )
+        assert runner.pump.finish(runner.start(request)).stdout.data == b"5\n"
+
+    def test_nothing_of_the_service(self, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ASSAY_TEST_SECRET", "secret")
+        fresh = Runner(runner.level)  # a zygote that is started under this environment
+        try:
+            record = fresh.python(
+                "import os; print(sorted(os.environ)); print(os.listdir('/proc/self/fd'))"
+            )
+        finally:
+            fresh.boxes.close()
+        assert b"SECRET" not in record.stdout.data
+        assert b"HOME" in record.stdout.data
+
+    def test_only_its_three_streams_are_open(self, runner: Runner) -> None:
+        source = (
+            "import os\n"
+            "def is_open(n):\n"
+            "    try: os.fstat(n); return True\n"
+            "    except OSError: return False\n"
+            "print([n for n in range(2000) if is_open(n)])\n"
+        )
+        assert runner.python(source).stdout.data == b"[0, 1, 2]\n"
+
+    def test_no_rights(self, best: Runner) -> None:
+        namespaces_only(best)
+        status = best.python("print(open('/proc/self/status').read())").stdout.data.decode()
+        facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        assert facts["NoNewPrivs"].strip() == "1"
+        assert facts["Seccomp"].strip() == "2"
+        assert int(facts["CapEff"], 16) == int(facts["CapPrm"], 16) == 0
+
+    def test_it_can_write_in_its_own_places_only(self, runner: Runner) -> None:
+        source = (
+            "import os\n"
+            "for path in ('here', os.environ['TMPDIR'] + '/there'):\n"
+            "    open(path, 'w').write('x')\n"
+            "for path in ('/usr/x', '/etc/x', '/x', '/dev/x', '/proc/x', '/var/tmp/x'):\n"
+            "    try: open(path, 'w')\n"
+            "    except OSError: continue\n"
+            "    print('wrote', path)\n"
+        )
+        record = runner.python(source)
+        assert record.ok, record.stderr.data
+        assert record.stdout.data == b""
+
+    def test_its_disk_is_small(self, best: Runner) -> None:
+        namespaces_only(best)
+        source = "open('f', 'wb').write(bytes({}))"
+        assert best.python(source.format(3 * MIB), disk_bytes=4 * MIB).ok
+        assert not best.python(source.format(5 * MIB), disk_bytes=4 * MIB).ok
+        many = "for n in range(20_000): open(f'f{n}', 'w')"
+        assert b"No space left" in best.python(many).stderr.data
+
+    def test_no_network(self, runner: Runner) -> None:
+        source = (
+            "import socket\n"
+            "try:\n"
+            "    s = socket.socket(); s.settimeout(1); s.connect(('127.0.0.1', {})); print('IN')\n"
+            "except OSError as error: print('out')\n"
+        )
+        import socket
+
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            record = runner.python(source.format(server.getsockname()[1]))
+        assert record.stdout.data == b"out\n"
+
+    def test_it_is_alone(self, best: Runner) -> None:
+        namespaces_only(best)
+        source = (
+            "import os\n"
+            "print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit()), os.getpid())\n"
+        )
+        numbers, own = best.python(source).stdout.data.decode().rsplit(" ", 1)
+        assert numbers == f"[{own.strip()}]"
+
+    def test_streams_open_again_by_name(self, best: Runner) -> None:
+        namespaces_only(best)
+        source = "print(open('/dev/stdin').read()); open('/dev/stderr', 'w').write('b')"
+        record = best.python(source, stdin=b"a")
+        assert (record.stdout.data, record.stderr.data) == (b"a\n", b"b")
+
+    def test_streams_behave_as_a_pipe_s(self, runner: Runner) -> None:
+        source = (
+            "import sys; sys.stdout.reconfigure(errors='surrogatepass'); print('\\ud800', end='')"
+        )
+        assert runner.python(source).stdout.data == b"\xed\xa0\x80"
+
+    def test_packages_of_the_list_can_be_imported_and_others_not(self, best: Runner) -> None:
+        source = "import numpy; print(numpy.arange(3).sum())"
+        record = best.pump.finish(best.start(script(source), best.boxes.candidate(source)))
+        assert record.stdout.data == b"3\n", record.stderr.data
+        assert b"ModuleNotFoundError" in best.python("import grpc").stderr.data
+        assert b"ModuleNotFoundError" in best.python("import assay.sandbox.harness").stderr.data
+
+    def test_the_same_program_gives_the_same_answer(self, best: Runner) -> None:
+        source = "import random; print(list({'a', 'b', 'c', 'd'}), hash('x'), random.random())"
+        other = Runner(best.level)
+        try:
+            first = other.python(source).stdout.data
+            assert first == best.python(source).stdout.data == best.python(source).stdout.data
+        finally:
+            other.boxes.close()
+
+
+class TestOutput:
+    def test_binary_output_comes_whole(self, runner: Runner) -> None:
+        source = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 1000)"
+        assert runner.python(source).stdout.data == bytes(range(256)) * 1000
+
+    def test_both_streams_at_once_never_block_each_other(self, runner: Runner) -> None:
+        source = (
+            "import sys\n"
+            "for _ in range(100):\n"
+            "    sys.stderr.buffer.write(b'e' * 30_000); sys.stderr.flush()\n"
+            "    sys.stdout.buffer.write(b'o' * 30_000); sys.stdout.flush()\n"
+        )
+        record = runner.python(source, output_bytes=10)
+        assert record.ok
+        assert record.stdout.total_bytes == record.stderr.total_bytes == 3_000_000
+        assert record.stdout.truncated
+
+    def test_a_large_input_that_nobody_reads(self, runner: Runner) -> None:
+        assert runner.python("print(1)", stdin=bytes(20 * MIB)).ok
+
+    def test_a_large_program(self, runner: Runner) -> None:
+        source = "text = '" + "y" * 300_000 + "'\nprint(len(text))"
+        assert runner.python(source).stdout.data == b"300000\n"
+
+
+class TestFetch:
+    def test_files_come_back(self, runner: Runner) -> None:
+        source = "import os; os.makedirs('out'); open('out/a.bin', 'wb').write(b'\\0\\1')"
+        record = runner.python(source, fetch_paths=("out/a.bin", "absent"))
+        assert [(f.path, f.content) for f in record.files] == [("out/a.bin", b"\0\1")]
+
+    def test_only_the_program_s_own_plain_files(self, runner: Runner) -> None:
+        source = (
+            "import os\n"
+            "os.symlink('/etc/passwd', 'link'); os.mkfifo('pipe'); os.mkdir('dir')\n"
+            "os.symlink('/etc', 'etc'); open('big', 'wb').write(bytes(2000))\n"
+        )
+        paths = ("link", "pipe", "dir", "etc/passwd", "../../../etc/passwd", "/etc/passwd", "big")
+        assert runner.python(source, fetch_paths=paths, fetch_bytes=1000).files == ()
+
+    def test_a_renamed_folder_changes_nothing(self, runner: Runner) -> None:
+        source = (
+            "import os; open('a', 'w').write('b'); here = os.getcwd(); os.rename(here, here + '2')"
+        )
+        record = runner.python(source, fetch_paths=("a",))
+        assert record.end is EndKind.EXITED
+        assert [f.content for f in record.files] == [b"b"]
+
+
+class TestNothingIsLeft:
+    def test_a_daemon_dies_with_its_run(self, runner: Runner) -> None:
+        if runner.level == "confined":
+            pytest.skip("no process can be started")
+        source = (
+            "import os, time\n"
+            "if os.fork() == 0:\n"
+            "    os.setsid()\n"
+            "    if os.fork() == 0:\n"
+            "        while True: time.sleep(0.01)\n"
+            "    os._exit(0)\n"
+            "os.wait()\n"
+        )
+        assert runner.python(source).ok
+        alone = runner.python("import os; print(os.getppid() >= 0)")
+        assert alone.ok
+        deadline_s = time.monotonic() + 5  # the table of processes may lag behind on a busy machine
+        while (left := _processes_of_programs(runner)) and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert not left
+
+    def test_files_are_gone(self, runner: Runner) -> None:
+        runner.python("import os; open('a', 'w'); open(os.environ['TMPDIR'] + '/b', 'w')")
+        source = "import os; print(os.listdir('.'), os.listdir(os.environ['TMPDIR']))"
+        assert runner.python(source).stdout.data == b"['main.py'] []\n"
+
+    def test_a_deep_tree_is_no_burden(self, runner: Runner) -> None:
+        source = "import os\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')\n"
+        assert runner.python(source).ok
+        assert runner.python("print(1)").ok
+
+    def test_no_run_finds_another_s_data_in_memory(self, best: Runner) -> None:
+        namespaces_only(best)
+        marker = "MARKER" + os.urandom(8).hex()
+        assert best.python(f"secret = '{marker}'", stdin=marker.encode()).ok
+        # It must not find what it is looking for in its own copy of these lines.
+        source = (
+            f"half = '{marker[:10]}'.encode(); rest = '{marker[10:]}'.encode()\n"
+            "found = 0\n"
+            "with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb') as memory:\n"
+            "    for line in maps:\n"
+            "        first, last = (int(n, 16) for n in line.split()[0].split('-'))\n"
+            "        if 'r' not in line.split()[1] or '[v' in line: continue\n"
+            "        memory.seek(first); data = memory.read(last - first)\n"
+            "        at = data.find(half)\n"
+            "        while at >= 0:\n"
+            "            found += data[at + 10:].startswith(rest); at = data.find(half, at + 1)\n"
+            "        del data\n"
+            "print('found', found)\n"
+        )
+        assert best.python(source).stdout.data == b"found 0\n"
+
+    def test_a_closed_box_leaves_no_process_group_or_folder(self) -> None:
+        before = _census()
+        made = Runner(REACHABLE[0])
+        assert made.python("print(1)").ok
+        made.pump.finish(made.start(script("print(2)"), made.boxes.tester()))
+        assert _census() != before
+        made.boxes.close()
+        assert _census() == before
+
+
+class TestFaults:
+    def test_a_killed_zygote_is_a_fault_and_the_next_run_is_fine(self, runner: Runner) -> None:
+        running = runner.start(script("import time; time.sleep(30)"))
+        os.kill(running._link.pid, signal.SIGKILL)
+        with pytest.raises(SandboxFault, match="lost in the middle") as caught:
+            runner.pump.finish(running)
+        assert caught.value.reason == "WORKER_DIED"
+        assert runner.python("print(1)").stdout.data == b"1\n"
+
+    def test_an_idle_zygote_that_dies_costs_nothing(self, runner: Runner) -> None:
+        assert runner.python("print(1)").ok
+        link = runner.boxes._made[0]._link
+        assert link is not None
+        os.kill(link.pid, signal.SIGKILL)
+        time.sleep(0.2)
+        assert runner.python("print(2)").stdout.data == b"2\n"
+
+    def test_an_abandoned_run_is_ended_before_the_next(self, runner: Runner) -> None:
+        # Killed at once, it may not have taken its job yet: the next run must not get that.
+        for number in range(20):
+            runner.boxes.candidate().start(script("import time; time.sleep(60)"))
+            assert runner.python(f"print({number})").stdout.data == f"{number}\n".encode()
+
+    def test_a_kill_that_comes_too_late_hits_nobody(self, runner: Runner) -> None:
+        running = runner.start(script("print(1)"))
+        runner.pump.finish(running)
+        for _ in range(20):
+            running._link.kill_run(running._number)
+            assert runner.python("print(1)").ok
+
+    def test_an_asked_for_kill_names_its_end(self, runner: Runner) -> None:
+        running = runner.start(script("import time; time.sleep(60)"))
+        running.kill(EndKind.MEMORY_LIMIT, "asked")
+        record = runner.pump.finish(running)
+        assert (record.end, record.detail) == (EndKind.MEMORY_LIMIT, "asked")
+
+    def test_a_zygote_that_cannot_come_up_says_why(self, tmp_path: Path) -> None:
+        bad = tmp_path / "python"
+        bad.write_text("#!/bin/sh\necho no interpreter here >&2\nexit 3\n")
+        bad.chmod(0o755)
+        box = JailBox(JailConfig(python=str(bad), level=REACHABLE[0]), 0, [])
+        with pytest.raises(LaunchError, match="no interpreter here"):
+            box.build()
+        with pytest.raises(SandboxFault, match="cannot build a box"):
+            box.start(script("print(1)"))
+        box.close()
+
+    def test_two_boxes_run_side_by_side(self, best: Runner) -> None:
+        source = "import time; time.sleep(0.4)"
+        started = time.monotonic()
+        first = best.start(script(source))
+        second = best.start(script(source), best.boxes.tester())
+        assert best.pump.finish(first).ok
+        assert best.pump.finish(second).ok
+        assert time.monotonic() - started < 10
+
+
+def test_what_was_found_is_told_by_name() -> None:
+    assert FOUND.level == REACHABLE[0]
+    assert {"seccomp", "no-new-privileges", "rlimits"} <= set(FOUND.layers)
+    for name, reason in FOUND.missing:
+        assert name not in FOUND.layers
+        assert len(reason) > 10
+
+
+def _processes_of_programs(runner: Runner) -> list[str]:
+    """The state of processes that run as a program's user, where it has one of its own."""
+    user = runner.boxes._made[0]._users.program
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if user is not None and folder.stat().st_uid == user:
+                found.append((folder / "status").read_text())
+        except OSError:
+            continue
+    # The child that waits for the next job has not changed its user yet.
+    return found
+
+
+def _census() -> tuple[int, list[str], list[str], int]:
+    tasks = Path("/proc/self/task").iterdir()
+    children = sum(len((task / "children").read_text().split()) for task in tasks)
+    groups = sorted(str(p) for p in Path("/sys/fs/cgroup").glob(f"*/**/assay-box-{os.getpid()}-*"))
+    folders = sorted(str(p) for p in Path("/tmp").glob(f"assay-box-{os.getpid()}-*"))
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    return children, groups, folders, descriptors
