@@ -1,0 +1,200 @@
+"""What a language is to the sandbox, as data: its tools, how its programs compile and start.
+
+A command is a template: a tuple of arguments in which `{name}` stands for a value. An argument that
+is nothing but `{name}` may become several, or none. The names that every language has:
+
+* `{main}`: path of the file that starts the program; `{sources}`: it and the others to compile.
+* `{arguments}`: the program's command-line arguments.
+* `{product}`: where the compilation puts what it makes.
+* `{heap_mib}`: three quarters of the run's memory, for runtimes that must be told their heap.
+* `{warm}`: the language's folder of things made in advance, see `Warm`; `{if_warm}`: the arguments
+  of `Warm.arguments` where that folder exists, nothing where it does not.
+* `{COMMAND}` for each of its tools, e.g. `{gcc}`: the absolute path.
+
+A language may add names of its own with `plan`. Doubled braces are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from assay.sandbox.domain import MIB, BoxFile, Limits
+
+OURS = ".assay"
+"""Our own folder in the working directory of a compilation or a run; no program may use it."""
+
+Values = Mapping[str, str | tuple[str, ...]]
+
+COMPILER_LIMITS = Limits(
+    cpu_s=120.0,
+    memory_bytes=1536 * MIB,
+    output_bytes=64 * 1024,
+    max_output_bytes=16 * MIB,
+    disk_bytes=256 * MIB,
+    processes=128,
+)
+"""What a compiler may use. The caller sets only its time on the clock, compile_wall_s."""
+
+COMMON_LIMITS = Limits()
+"""What a run may use where neither the caller nor the language says."""
+
+STDIO = ("stdio",)
+EVERY_KIND = ("stdio", "call", "assertions")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A command that a language needs.
+
+    Attributes:
+        command: its name on the PATH.
+        package: the Debian package that brings it.
+        proxy: the name of a launcher that the command may be a link to (rustup); the real one is
+            then asked for with `sysroot`, which prints the folder above its "bin".
+        sysroot: arguments that make the launcher print that folder.
+    """
+
+    command: str
+    package: str
+    proxy: str = ""
+    sysroot: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """Things that make every compilation faster, made once by us, from nothing of a candidate's.
+
+    Attributes:
+        commands: run one after the other, `{warm}` being the folder.
+        files: written into the folder before.
+        arguments: `{if_warm}` of the compilation.
+    """
+
+    commands: tuple[tuple[str, ...], ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compile:
+    """How programs are compiled.
+
+    Attributes:
+        argv: the command; exit code 0 and a product, or the program does not compile.
+        tree: the product is a tar archive of files that go to `unpack_to` in the run's folder;
+            else it is one executable, kept in memory.
+        unpack_to: see `tree`.
+        files: files of ours that the compiler reads.
+        suffixes: files of these kinds are `{sources}` besides the main one.
+        limits: what the compiler may use.
+    """
+
+    argv: tuple[str, ...]
+    tree: bool = False
+    unpack_to: str = ""
+    files: tuple[BoxFile, ...] = ()
+    suffixes: tuple[str, ...] = ()
+    limits: Limits = COMPILER_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one program, arranged: what `plan` may look at.
+
+    Attributes:
+        main: path of the file that starts it.
+        text: that file's text.
+        files: all files, the main one among them.
+        warm: there is a folder of things made in advance.
+    """
+
+    main: str
+    text: str
+    files: tuple[BoxFile, ...]
+    warm: bool
+
+
+def _no_plan(_: Layout) -> Values:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language.
+
+    Attributes:
+        name: by which programs ask for it.
+        aliases: other names by which they may.
+        main: name of the main file, from its text.
+        tools: commands it needs, the most particular first; the others are taken from beside it
+            where they are there.
+        run: the command that starts a program. Empty: the zygote's own interpreter runs it.
+            With a compiled executable: what it finds as its own argv.
+        version: the command that prints the toolchain's version.
+        self_test: a program that reads two whole numbers and prints their sum.
+        self_test_stdin: what it reads; the answer is always 42.
+        compile: how it is compiled; None: it is not.
+        warm: what can be made in advance.
+        environment: a template, for the compilation and the run.
+        read_only: files and folders outside /usr that the toolchain reads: folder and glob pattern.
+        limits: what a run may use where the caller does not say.
+        test_kinds: the kinds of tests it serves.
+        source_on_stdin: the program itself is fed on stdin, after the test's stdin.
+        plan: more values for the templates.
+    """
+
+    name: str
+    tools: tuple[Tool, ...]
+    main: Callable[[str], str]
+    run: tuple[str, ...]
+    version: tuple[str, ...]
+    self_test: str
+    aliases: tuple[str, ...] = ()
+    compile: Compile | None = None
+    warm: Warm | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    read_only: tuple[tuple[str, str], ...] = ()
+    limits: Limits = COMMON_LIMITS
+    test_kinds: tuple[str, ...] = STDIO
+    self_test_stdin: bytes = b"20 22\n"
+    source_on_stdin: bool = False
+    plan: Callable[[Layout], Values] = _no_plan
+
+
+def named(path: str) -> Callable[[str], str]:
+    """A main file whose name never changes."""
+    return lambda _: path
+
+
+_PLACE = re.compile(r"(?<!\{)\{([A-Za-z_][A-Za-z0-9_+]*)\}(?!\})")
+
+
+def fill(template: tuple[str, ...], values: Values) -> tuple[str, ...]:
+    """Puts values into a command.
+
+    Raises:
+        KeyError: the template names a value that is not there: a defect of the table.
+        TypeError: a value of several arguments stands inside an argument.
+    """
+    filled: list[str] = []
+    for argument in template:
+        whole = _PLACE.fullmatch(argument)
+        if whole and isinstance(value := values[whole[1]], tuple):
+            filled.extend(value)
+        else:
+            filled.append(fill_text(argument, values))
+    return tuple(filled)
+
+
+def fill_text(template: str, values: Values) -> str:
+    """Puts values into one text; see `fill`."""
+
+    def value(match: re.Match[str]) -> str:
+        found = values[match[1]]
+        if isinstance(found, tuple):
+            raise TypeError(f"{match[0]} stands for several arguments, in {template!r}")
+        return found
+
+    return _PLACE.sub(value, template)
