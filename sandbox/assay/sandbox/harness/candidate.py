@@ -1,0 +1,384 @@
+"""Runs in the candidate's process: loads its program as a module, then calls it as it is asked.
+
+The module's name is `solution`, not `__main__`: a guarded main part, which would read stdin, does
+not run.
+
+A request is [tag, operation, ...], an answer [tag, outcome, ...]; both are plain values (`codec`).
+The tag is random and chosen by the asker: an answer made in advance matches no request. An object
+that is no plain value stays here and gets a number (`codec.Ref`), by which later requests mean it.
+
+    load                                    run the program; answers with the names that it defines
+    lookup, names                           what the names stand for
+    call, target, args, kwargs, fresh, tell call by name, dotted path or number; `fresh` makes an
+                                            instance for "Class.method"; `tell` asks which arguments
+                                            changed in place
+    operate, name, object, args             a special method, getattr, isinstance, state, await...
+    bye                                     end
+
+Covered: nothing. This shares a process with the candidate, which may say through it whatever it
+likes. It holds no expected value and no test code, and what it says is only taken as what the
+program returned.
+Not covered: that the program answers truthfully about its own objects.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+import types
+from _socket import socketpair
+from collections.abc import Callable
+from typing import Any, Final
+
+from assay.sandbox.harness import script
+from assay.sandbox.harness.codec import CodecError, Ref, decode, encode
+from assay.sandbox.harness.frames import ANSWER, CALLBACK, HELLO, REQUEST, RESULT, Channel
+
+# Special methods that a proxy in the tester carries where the object's type has them.
+UNARY: Final = (
+    "__len__", "__iter__", "__next__", "__bool__", "__str__", "__repr__", "__int__", "__float__",
+    "__index__", "__neg__", "__pos__", "__abs__", "__invert__", "__reversed__", "__enter__",
+)  # fmt: skip
+BINARY: Final = (
+    "__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__mod__", "__pow__",
+    "__matmul__", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "__lt__", "__le__",
+    "__gt__", "__ge__",
+)  # fmt: skip
+KEYED: Final = ("__getitem__", "__setitem__", "__delitem__", "__call__", "__exit__", "__format__")
+CARRIED: Final = (*UNARY, *BINARY, *KEYED)
+MODULE: Final = "solution"
+_WARM_UP_ROUNDS: Final = 10  # the interpreter has settled on a function's form after eight calls
+_WARM_UP: Final = """\
+from typing import Dict, List, Optional, Tuple
+import math
+def f(a: List[int], b: Tuple, d: Optional[Dict] = None) -> list:
+    found = [x for x in a if x]
+    for i in range(len(a)):
+        if a[i] == b:
+            return [math.floor(i)]
+    return sorted(str(x) for x in found) + [d]
+"""
+MUTABLE: Final = (list, dict, set, bytearray, tuple)
+_SPECIAL: Final[dict[str, Callable[..., object]]] = {
+    "__len__": len, "__iter__": iter, "__next__": next, "__bool__": bool, "__str__": str,
+    "__repr__": repr, "__int__": int, "__float__": float, "__index__": operator.index,
+    "__reversed__": reversed, "__format__": format, "getattr": getattr, "setattr": setattr,
+    "delattr": delattr, "isinstance": isinstance, "issubclass": issubclass,
+    **{name: getattr(operator, name) for name in (*BINARY, *UNARY[9:13], *KEYED[:3])},
+}  # fmt: skip
+
+
+class Missing(NameError):
+    """The program does not define what was asked for."""
+
+
+def main(channel_fd: int, argv: tuple[str, ...]) -> int:
+    """Serves requests until the asker is gone or says bye; returns the exit code."""
+    return _Candidate(Channel(channel_fd), argv).serve()
+
+
+def warm_up(path: str) -> None:
+    """Serves a few requests in this process, so that its children find the way walked.
+
+    Args:
+        path: where a small program may be put for the moment.
+    """
+    saved = sys.argv, list(sys.path), sys.modules["__main__"]
+    with open(path, "w") as file:
+        file.write(_WARM_UP)
+    call = ["t", "call", "f", [[1, 2.5, "a"], (None, True)], {"d": {"k": {1}}}, True, True]
+    for _ in range(_WARM_UP_ROUNDS):
+        ours, theirs = socketpair()
+        for request in (["t", "load"], ["t", "lookup", ["f"]], call, call, ["", "bye"]):
+            Channel(ours.fileno()).send(REQUEST, encode(request))
+        main(theirs.fileno(), (path,))
+        ours.close()
+        theirs.close()
+    os.unlink(path)
+    sys.argv, sys.path[:], sys.modules["__main__"] = saved
+    del sys.modules[MODULE]
+
+
+class _Candidate:
+    """The program, its objects that are known outside, and the link to the asker."""
+
+    def __init__(self, channel: Channel, argv: tuple[str, ...]) -> None:
+        self._channel = channel
+        self._argv = argv
+        self._namespace: dict[str, Any] = {}
+        self._objects: list[object] = []
+        self._numbers: dict[int, int] = {}
+        self._process = os.getpid()
+        self._leave, self._pid = os._exit, os.getpid
+        self._operations: dict[str, Callable[..., tuple[object, ...]]] = {
+            "load": self._load,
+            "lookup": self._lookup,
+            "call": self._call,
+            "operate": self._operate,
+        }
+
+    def serve(self) -> int:
+        """Answers requests in turn."""
+        try:
+            self._channel.send(HELLO, b"")
+            while True:
+                kind, content = self._channel.receive()
+                if kind == REQUEST and not self._answer(content):
+                    break
+        except (EOFError, OSError):
+            pass
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except BaseException:  # noqa: BLE001, S112 - the isolation border: it is the program's
+                continue
+        return 0
+
+    def _answer(self, content: bytes) -> bool:
+        """Carries out one request; False for bye."""
+        request: Any = decode(content, resolve=self._resolve, rich=True)
+        tag, operation, *rest = request
+        if operation == "bye":
+            return False
+        try:
+            answer = ("value", *self._operations[operation](*rest))
+        except StopIteration as stop:
+            answer = ("stop", stop.value)
+        except BaseException as error:  # noqa: BLE001 - the isolation border: anything may be raised
+            answer = ("error", _describe(error))
+        if self._pid() != self._process:
+            self._leave(0)  # a fork of the program's came back here; only the first process answers
+        self._channel.send(ANSWER, self._encoded([tag, *answer]))
+        return True
+
+    def _encoded(self, answer: list[object]) -> bytes:
+        """The bytes of an answer. What cannot be carried stays here, with a number."""
+        try:
+            return encode(answer, self._opaque)
+        except (CodecError, RecursionError) as error:
+            kept = answer[2]
+            try:
+                ref = self._opaque(kept, note=str(error))
+                return encode([answer[0], answer[1], ref, *answer[3:]], self._opaque)
+            except (CodecError, RecursionError):
+                return encode([answer[0], answer[1], self._opaque(kept), [], -1])
+
+    def _load(self) -> tuple[object, ...]:
+        path, *arguments = self._argv
+        main_module = script.prepare_main(path, tuple(arguments))
+        main_module.__name__ = MODULE
+        sys.modules[MODULE] = main_module
+        self._namespace = main_module.__dict__
+        script.execute(path, self._namespace)
+        return ([name for name in list(self._namespace) if not name.startswith("__")],)
+
+    def _lookup(self, names: list[str]) -> tuple[object, ...]:
+        """What names stand for: [name, value, origin] each, missing ones left out."""
+        found: list[object] = []
+        for name in names:
+            if name in self._namespace:
+                value = self._namespace[name]
+                found.append([name, value, _origin(value)])
+        return (found,)
+
+    def _find(self, target: object, fresh: bool) -> Any:
+        if not isinstance(target, str):
+            return target
+        first, *rest = target.split(".")
+        if first not in self._namespace:
+            raise Missing(f"the program does not define {first!r}")
+        found = self._namespace[first]
+        if fresh and rest and isinstance(found, type):
+            found = found()
+        for name in rest:
+            found = getattr(found, name)
+        return found
+
+    def _call(
+        self, target: object, args: list[Any], kwargs: dict[str, Any], fresh: bool, tell: bool
+    ) -> tuple[object, ...]:
+        function = self._find(target, fresh)
+        if not tell:
+            return (function(*args, **kwargs),)
+        given = [*args, *kwargs.values()]
+        before = [_snapshot(value) for value in given]
+        result = function(*args, **kwargs)
+        changes: list[object] = []
+        for index, (value, old) in enumerate(zip(given, before, strict=True)):
+            if old is not None and (new := self._changed(value, old)):
+                changes.append([index, new[0]])
+        alias = next((i for i, v in enumerate(given) if v is result and isinstance(v, MUTABLE)), -1)
+        return (None if alias >= 0 else result, changes, alias)
+
+    def _changed(self, value: object, old: bytes) -> tuple[object] | None:
+        """The value after the call, where it is not what it was before."""
+        try:
+            return None if encode(value, self._opaque) == old else (value,)
+        except (CodecError, RecursionError):
+            return None
+
+    def _operate(self, name: str, subject: object, args: list[Any]) -> tuple[object, ...]:
+        if name == "state":
+            return (_state(subject),)
+        if name == "await":
+            import asyncio  # noqa: PLC0415 - few programs need it
+
+            return (asyncio.run(subject),)  # type: ignore[arg-type]
+        if name in {"__enter__", "__exit__"}:
+            return (getattr(type(subject), name)(subject, *args),)
+        return (_SPECIAL[name](subject, *args),)
+
+    def _opaque(self, value: object, note: str = "") -> Ref:
+        """A reference to an object of ours."""
+        if isinstance(value, _TesterObject):
+            return _TesterObject.reference(value)
+        number = self._numbers.get(id(value))
+        if number is None:
+            number = self._numbers[id(value)] = len(self._objects)
+            self._objects.append(value)
+        kind, traits = _kind(value)
+        name = value.__name__ if isinstance(value, type) else type(value).__name__
+        return Ref("c", number, note or kind, name[:100], traits)
+
+    def _resolve(self, ref: Ref) -> object:
+        if ref.side == "c":
+            return self._objects[ref.number]
+        return _TesterObject(ref, self._call_back)
+
+    def _call_back(self, *request: object) -> object:
+        """Asks the tester for something, and serves its requests until it has answered."""
+        self._channel.send(CALLBACK, encode(list(request), self._opaque))
+        while True:
+            kind, content = self._channel.receive()
+            if kind == REQUEST:
+                self._answer(content)
+            elif kind == RESULT:
+                result: Any = decode(content, resolve=self._resolve, rich=True)
+                outcome, value = result
+                if outcome == "value":
+                    return value
+                raise _REVIVED.get(value[0], RuntimeError)(value[1])
+
+
+class _TesterObject:
+    """An object of the tester's, as the program sees it: called, and its public attributes."""
+
+    __slots__ = ("_ask", "_ref")
+
+    def __init__(self, ref: Ref, ask: Callable[..., object]) -> None:
+        object.__setattr__(self, "_ref", ref)
+        object.__setattr__(self, "_ask", ask)
+
+    def reference(self) -> Ref:
+        """The reference it was made from."""
+        ref: Ref = object.__getattribute__(self, "_ref")
+        return ref
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return object.__getattribute__(self, "_ask")("call", self, list(args), kwargs)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return object.__getattribute__(self, "_ask")("getattr", self, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__getattribute__(self, "_ask")("setattr", self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _TesterObject) and other.reference() == self.reference()
+
+    def __hash__(self) -> int:
+        return hash(self.reference().number)
+
+
+_REVIVED: Final = {
+    kind.__name__: kind
+    for kind in vars(__import__("builtins")).values()
+    if isinstance(kind, type) and issubclass(kind, Exception) and "Unicode" not in kind.__name__
+}
+
+
+def _snapshot(value: object) -> bytes | None:
+    if not isinstance(value, MUTABLE):
+        return None
+    try:
+        return encode(value)
+    except (CodecError, RecursionError):
+        return None
+
+
+def _kind(value: object) -> tuple[str, tuple[str, ...]]:
+    """What an object is, and what of it a proxy carries."""
+    if isinstance(value, type):
+        if issubclass(value, BaseException):
+            return "exception-class", _builtin_bases(value)
+        return "class", ("__call__",)
+    if isinstance(value, types.ModuleType):
+        return "module", ()
+    if isinstance(value, types.CoroutineType):
+        return "coroutine", ()
+    kind = type(value)
+    traits = tuple(name for name in CARRIED if getattr(kind, name, None) is not None)
+    if isinstance(value, types.GeneratorType):
+        return "generator", traits
+    return "function" if isinstance(value, types.FunctionType) else "instance", traits
+
+
+def _builtin_bases(kind: type) -> tuple[str, ...]:
+    return tuple(base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
+
+
+def _origin(value: object) -> list[str] | None:
+    """Where a value of a library comes from, so that the tester takes its own."""
+    if isinstance(value, types.ModuleType):
+        return [value.__name__, ""]
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None) or getattr(value, "_name", None)
+    if isinstance(module, str) and isinstance(name, str) and module not in {MODULE, "__main__"}:
+        return [module, name]
+    return None
+
+
+def _state(value: object) -> object:
+    """Class and attributes of an instance, where its class defines what equality is; else None."""
+    kind = type(value)
+    if kind.__eq__ is object.__eq__:
+        return None
+    slots = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ())]
+    attributes = dict(getattr(value, "__dict__", {}))
+    attributes.update({name: getattr(value, name) for name in slots if hasattr(value, name)})
+    return [kind.__module__, kind.__qualname__, attributes]
+
+
+def _describe(error: BaseException) -> dict[str, object]:
+    """An exception as plain data."""
+    kind = type(error)
+    described: dict[str, object] = {
+        "type": "NameError" if kind is Missing else kind.__name__[:200],
+        "bases": list(_builtin_bases(kind)),
+        "where": _where(error),
+    }
+    try:
+        described["text"] = str(error)[:1000]
+    except BaseException:  # noqa: BLE001 - the isolation border: its __str__ is the program's
+        described["text"] = ""
+    for name, read in (("args", lambda: list(error.args)), ("vars", lambda: dict(vars(error)))):
+        try:
+            content = read()
+            encode(content)
+            described[name] = content
+        except BaseException:  # noqa: BLE001, S112 - the isolation border
+            continue
+    return described
+
+
+def _where(error: BaseException) -> str:
+    """The innermost line of the program in the traceback."""
+    trace, line = error.__traceback__, 0
+    while trace is not None:
+        if "assay/sandbox/harness" not in trace.tb_frame.f_code.co_filename:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"line {line}" if line else ""

@@ -1,0 +1,171 @@
+"""The warden's end of a candidate that answers calls.
+
+Covered: an answer counts only if it echoes the random tag of the oldest request without one, so
+that nothing said in advance, twice or out of turn is taken for an answer; what is no answer ends
+the run. Its content is plain data (`codec`), of which no code runs here.
+Not covered: that the program computed what it answers. It is its answer all the same.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+
+from assay.sandbox.box import Box, Pump, Running
+from assay.sandbox.domain import EndKind, RunRecord, RunRequest, SandboxFault
+from assay.sandbox.harness.codec import CodecError, Ref, decode, encode
+from assay.sandbox.harness.frames import ANSWER, HELLO, REQUEST
+from assay.sandbox.judging.text import one_line
+
+GRACE_S: Final = 1.0
+_FORGED: Final = "it answered what was not asked, or with what is no answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the program answered to one request.
+
+    Attributes:
+        value: what it returned, a plain value, perhaps with `Ref` in it.
+        whole: there is no `Ref` in it.
+        raised: what it raised instead, in one line; None if it returned.
+        memory: what it raised is MemoryError.
+    """
+
+    value: object = None
+    whole: bool = True
+    raised: str | None = None
+    memory: bool = False
+
+
+def await_hello(running: Running, pump: Pump) -> None:
+    """Waits until a harness is up.
+
+    Raises:
+        SandboxFault: WORKER_DIED, it never came up. That is no doing of the program's, of which
+            nothing has run by then.
+    """
+    while not running.frames and running.record is None:
+        pump.step()
+    if running.frames and running.frames[0] == HELLO:
+        running.frames.popleft()
+        return
+    running.kill()
+    record = pump.finish(running)
+    told = record.stderr.data[-200:].decode("utf-8", "replace")
+    message = one_line(f"the harness did not come up ({record.end.value}): {told}")
+    raise SandboxFault("WORKER_DIED", message)
+
+
+class CandidateLink:
+    """A started candidate. Requests may be sent ahead; answers come in their order."""
+
+    def __init__(self, box: Box, pump: Pump, request: RunRequest) -> None:
+        self._pump = pump
+        self.running = box.start(request)
+        pump.add(self.running)
+        self._is_up = False
+        self._tags: deque[str] = deque()
+        self._whole = True
+
+    @property
+    def pending(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._tags)
+
+    def ask(self, operation: str, *arguments: object) -> None:
+        """Sends a request.
+
+        Raises:
+            CodecError: an argument is no plain value.
+        """
+        tag = secrets.token_hex(8)
+        self.running.send(REQUEST + encode([tag, operation, *arguments]))
+        self._tags.append(tag)
+
+    def come_up(self) -> None:
+        """Waits until the harness is up; the time of the program's own begins then.
+
+        Raises:
+            SandboxFault: WORKER_DIED, it did not come up.
+        """
+        if not self._is_up:
+            await_hello(self.running, self._pump)
+            self._is_up = True
+
+    def answer(self, until_s: float = float("inf")) -> Answer | None:
+        """The next answer; None where the run has ended or the time has come.
+
+        Args:
+            until_s: how long to wait for it, on time.monotonic().
+
+        Raises:
+            SandboxFault: WORKER_DIED, the harness did not come up.
+        """
+        running = self.running
+        self.come_up()
+        while not running.frames:
+            left_s = until_s - time.monotonic()
+            if running.record is not None or left_s <= 0:
+                return None
+            self._pump.step(None if left_s == float("inf") else left_s)
+        answer = self._read(running.frames.popleft())
+        if answer is None:
+            self.kill(None, _FORGED)
+        return answer
+
+    def kill(self, end: EndKind | None, detail: str = "") -> RunRecord:
+        """Ends the run and waits for its end."""
+        self.running.kill(end, detail)
+        return self._pump.finish(self.running)
+
+    def finish(self) -> RunRecord:
+        """Lets the program end after its last answer; what it does from here on judges nothing."""
+        self.running.send(REQUEST + encode(["", "bye"]))
+        self._pump_until(time.monotonic() + GRACE_S)
+        record = self.running.record
+        return record or self.kill(EndKind.EXITED, "it did not end after its last answer")
+
+    def _pump_until(self, until_s: float) -> None:
+        """Lets things happen until the run has ended, or the time has come."""
+        while self.running.record is None and time.monotonic() < until_s:
+            self._pump.step(max(0.0, until_s - time.monotonic()))
+
+    def close(self) -> None:
+        """Makes sure that nothing runs on."""
+        if self.running.record is None:
+            self.kill(None)
+
+    def _read(self, frame: bytes) -> Answer | None:
+        """The answer in a frame, or None if it is none."""
+        self._whole = True
+        try:
+            if frame[:1] != ANSWER:
+                return None
+            content: Any = decode(frame[1:], resolve=self._reference)
+            tag, outcome, *rest = content
+            if not self._tags or tag != self._tags.popleft():
+                return None
+            if outcome == "value":
+                return Answer(rest[0], self._whole)
+            if outcome == "stop":
+                return Answer(raised="StopIteration")
+            return _raised(rest[0])
+        except (CodecError, ValueError, TypeError, LookupError):
+            return None
+
+    def _reference(self, ref: Ref) -> object:
+        self._whole = False
+        return ref
+
+
+def _raised(described: dict[str, object]) -> Answer:
+    kind, text = str(described["type"]), str(described["text"])
+    where = str(described["where"])
+    line = one_line(f"{kind}: {text}" if text else kind)
+    bases = described["bases"]
+    memory = isinstance(bases, list) and "MemoryError" in bases
+    return Answer(raised=f"{line[:250]} ({where})" if where else line[:250], memory=memory)
