@@ -47,6 +47,7 @@ def test_typed_packages_say_so(repository: Path) -> None:
         "protos/assay/rpc",
         "clients/assay/clients",
         "reward_server/assay/reward_server",
+        "sandbox/assay/sandbox",
         "trainer/assay/trainer",
     ):
         assert (repository / package / "py.typed").is_file(), package

@@ -20,6 +20,7 @@ from assay.rpc.errors import AssayError, ConfigError
 GROUP = "assay.commands"
 _SUMMARIES = {
     "doctor": "What this machine has, and which services answer.",
+    "run": "Run a program in the sandbox.",
     "score": "Score the responses of a JSON Lines file.",
     "serve": "Run one service in the foreground.",
     "train": "Train a language model with rewards from services.",

@@ -251,7 +251,7 @@ class AsyncRewardClient:
             raise ConfigError("the client belongs to another event loop; make one for each loop")
         self._loop = loop
         seconds = self.timeout_s if timeout_s is None else timeout_s
-        _check_timeout(seconds)
+        check_timeout(seconds)
         return loop.time() + seconds
 
     async def _ask_info(self, deadline_s: float, policy: RetryPolicy) -> ServerInfo:
@@ -368,10 +368,11 @@ def check_client(target: str, transport: object, timeout_s: float) -> None:
     """
     if not target and transport is None:
         raise ConfigError("no address of a reward server; pass one, such as '127.0.0.1:50051'")
-    _check_timeout(timeout_s)
+    check_timeout(timeout_s)
 
 
-def _check_timeout(timeout_s: float) -> None:
+def check_timeout(timeout_s: float) -> None:
+    """Raises ConfigError for a time-out that is not positive."""
     if not timeout_s > 0:
         raise ConfigError(f"the time-out is {timeout_s} s; pass a positive number of seconds")
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 import grpc
 
 from assay.rpc.calls import request_id_var
 from assay.rpc.errors import CallError, ServerError, call_error, make_status, status_sent
 from assay.rpc.reasons import Reason
+
+T = TypeVar("T")
+_NAMES = {"reward": "a reward server", "sandbox": "a sandbox"}
 
 
 def new_request_id() -> str:
@@ -26,13 +31,16 @@ _REASON_OF_CODE = {
 }
 
 
-def error_of_call(error: grpc.RpcError, target: str, request_id: str) -> CallError:
+def error_of_call(
+    error: grpc.RpcError, target: str, request_id: str, service: str = "reward"
+) -> CallError:
     """What a failed gRPC call means, in one line.
 
     Args:
         error: as gRPC raised it; its trailing metadata may hold the server's google.rpc.Status.
         target: the address that was called.
         request_id: the id that was sent with the call.
+        service: which service was called, as `assay serve` names it.
     """
     status = status_sent(error)
     if status is not None:
@@ -45,16 +53,36 @@ def error_of_call(error: grpc.RpcError, target: str, request_id: str) -> CallErr
     if code is grpc.StatusCode.UNAVAILABLE:
         cause = cause.rpartition(": ")[2]
         message = (
-            f"no reward server answers at {target} ({cause}); "
-            "start one with `assay serve reward`, or correct the address"
+            f"no{_NAMES[service].removeprefix('a')} answers at {target} ({cause}); "
+            f"start one with `assay serve {service}`, or correct the address"
         )
     elif code is grpc.StatusCode.UNIMPLEMENTED:
-        message = f"{target} does not serve this call ({cause}); is it an Assay reward server?"
+        message = f"{target} does not serve this call ({cause}); is it {_NAMES[service]} of Assay?"
     elif code is grpc.StatusCode.DEADLINE_EXCEEDED:
         message = f"{target} did not answer in time; allow more time or send less"
     else:
         message = f"the call to {target} failed: {cause or code.name} (request id {request_id})"
     return call_error(make_status(reason, message, code=code, metadata={"request_id": request_id}))
+
+
+async def finish_call(
+    call: Awaitable[T], target: str, request_id: str, service: str = "reward"
+) -> T:
+    """The response of a call of grpc.aio.
+
+    Raises:
+        CallError: the call failed, or its channel was closed under it.
+    """
+    try:
+        return await call
+    except grpc.RpcError as error:
+        raise error_of_call(error, target, request_id, service) from error
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Nobody cancelled the caller: the channel was closed under the call.
+        raise closed_error() from None
 
 
 def closed_error() -> CallError:

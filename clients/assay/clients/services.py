@@ -141,11 +141,14 @@ class EmbeddedServices:
         """
         packages = {name: package_of(name) for name in self._names}
         try:
-            for name, package in packages.items():
-                self._children[name] = self._spawn(name, package)
             deadline_s = time.monotonic() + self._start_timeout_s
-            for name in self._names:
-                self.addresses[name] = self._wait_ready(name, deadline_s)
+            # The reward server is told where the sandbox answers, so the sandbox comes first.
+            first = [name for name in self._names if name == "sandbox"]
+            for stage in (first, [name for name in self._names if name not in first]):
+                for name in stage:
+                    self._children[name] = self._spawn(name, packages[name])
+                for name in stage:
+                    self.addresses[name] = self._wait_ready(name, deadline_s)
         except BaseException:
             self.stop()
             raise
@@ -209,6 +212,8 @@ class EmbeddedServices:
         command = [sys.executable, "-m", "assay.clients.child", package]
         command += ["--host", self._host, "--port", str(self._ports.get(name, 0))]
         command += self._arguments.get(name, ())
+        if name == "reward" and "sandbox" in self.addresses:
+            command += self._sandbox_flags()
         with out_file.open("wb") as out, err_file.open("wb") as err:
             process = subprocess.Popen(  # noqa: S603  # our own interpreter and package
                 command,
@@ -220,11 +225,25 @@ class EmbeddedServices:
             )
         return _Child(process, out_file, err_file)
 
+    def _sandbox_flags(self) -> list[str]:
+        """Tells the reward server of the sandbox that was started beside it, unless it is told."""
+        told = any(
+            flag.startswith("--sandbox-target") for flag in self._arguments.get("reward", ())
+        )
+        if told or (self._use_settings and "ASSAY_REWARD_SANDBOX_TARGET" in os.environ):
+            return []
+        host, _, port = self.addresses["sandbox"].rpartition(":")
+        here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  # what is bound, not to bind
+        return ["--sandbox-target", f"{here.get(host, host)}:{port}"]
+
     def _environment(self, name: str) -> dict[str, str]:
         settings = f"ASSAY_{name.upper()}_"
         kept = {
             k: v for k, v in os.environ.items() if self._use_settings or not k.startswith(settings)
         }
+        token = os.environ.get("ASSAY_SANDBOX_TOKEN", "")
+        if name == "reward" and self._use_settings and token and "sandbox" in self.addresses:
+            kept.setdefault("ASSAY_REWARD_SANDBOX_TOKEN", token)
         return {**kept, "PYTHONUNBUFFERED": "1"}
 
     def _folder(self) -> Path:

@@ -11,6 +11,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -25,52 +26,56 @@ from assay.rpc.tls import ClientTls
 _CHUNKS_AHEAD = 4
 
 
-class BlockingGrpcTransport:
-    """The wire, over gRPC's blocking channel, opened at the first call, in its process."""
+class BlockingWire:
+    """Calls over gRPC's blocking channel, which is opened at the first one, in its process.
+
+    Args:
+        target: the server's address.
+        tls: as for `open_blocking_channel`.
+        token: as for `open_blocking_channel`.
+        service: which service answers there, for the text of errors.
+    """
 
     def __init__(
-        self, target: str, *, tls: ClientTls | None = None, token: str | None = None
+        self,
+        target: str,
+        *,
+        tls: ClientTls | None = None,
+        token: str | None = None,
+        service: str = "reward",
     ) -> None:
         self._target = target
         self._tls = tls
         self._token = token
+        self._service = service
         self._channel: grpc.Channel | None = None
         self._fixed: Metadata = ()
         self._closed = False
 
-    def _stub(self) -> reward_pb2_grpc.RewardServiceStub:
+    def channel(self) -> grpc.Channel:
+        """The channel, open.
+
+        Raises:
+            CallError: the wire is closed.
+        """
         if self._closed:
             raise closed_error()
         if self._channel is None:
             self._channel, self._fixed = open_blocking_channel(
                 self._target, tls=self._tls, token=self._token
             )
-        return reward_pb2_grpc.RewardServiceStub(self._channel)
+        return self._channel
 
     def _metadata(self, request_id: str) -> Metadata:
         """The metadata of one call; the channel is open by now."""
         return (*self._fixed, (METADATA_KEY, request_id))
 
-    async def batch_score(
-        self, request: reward_pb2.BatchScoreRequest, *, timeout_s: float
-    ) -> reward_pb2.BatchScoreResponse:
-        """Carries one batch; see `assay.clients.transport.Transport`."""
-        response: reward_pb2.BatchScoreResponse = await self._call(
-            self._stub().BatchScore, request, timeout_s
-        )
-        return response
+    async def call(self, method: Any, request: object, timeout_s: float) -> Any:
+        """Starts a call, lets the event loop go on meanwhile, and gives its response.
 
-    async def list_verifiers(
-        self, request: reward_pb2.ListVerifiersRequest, *, timeout_s: float
-    ) -> reward_pb2.ListVerifiersResponse:
-        """Asks what the server judges; see `assay.clients.transport.Transport`."""
-        response: reward_pb2.ListVerifiersResponse = await self._call(
-            self._stub().ListVerifiers, request, timeout_s
-        )
-        return response
-
-    async def _call(self, method: Any, request: object, timeout_s: float) -> Any:
-        """Starts a call, lets the event loop go on meanwhile, and gives its response."""
+        Raises:
+            CallError: the call failed.
+        """
         request_id = new_request_id()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
@@ -91,18 +96,19 @@ class BlockingGrpcTransport:
     def _failure(self, error: Any, request_id: str) -> CallError:
         if self._closed and error.code() is grpc.StatusCode.CANCELLED:
             return closed_error()
-        return error_of_call(error, self._target, request_id)
+        return error_of_call(error, self._target, request_id, self._service)
 
-    async def stream_score(
-        self, requests: AsyncIterator[reward_pb2.StreamScoreRequest], *, timeout_s: float
-    ) -> AsyncGenerator[reward_pb2.StreamScoreResponse, None]:
-        """Carries a stream; see `assay.clients.transport.Transport`."""
+    async def stream(
+        self, method: Any, requests: AsyncIterator[Any], timeout_s: float
+    ) -> AsyncGenerator[Any, None]:
+        """Carries a stream both ways.
+
+        Raises:
+            CallError: the stream broke.
+        """
         request_id = new_request_id()
-        stub = self._stub()
         bridge = _Bridge(requests)
-        call = stub.StreamScore(
-            bridge.chunks(), timeout=timeout_s, metadata=self._metadata(request_id)
-        )
+        call = method(bridge.chunks(), timeout=timeout_s, metadata=self._metadata(request_id))
         bridge.start(call)
         try:
             while (entry := await bridge.incoming.get()) is not None:
@@ -123,14 +129,57 @@ class BlockingGrpcTransport:
             self._channel = None
 
 
+class BlockingGrpcTransport:
+    """The wire to a reward server, over gRPC's blocking channel."""
+
+    def __init__(
+        self, target: str, *, tls: ClientTls | None = None, token: str | None = None
+    ) -> None:
+        self._wire = BlockingWire(target, tls=tls, token=token)
+
+    def _stub(self) -> reward_pb2_grpc.RewardServiceStub:
+        return reward_pb2_grpc.RewardServiceStub(self._wire.channel())
+
+    async def batch_score(
+        self, request: reward_pb2.BatchScoreRequest, *, timeout_s: float
+    ) -> reward_pb2.BatchScoreResponse:
+        """Carries one batch; see `assay.clients.transport.Transport`."""
+        response: reward_pb2.BatchScoreResponse = await self._wire.call(
+            self._stub().BatchScore, request, timeout_s
+        )
+        return response
+
+    async def list_verifiers(
+        self, request: reward_pb2.ListVerifiersRequest, *, timeout_s: float
+    ) -> reward_pb2.ListVerifiersResponse:
+        """Asks what the server judges; see `assay.clients.transport.Transport`."""
+        response: reward_pb2.ListVerifiersResponse = await self._wire.call(
+            self._stub().ListVerifiers, request, timeout_s
+        )
+        return response
+
+    async def stream_score(
+        self, requests: AsyncIterator[reward_pb2.StreamScoreRequest], *, timeout_s: float
+    ) -> AsyncGenerator[reward_pb2.StreamScoreResponse, None]:
+        """Carries a stream; see `assay.clients.transport.Transport`."""
+        stream = self._wire.stream(self._stub().StreamScore, requests, timeout_s)
+        async with aclosing(stream) as responses:
+            async for response in responses:
+                yield response
+
+    async def close(self) -> None:
+        """Closes the channel; running calls end with CANCELLED."""
+        await self._wire.close()
+
+
 class _Bridge:
     """One stream between an event loop and two threads: one sends chunks, one reads answers."""
 
-    def __init__(self, requests: AsyncIterator[reward_pb2.StreamScoreRequest]) -> None:
-        self.incoming: asyncio.Queue[reward_pb2.StreamScoreResponse | BaseException | None]
+    def __init__(self, requests: AsyncIterator[Any]) -> None:
+        self.incoming: asyncio.Queue[Any]
         self.incoming = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
-        self._outgoing: queue.SimpleQueue[reward_pb2.StreamScoreRequest | None]
+        self._outgoing: queue.SimpleQueue[Any | None]
         self._outgoing = queue.SimpleQueue()
         self._room = asyncio.Semaphore(_CHUNKS_AHEAD)
         self._requests = requests
@@ -148,7 +197,7 @@ class _Bridge:
             self._feeder.cancel()
         self._outgoing.put(None)
 
-    def chunks(self) -> Iterator[reward_pb2.StreamScoreRequest]:
+    def chunks(self) -> Iterator[Any]:
         """What gRPC's sending thread takes."""
         while (chunk := self._outgoing.get()) is not None:
             yield chunk
@@ -163,7 +212,7 @@ class _Bridge:
             end = error
         self._put(end)
 
-    def _put(self, entry: reward_pb2.StreamScoreResponse | BaseException | None) -> None:
+    def _put(self, entry: Any) -> None:
         _on_loop(self._loop, lambda: self.incoming.put_nowait(entry))
 
     async def _feed(self) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 import grpc
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
-from assay.clients.failures import closed_error, error_of_call, new_request_id
+from assay.clients.failures import closed_error, finish_call, new_request_id
 from assay.clients.threads import BlockingGrpcTransport
 from assay.rpc.calls import METADATA_KEY
 from assay.rpc.channels import open_channel
@@ -112,7 +112,7 @@ class GrpcTransport:
         request_id = new_request_id()
         metadata = ((METADATA_KEY, request_id),)
         call = self._stub().BatchScore(request, timeout=timeout_s, metadata=metadata)
-        return await self._finish(call, request_id)
+        return await finish_call(call, self._target, request_id)
 
     async def list_verifiers(
         self, request: reward_pb2.ListVerifiersRequest, *, timeout_s: float
@@ -121,7 +121,7 @@ class GrpcTransport:
         request_id = new_request_id()
         metadata = ((METADATA_KEY, request_id),)
         call = self._stub().ListVerifiers(request, timeout=timeout_s, metadata=metadata)
-        return await self._finish(call, request_id)
+        return await finish_call(call, self._target, request_id)
 
     async def stream_score(
         self, requests: AsyncIterator[reward_pb2.StreamScoreRequest], *, timeout_s: float
@@ -139,18 +139,6 @@ class GrpcTransport:
         async with aclosing(stream) as responses:
             async for response in responses:
                 yield response
-
-    async def _finish(self, call: Awaitable[T], request_id: str) -> T:
-        try:
-            return await call
-        except grpc.RpcError as error:
-            raise error_of_call(error, self._target, request_id) from error
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            # Nobody cancelled the caller: the channel was closed under the call.
-            raise closed_error() from None
 
     async def close(self) -> None:
         """Closes the channel; running calls end with CANCELLED."""

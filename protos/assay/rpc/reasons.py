@@ -100,7 +100,7 @@ LEXICON: dict[Reason, ReasonInfo] = {
         _BAD, "More items than one request may hold.", "Split, as ListVerifiers says."
     ),
     Reason.MESSAGE_TOO_LARGE: ReasonInfo(
-        _BUSY, "The message is past the size limit.", "Split into smaller batches."
+        _BUSY, "A message or a result is past the size limit.", "Split; ask for less output."
     ),
     Reason.UNAUTHENTICATED: ReasonInfo(
         grpc.StatusCode.UNAUTHENTICATED,
@@ -157,7 +157,7 @@ LEXICON: dict[Reason, ReasonInfo] = {
     ),
     Reason.CANCELLED: ReasonInfo(grpc.StatusCode.CANCELLED, "The caller gave up.", "Nothing."),
     Reason.WORKER_DIED: ReasonInfo(
-        _OURS, "The process that ran the verifier died.", "Drop the sample; look at the log."
+        _OURS, "The process that did the work died.", "Drop the sample; look at the log."
     ),
     Reason.VERIFIER_FAILED: ReasonInfo(
         _OURS, "The verifier raised an exception.", "Drop the sample; report it."

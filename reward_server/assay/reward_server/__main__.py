@@ -70,6 +70,9 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--tls-key", type=_PATH, help="Private key, PEM.")
 @click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
 @click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
+@click.option("--sandbox-target", default="", help="HOST:PORT of the sandbox, to serve `code`.")
+@click.option("--sandbox-tls-ca", type=_PATH, help="Encrypt to the sandbox; its authority, PEM.")
+@click.option("--sandbox-token-file", type=_PATH, help="File with the sandbox's bearer token.")
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
@@ -77,32 +80,39 @@ def cli(
     log_level: str,
     log_json: bool,
     token_file: Path | None,
+    sandbox_token_file: Path | None,
     **flags: Any,
 ) -> None:
     """Serve rewards over gRPC.
 
     Each flag can be set in the environment as ASSAY_REWARD_<FLAG>. The bearer token that clients
-    must send comes from a file or from ASSAY_REWARD_TOKEN, never from a flag, which every user of
+    must send comes from a file or from ASSAY_REWARD_TOKEN (that of the sandbox from
+    ASSAY_REWARD_SANDBOX_TOKEN), never from a flag, which every user of
     the machine could read. Prints "assay reward_server ready on HOST:PORT" when it serves. SIGTERM
     or Ctrl-C lets running calls end, then stops.
     """
     try:
         setup_logging(log_level, json=log_json)
         scorer = {name: flags.pop(name) for name in _SCORER_FLAGS}
-        config = ServerConfig(ScorerConfig(**scorer), token=_token(token_file), **flags)
+        config = ServerConfig(
+            ScorerConfig(**scorer),
+            token=_token(token_file, "TOKEN"),
+            sandbox_token=_token(sandbox_token_file, "SANDBOX_TOKEN"),
+            **flags,
+        )
         asyncio.run(run(config))
     except AssayError as error:
         click.echo(f"assay reward_server: {error}", err=True)
         sys.exit(1)
 
 
-def _token(file: Path | None) -> str | None:
+def _token(file: Path | None, variable: str) -> str | None:
     if file is None:
-        return os.environ.get(f"{ENVIRONMENT_PREFIX}_TOKEN") or None
+        return os.environ.get(f"{ENVIRONMENT_PREFIX}_{variable}") or None
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--token-file {file} cannot be read: {error}") from error
+        raise ConfigError(f"the token file {file} cannot be read: {error}") from error
 
 
 def main() -> None:

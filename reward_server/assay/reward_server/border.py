@@ -11,6 +11,7 @@ import dataclasses
 import logging
 import math
 import re
+from collections.abc import Sequence
 
 from assay.reward_server.domain import (
     MAX_EXPLANATION_CHARS,
@@ -19,6 +20,8 @@ from assay.reward_server.domain import (
     Item,
     Judgement,
     Outcome,
+    RemoteOutcome,
+    RemoteVerifier,
     Unjudgeable,
     Verifier,
     VerifierSpec,
@@ -44,6 +47,21 @@ def judge(verifier: Verifier, item: Item) -> Outcome:
         # exception may hold the candidate's, so it stays in the log.
         _log.exception("verifier %s failed", spec.name)
         return failed(spec, f"raised {type(error).__name__}")
+
+
+async def judge_all(
+    verifier: RemoteVerifier, items: Sequence[Item], timeout_s: float
+) -> list[RemoteOutcome]:
+    """Has another service judge items; every exception becomes their fault."""
+    spec = verifier.spec
+    try:
+        found = await verifier.judge_all(items, timeout_s)
+    except Exception as error:  # noqa: BLE001 - the border
+        _log.exception("verifier %s failed", spec.name)
+        return [RemoteOutcome(failed(spec, f"raised {type(error).__name__}"))] * len(items)
+    if len(found) != len(items):
+        return [RemoteOutcome(failed(spec, "lost count of its items"))] * len(items)
+    return [dataclasses.replace(one, outcome=checked(spec, one.outcome)) for one in found]
 
 
 def checked(spec: VerifierSpec, outcome: Outcome) -> Outcome:

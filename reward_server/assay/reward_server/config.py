@@ -100,6 +100,9 @@ class ServerConfig:
         tls_client_ca: clients must show a certificate of this authority; None if they need none.
         token: bearer token that clients must send; None for none. Never printed.
         drain_s: how long running calls may take to end after SIGTERM.
+        sandbox_target: address of the sandbox; empty: `code` is not served.
+        sandbox_tls_ca: authority that the sandbox's certificate is of, PEM; None for no TLS.
+        sandbox_token: bearer token that the sandbox asks for; None for none. Never printed.
     """
 
     scorer: ScorerConfig
@@ -111,3 +114,6 @@ class ServerConfig:
     tls_client_ca: Path | None = None
     token: str | None = field(default=None, repr=False)
     drain_s: float = 10.0
+    sandbox_target: str = ""
+    sandbox_tls_ca: Path | None = None
+    sandbox_token: str | None = field(default=None, repr=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from google.protobuf import duration_pb2
 
 from assay.api.common.v1 import common_pb2
+from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
@@ -51,8 +52,12 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, UNSUPPORTED_INPUT or INVALID_PARAMETER.
     """
-    references, anchor = _reference(message.reference)
-    if spec.needs_reference and not references and anchor is None:
+    references, anchor, tests = _reference(message.reference)
+    if tests is not None and not spec.takes_tests:
+        raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} takes no tests as reference")
+    if spec.takes_tests and (references or anchor is not None):
+        raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} takes tests as reference")
+    if spec.needs_reference and not references and anchor is None and tests is None:
         raise Unjudgeable(MISSING_REFERENCE, f"verifier {spec.name!r} needs a reference")
     if spec.needs_group and not message.group_id:
         raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} needs items with a group_id")
@@ -66,6 +71,7 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
         group_id=message.group_id,
         response_token_count=message.response_token_count if counted else None,
         truncated=message.truncated,
+        tests=tests,
     )
 
 
@@ -158,18 +164,18 @@ def _candidate(message: reward_pb2.Item) -> Candidate:
     raise Unjudgeable("MISSING_RESPONSE", "the item has neither a response nor turns")
 
 
-def _reference(message: reward_pb2.Reference) -> tuple[tuple[str, ...], str | None]:
-    """The right answers and the anchor of a reference."""
+def _reference(
+    message: reward_pb2.Reference,
+) -> tuple[tuple[str, ...], str | None, execution_pb2.TestSuite | None]:
+    """The right answers, the anchor and the tests of a reference."""
     kind = message.WhichOneof("kind")
     if kind == "text":
-        return (message.text,), None
+        return (message.text,), None, None
     if kind == "texts":
-        return tuple(message.texts.values), None
+        return tuple(message.texts.values), None, None
     if kind == "anchor_response":
-        return (), message.anchor_response
-    if kind == "tests":
-        raise Unjudgeable(UNSUPPORTED_INPUT, "no verifier of this server takes tests as reference")
-    return (), None
+        return (), message.anchor_response, None
+    return (), None, message.tests if kind == "tests" else None
 
 
 def _parameters(message: reward_pb2.Item) -> dict[str, ParameterValue]:

@@ -9,13 +9,15 @@ none.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from assay.api.execution.v1 import execution_pb2
+
 ParameterValue = bool | int | float | str | tuple[str, ...]
 ParameterKind = Literal["bool", "int", "float", "string", "string-list"]
-Isolation = Literal["inline", "process"]
+Isolation = Literal["inline", "process", "remote"]
 
 # Reasons that a verifier may give. Those of transport and scheduling live with their users; all are
 # in assay.rpc.reasons.
@@ -72,6 +74,7 @@ class Item:
     Attributes:
         candidate: what the policy produced.
         references: right answers, any of which will do; empty when there is none.
+        tests: tests that a program passes, for verifiers that take them; as the contract has them.
         anchor: a response to beat, for judges that compare.
         prompt: what the policy was asked.
         parameters: the verifier's parameters, complete: defaults are filled in before a verifier
@@ -89,6 +92,7 @@ class Item:
     group_id: str = ""
     response_token_count: int | None = None
     truncated: bool = False
+    tests: execution_pb2.TestSuite | None = None
 
     def answers(self) -> tuple[str, ...]:
         """The references as right answers; at least one.
@@ -288,6 +292,7 @@ class VerifierSpec:
     needs_reference: bool = True
     needs_group: bool = False
     isolation: Isolation = "process"
+    takes_tests: bool = False
 
     def complete(self, given: Mapping[str, ParameterValue]) -> dict[str, ParameterValue]:
         """The parameters in force: those given, checked, and the defaults of the rest.
@@ -349,3 +354,40 @@ class Verifier(Protocol):
             Unjudgeable: the item itself prevents a judgement. Any other exception is a defect of
                 the verifier and becomes the fault VERIFIER_FAILED.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOutcome:
+    """What another service made of an item.
+
+    Attributes:
+        outcome: a judgement or a fault.
+        queue_s: how long it waited there.
+        execution_s: how long it took there.
+    """
+
+    outcome: Outcome
+    queue_s: float = 0.0
+    execution_s: float = 0.0
+
+
+class RemoteVerifier(Verifier):
+    """Judges the items of a call together, by asking another service. Belongs to one event loop."""
+
+    def judge(self, item: Item) -> Judgement:
+        """Not by itself: see `judge_all`."""
+        raise Unjudgeable(VERIFIER_FAILED, f"verifier {self.spec.name!r} asks another service")
+
+    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+        """What became of each item, in order; a failure of the other service is their fault.
+
+        Args:
+            items: parameters complete.
+            timeout_s: seconds until there must be an answer.
+        """
+        return [RemoteOutcome(Fault(VERIFIER_FAILED, f"{self.spec.name!r} judges nothing"))] * len(
+            items
+        )
+
+    async def close(self) -> None:
+        """Lets go of the other service."""

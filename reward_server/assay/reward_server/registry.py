@@ -22,6 +22,11 @@ BUILT_IN: dict[str, Callable[[], Verifier]] = {
     "exact": ExactVerifier,
     "math": MathVerifier,
 }
+CODE = "code"
+OURS = frozenset((*BUILT_IN, CODE))
+"""Names of our own verifiers; `code` is made by the server, which knows where the sandbox is."""
+
+_HINTS = {CODE: "start the reward server with --sandbox-target to serve it"}
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +82,7 @@ class Registry:
             if name not in self._by_name:
                 raise Unjudgeable(
                     "UNKNOWN_VERIFIER",
-                    f"no verifier is named {name[:80]!r}; known: {self._known()}",
+                    f"no verifier is named {name[:80]!r}; known: {self._known()}{_hint(name)}",
                 )
             return self._by_name[name]
         if task not in self._by_task:
@@ -88,7 +93,8 @@ class Registry:
                 else "neither verifier nor task"
             )
             raise Unjudgeable(
-                "UNKNOWN_TASK", f"{what}; known tasks: {tasks}; name one or a verifier"
+                "UNKNOWN_TASK",
+                f"{what}; known tasks: {tasks}; name one or a verifier{_hint(task)}",
             )
         return self._by_task[task]
 
@@ -96,13 +102,20 @@ class Registry:
         return ", ".join(sorted(self._by_name)) or "none"
 
 
-def load_registry() -> Registry:
+def _hint(name: str) -> str:
+    return f"; {_HINTS[name]}" if name in _HINTS else ""
+
+
+def load_registry(remote: Iterable[Verifier] = ()) -> Registry:
     """Our verifiers and those of installed third parties.
+
+    Args:
+        remote: verifiers that the server made, because they need its settings.
 
     Raises:
         RegistryError: a name or a task is claimed twice.
     """
-    verifiers = [make() for make in BUILT_IN.values()]
+    verifiers = [*(make() for make in BUILT_IN.values()), *remote]
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.value):
         try:
             verifier: Verifier = point.load()()

@@ -8,17 +8,19 @@ deadline is a fault, and what is finished is returned; nothing goes on for a cal
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server import convert
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.domain import Fault, Verifier
-from assay.reward_server.registry import BUILT_IN, Registry, load_registry
+from assay.reward_server.domain import Fault, RemoteVerifier, Verifier
+from assay.reward_server.registry import OURS, Registry, load_registry
 from assay.reward_server.stream import StreamScoring
 from assay.reward_server.tickets import (
     LATE,
@@ -26,6 +28,7 @@ from assay.reward_server.tickets import (
     answer_by_s,
     check_chunk,
     judge_inline,
+    judge_remote,
     results_of,
     wait_for_flights,
 )
@@ -87,6 +90,9 @@ class RewardScorer:
     async def close(self) -> None:
         """Ends every worker process. May be called at any time, and more than once."""
         pool, self._pool, self._desk = self._pool, None, None
+        for verifier in self._registry:
+            if isinstance(verifier, RemoteVerifier):
+                await verifier.close()
         if pool is not None:
             await pool.close()
 
@@ -109,10 +115,14 @@ class RewardScorer:
             if trouble is None:
                 self._open_desk().unhealthy.pop(name, None)
                 continue
-            if name in BUILT_IN:
-                raise StartupError(f"the verifier {name!r} fails its self-test: {trouble}")
-            _log.error("verifier %s fails its self-test: %s", name, trouble)
-            self._open_desk().unhealthy[name] = f"it failed its self-test: {trouble}"
+            if isinstance(verifier, RemoteVerifier) and trouble.is_fault:
+                # The other service may start later; until then its faults speak for it.
+                _log.warning("verifier %s cannot be tested yet: %s", name, trouble.text)
+                continue
+            if name in OURS:
+                raise StartupError(f"the verifier {name!r} fails its self-test: {trouble.text}")
+            _log.error("verifier %s fails its self-test: %s", name, trouble.text)
+            self._open_desk().unhealthy[name] = f"it failed its self-test: {trouble.text}"
 
     async def batch_score(
         self, request: reward_pb2.BatchScoreRequest, *, timeout_s: float
@@ -136,7 +146,9 @@ class RewardScorer:
         deadline_s = answer_by_s(arrived_s, timeout_s)
         try:
             await judge_inline(desk, tickets, deadline_s)
-            await wait_for_flights(tickets, deadline_s)
+            await asyncio.gather(
+                judge_remote(tickets, deadline_s), wait_for_flights(tickets, deadline_s)
+            )
         finally:
             for ticket in tickets:
                 desk.close(ticket, LATE)
@@ -185,19 +197,28 @@ class RewardScorer:
             raise RuntimeError("the scorer is not started")
         return self._desk
 
-    async def _trouble(self, verifier: Verifier) -> str | None:
+    async def _trouble(self, verifier: Verifier) -> _Trouble | None:
         """What is wrong with a verifier; None if nothing is."""
         try:
             examples = verifier.examples
         except Exception as error:  # noqa: BLE001 - the isolation border: a third party's code
             _log.exception("the examples of verifier %s cannot be read", verifier.spec.name)
-            return f"its examples cannot be read ({type(error).__name__})"
+            return _Trouble(f"its examples cannot be read ({type(error).__name__})")
         if not examples:
-            return "it brings no examples"
+            return _Trouble("it brings no examples")
         for example in examples:
             outcome = await self._open_desk().judge(verifier, example.item, _SELF_TEST_TIMEOUT_S)
             if isinstance(outcome, Fault):
-                return f"{outcome.reason}: {outcome.message}"
+                return _Trouble(f"{outcome.reason}: {outcome.message}", is_fault=True)
             if outcome.verdict != example.verdict:
-                return f"verdict {outcome.verdict!r} where {example.verdict!r} is right"
+                text = f"verdict {outcome.verdict!r} where {example.verdict!r} is right"
+                return _Trouble(text)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """Why a verifier fails its self-test: no judgement, or a wrong one."""
+
+    text: str
+    is_fault: bool = False

@@ -6,13 +6,16 @@ import os
 import sys
 from pathlib import Path
 
+from assay.clients.execution import AsyncExecutionClient
 from assay.reward_server.config import ServerConfig
+from assay.reward_server.domain import Verifier
 from assay.reward_server.registry import RegistryError, load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
+from assay.reward_server.verifiers.code import CodeVerifier
 from assay.rpc.errors import ConfigError, StartupError
 from assay.rpc.serving import RunningServer, ServeConfig, serve
-from assay.rpc.tls import ServerTls
+from assay.rpc.tls import ClientTls, ServerTls
 
 
 async def run(config: ServerConfig) -> None:
@@ -33,7 +36,7 @@ async def run(config: ServerConfig) -> None:
         token=config.token,
     )
     try:
-        registry = load_registry()
+        registry = load_registry(_remote(config))
     except RegistryError as error:
         raise StartupError(str(error)) from error
     scorer = RewardScorer(config.scorer, registry=registry)
@@ -47,6 +50,18 @@ async def run(config: ServerConfig) -> None:
         await scorer.close()
         if config.port_file is not None:
             config.port_file.unlink(missing_ok=True)
+
+
+def _remote(config: ServerConfig) -> list[Verifier]:
+    """The verifiers that ask other services, of those services that the operator named."""
+    if not config.sandbox_target:
+        return []
+    tls = None
+    if config.sandbox_tls_ca is not None:
+        tls = ClientTls(ca_file=config.sandbox_tls_ca)
+        tls.credentials()
+    client = AsyncExecutionClient(config.sandbox_target, tls=tls, token=config.sandbox_token)
+    return [CodeVerifier(client)]
 
 
 def _tls(config: ServerConfig) -> ServerTls | None:

@@ -21,6 +21,7 @@ from assay.reward_server.tickets import (
     answer_by_s,
     check_chunk,
     judge_inline,
+    judge_remote,
     results_of,
 )
 from assay.rpc.errors import CallError, refuse
@@ -47,6 +48,7 @@ class StreamScoring:
         self._ready: list[Ticket] = []
         self._changed = asyncio.Event()
         self._sent = asyncio.Event()
+        self._asking: set[asyncio.Task[None]] = set()
 
     async def run(
         self, requests: AsyncIterator[reward_pb2.StreamScoreRequest]
@@ -76,6 +78,9 @@ class StreamScoring:
             reader.cancel()
             with contextlib.suppress(asyncio.CancelledError, CallError):
                 await reader
+            for asking in self._asking:
+                asking.cancel()
+            await asyncio.gather(*self._asking, return_exceptions=True)
             for ticket in self._open:
                 self._desk.close(ticket)
 
@@ -83,11 +88,15 @@ class StreamScoring:
         async for request in requests:
             arrived_s = time.monotonic()
             check_chunk(request.items, self._seen, self._max_items)
-            for ticket in await self._issue(request, arrived_s):
+            tickets = await self._issue(request, arrived_s)
+            for ticket in tickets:
                 self._open.add(ticket)
                 if ticket.flight is not None:
                     ticket.flight.done.add_done_callback(partial(self._land, ticket))
             await self._judge_inline()
+            asking = asyncio.create_task(self._judge_remote(tickets))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
             await self._wait_for_space()
 
     async def _issue(
@@ -106,6 +115,14 @@ class StreamScoring:
         fresh = [ticket for ticket in self._open if ticket.flight is None]
         await judge_inline(self._desk, fresh, self._deadline_s)
         for ticket in fresh:
+            if ticket.result is not None:
+                self._settled(ticket)
+
+    async def _judge_remote(self, tickets: list[Ticket]) -> None:
+        """Has other services judge what is theirs; the next chunk need not wait for them."""
+        open_tickets = [ticket for ticket in tickets if ticket in self._open]
+        await judge_remote(open_tickets, self._deadline_s)
+        for ticket in open_tickets:
             if ticket.result is not None:
                 self._settled(ticket)
 

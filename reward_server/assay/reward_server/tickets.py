@@ -20,6 +20,7 @@ from assay.reward_server.domain import (
     Item,
     Judgement,
     Outcome,
+    RemoteVerifier,
     Unjudgeable,
     Verifier,
 )
@@ -137,7 +138,7 @@ class Desk:
                 continue
             if ticket.verifier is None or ticket.item is None:
                 continue
-            if ticket.verifier.spec.isolation == "inline":
+            if ticket.verifier.spec.isolation != "process":
                 continue
             flight_key = None if ticket.key is None else (ticket.key, timeout_s)
             flight = self._flight(flight_key, by_key)
@@ -159,6 +160,8 @@ class Desk:
         """Judges the item here if its verifier is an inline one; False if it is not."""
         verifier, item = ticket.verifier, ticket.item
         if ticket.result is not None or ticket.flight is not None or not verifier or not item:
+            return False
+        if verifier.spec.isolation != "inline":
             return False
         started_s = time.monotonic()
         cached = self._cached(ticket)
@@ -192,6 +195,9 @@ class Desk:
         """Judges one item as a request would, past the cache: for self-tests."""
         if verifier.spec.isolation == "inline":
             return border.judge(verifier, item)
+        if isinstance(verifier, RemoteVerifier):
+            [answer] = await border.judge_all(verifier, [item], timeout_s)
+            return answer.outcome
         flight = self._new_flight(object(), verifier, item, timeout_s, 0)
         self._flights.launch([flight])
         return (await flight.done).outcome
@@ -294,6 +300,36 @@ async def judge_inline(desk: Desk, tickets: Sequence[Ticket], deadline_s: float)
             if now_s > deadline_s:
                 return
             slice_ends_s = now_s + _INLINE_SLICE_S
+
+
+async def judge_remote(tickets: Sequence[Ticket], deadline_s: float) -> None:
+    """Has other services judge the items of remote verifiers, each service all of its items.
+
+    Args:
+        tickets: any; those that are settled, or of other verifiers, stay as they are.
+        deadline_s: when to answer, by the monotonic clock.
+    """
+    waiting: dict[str, list[tuple[Ticket, Item]]] = {}
+    verifiers: dict[str, RemoteVerifier] = {}
+    for ticket in tickets:
+        verifier, item = ticket.verifier, ticket.item
+        if ticket.result is None and item is not None and isinstance(verifier, RemoteVerifier):
+            verifiers[verifier.spec.name] = verifier
+            waiting.setdefault(verifier.spec.name, []).append((ticket, item))
+
+    async def ask(verifier: RemoteVerifier, pairs: list[tuple[Ticket, Item]]) -> None:
+        began_s = time.monotonic()
+        items = [item for _, item in pairs]
+        answers = await border.judge_all(verifier, items, max(0.001, deadline_s - began_s))
+        for (ticket, _), answer in zip(pairs, answers, strict=True):
+            if ticket.result is None:
+                ticket.settle(
+                    answer.outcome,
+                    started_s=began_s + answer.queue_s,
+                    execution_s=answer.execution_s,
+                )
+
+    await asyncio.gather(*(ask(verifiers[name], pairs) for name, pairs in waiting.items()))
 
 
 async def wait_for_flights(tickets: Sequence[Ticket], deadline_s: float) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import platform
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 
 import click
@@ -21,6 +21,7 @@ from assay.rpc.errors import CallError
 
 _LIBRARIES = ("grpcio", "protobuf", "torch", "transformers", "trl")
 _WAIT_S = 2.0
+GROUP = "assay.doctor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,22 @@ def look_at_packages() -> list[Finding]:
     return findings
 
 
+def look_at_services() -> list[Finding]:
+    """What the installed services say of this machine, each by its entry point of `assay.doctor`.
+
+    An entry point is a function without arguments that gives texts and a mark for each line: what
+    was looked at, what was found, and whether it is as it should be (None for a mere fact).
+    """
+    findings = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            findings += [Finding(*line) for line in entry.load()()]
+        except Exception as error:  # noqa: BLE001 - the isolation border: one service's own check
+            text = f"its check failed: {type(error).__name__}: {error}"
+            findings.append(Finding(f"{entry.name} here", text, fine=False))
+    return findings
+
+
 async def look_at_ports() -> list[Finding]:
     """Which services answer on their default ports."""
     findings = []
@@ -112,7 +129,9 @@ def doctor(target: str, token_file: str | None, tls_ca: str | None) -> int:
 
     The exit code is 1 when something is not as it should be.
     """
-    findings = look_at_machine() + look_at_packages() + asyncio.run(look_at_ports())
+    # The services first: some look at the kernel, which wants a process without threads.
+    services = look_at_services()
+    findings = look_at_machine() + look_at_packages() + services + asyncio.run(look_at_ports())
     if target:
         findings.append(look_at_target(target, token_file, tls_ca))
     table = Table("what", "found", "")

@@ -42,7 +42,7 @@ def server_options(command: F) -> F:
             "--tls-ca", metavar="FILE", help="Encrypt, and trust this certificate authority (PEM)."
         ),
         click.option("--token-file", metavar="FILE", help="Read the bearer token from this file."),
-        click.option("--target", metavar="HOST:PORT", default="", help="The reward server to ask."),
+        click.option("--target", metavar="HOST:PORT", default="", help="The server to ask."),
     ):
         command = option(command)
     return command

@@ -67,9 +67,10 @@ def up(port: int, host: str, log_dir: str | None) -> None:
     if not names:
         raise ConfigError("no service is installed; run: pip install assay-reward-server")
     console = Console()
+    ports = choose_ports(names, port)
     services = EmbeddedServices(
         names,
-        ports=choose_ports(names, port),
+        ports=ports,
         host=host,
         use_settings=True,
         log_dir=Path(log_dir) if log_dir else None,

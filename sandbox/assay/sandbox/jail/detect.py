@@ -31,6 +31,8 @@ _HELP = {
         "allow user namespaces (in a container: a seccomp profile that allows unshare, clone, "
         "mount and pivot_root)"
     ),
+    "uid": "run the service as an ordinary user, or as root with SETUID, SETGID, CHOWN and KILL",
+    "confined": "use a kernel of 6.12 or later with Landlock enabled",
     "landlock": "use a kernel of 5.13 or later with Landlock enabled",
     "cgroup": (
         "make a cgroup writable for the service, so that the memory of a program's processes is "
@@ -78,8 +80,7 @@ def detect(config: JailConfig | None = None) -> Isolation:
                 box.close()
         if not trouble:
             return Isolation(level, _layers(level, absent), (*missing, *_explained(level, absent)))
-        if level == "namespaces":
-            missing.append(("namespaces", f"{trouble}; {_HELP['namespaces']}"))
+        missing.append((level, f"{trouble}; {_HELP[level]}"))
     return Isolation(None, (), tuple(missing))
 
 

@@ -178,7 +178,7 @@ def _spawn(interpreter: str, control: int, kill_line: int, words: int) -> subpro
     if soft != resource.RLIM_INFINITY and soft < _STACK_BYTES:
         stack = _STACK_BYTES if hard == resource.RLIM_INFINITY else min(hard, _STACK_BYTES)
         resource.setrlimit(resource.RLIMIT_STACK, (stack, hard))
-    command = [interpreter, "-S", "-s", "-P", "-B", "-c", _PROGRAM]
+    command = [interpreter, "-S", "-s", "-P", "-c", _PROGRAM]
     try:
         return subprocess.Popen(  # noqa: S603  # our own interpreter and program
             [*command, str(_ROOT), str(control), str(kill_line)],

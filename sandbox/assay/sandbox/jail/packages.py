@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -22,21 +22,21 @@ class Packages:
         return any(re.search(rf"\b{re.escape(name)}\b", source) for name in self.modules)
 
 
-def find(names: Iterable[str]) -> Packages:
+@functools.cache
+def find(names: tuple[str, ...]) -> Packages:
     """The packages that are installed here; absent ones are left out."""
     paths: dict[str, None] = {}
     folders: dict[str, None] = {}
     modules: dict[str, None] = {}
     for name in names:
         try:
-            files = distribution(name).files or []
+            found = distribution(name)
         except PackageNotFoundError:
             continue
-        for file in files:
-            top = file.parts[0]
+        base = Path(str(found.locate_file(""))).resolve()
+        for top in dict.fromkeys(file.parts[0] for file in found.files or []):
             if top == "..":  # scripts outside of the library folder
                 continue
-            base = Path(str(distribution(name).locate_file(""))).resolve()
             paths[str(base / top)] = None
             folders[str(base)] = None
             if (base / top / "__init__.py").exists():

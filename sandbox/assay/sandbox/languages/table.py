@@ -253,8 +253,10 @@ func main() {
         run=("main", "{arguments}"),
         version=("{rustc}", "--version"),
         self_test="""\
+use std::io::Read;
 fn main() {
-    let text = std::io::read_to_string(std::io::stdin()).unwrap();
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).unwrap();
     let sum: i64 = text.split_whitespace().map(|word| word.parse::<i64>().unwrap()).sum();
     println!("{sum}");
 }

@@ -62,6 +62,7 @@ class Zygote:
         self._asked: set[int] = set()  # what came on the kill line
         module = importlib.import_module(f"assay.sandbox.harness.{settings['harness']}")
         self._harness: child.Harness = module.main
+        self._warm_up_harness = getattr(module, "warm_up", None)
 
     def start(self) -> list[str]:
         """Takes the box's walls up; returns what is missing of them, for people."""
@@ -157,6 +158,8 @@ class Zygote:
         os.environ.update(HOME=folder, TMPDIR=tmp)
         child.lower_common_limits()
         child.warm_up(folder)
+        if self._warm_up_harness is not None:
+            self._warm_up_harness(f"{folder}/warm-up.py")
         child.forget_modules()
         gc.collect()
         gc.freeze()
@@ -300,6 +303,7 @@ def main(control_line: int, kill_line: int) -> NoReturn:
     set_signal(SIGINT, SIG_IGN)
     try:
         settings = marshal.loads(control.recv(1 << 17))  # noqa: S302  # the warden's
+        sys.dont_write_bytecode = True
         sys.path.pop(0)  # where Assay lies: loaded by now, and nothing for programs
         sys.path.extend(settings["packages"])
         _load(settings["modules"])

@@ -14,7 +14,7 @@ C libraries fall back to clone).
 from __future__ import annotations
 
 import errno
-import platform
+import os
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -128,7 +128,7 @@ def _argument_checks(policy: Policy) -> dict[str, int | _Check]:
 
 
 def _architecture(name: str | None) -> tuple[int, int]:
-    name = name or platform.machine()
+    name = name or os.uname().machine
     if name not in _ARCHITECTURES:
         known = ", ".join(_ARCHITECTURES)
         raise UnsupportedArchitecture(f"no table of system calls for {name!r}; known: {known}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 from _signal import SIGCHLD, SIGKILL
 
@@ -44,7 +43,7 @@ _LANDLOCK_CREATE_RULESET_VERSION = 1
 _NUMBERS = {
     "x86_64": {"clone": 56, "pivot_root": 155},
     "aarch64": {"clone": 220, "pivot_root": 41},
-}.get(platform.machine(), {})
+}.get(os.uname().machine, {})
 _CLOSE_RANGE, _OPENAT2, _MOUNT_SETATTR = 436, 437, 442
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 

@@ -1,0 +1,212 @@
+"""`code`: the response's program passes tests, in the sandbox.
+
+The program is taken out of the response by `code_text`; the reference is a suite of tests, which
+goes to the sandbox as it is, all items of a call together. What the sandbox could not run is the
+item's fault, with the sandbox's own reason: a fault is not a zero.
+
+Not covered: an item's own time-out. How long a program may run is said by its tests' limits, which
+the sandbox keeps; time in the sandbox's queue counts for nothing but the call's deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.api.execution.v1 import execution_pb2
+from assay.clients.execution import AsyncExecutionClient, Program, TestJob, TestReport, TestResult
+from assay.clients.types import Fault as ClientFault
+from assay.reward_server.domain import (
+    UNUSABLE_REFERENCE,
+    Candidate,
+    Component,
+    Example,
+    Fault,
+    Item,
+    Judgement,
+    Outcome,
+    ParameterSpec,
+    RemoteOutcome,
+    RemoteVerifier,
+    Unjudgeable,
+    VerifierSpec,
+)
+from assay.reward_server.verifiers import code_text
+
+_SHOWN_CHARS = 4000
+_TESTS_SHOWN = 100
+_MESSAGE_CHARS = 300
+
+_SPEC = VerifierSpec(
+    name="code",
+    version="1",
+    description="The program in the response passes the reference's tests, run in the sandbox.",
+    tasks=("code",),
+    min_reward=0.0,
+    max_reward=1.0,
+    verdicts=("correct", "incorrect", "unparsed"),
+    parameters=(
+        ParameterSpec(
+            "language", "string", "python", "The program's language, as the sandbox names it."
+        ),
+        ParameterSpec(
+            "scoring",
+            "string",
+            "all",
+            "The reward: 1 where all tests pass, or the fraction of those that do.",
+            allowed_values=("all", "fraction"),
+        ),
+        ParameterSpec(
+            "extraction",
+            "string",
+            "last",
+            "Which fenced block is the program; all joins them, whole takes the response itself.",
+            allowed_values=code_text.CHOICES,
+        ),
+    ),
+    # Programs may be random, and a busy machine may take one past its limit.
+    deterministic=False,
+    cacheable=False,
+    isolation="remote",
+    takes_tests=True,
+)
+
+
+class CodeVerifier(RemoteVerifier):
+    """Holds programs against tests.
+
+    Args:
+        client: reaches the sandbox; closed with the verifier.
+    """
+
+    def __init__(self, client: AsyncExecutionClient) -> None:
+        self._client = client
+
+    @property
+    def spec(self) -> VerifierSpec:
+        """What it is."""
+        return _SPEC
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """One item for each verdict."""
+        return (
+            Example(_example("```python\nprint(int(input()) + 1)\n```"), "correct"),
+            Example(_example("```python\nprint(input())\n```"), "incorrect"),
+            Example(_example("It is a hard problem."), "unparsed"),
+        )
+
+    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+        """Runs the programs of the items in one go; see `RemoteVerifier.judge_all`."""
+        answers: list[RemoteOutcome | None] = [None] * len(items)
+        jobs: list[TestJob] = []
+        programs: dict[int, str] = {}
+        for index, item in enumerate(items):
+            try:
+                job = _job(item, str(index))
+            except Unjudgeable as trouble:
+                answers[index] = RemoteOutcome(Fault(trouble.reason, trouble.message))
+                continue
+            if job is None:
+                answers[index] = RemoteOutcome(_unparsed(str(item.parameters["scoring"])))
+                continue
+            programs[index] = job.program.source
+            jobs.append(job)
+        results = await self._client.run_tests(jobs, timeout_s=timeout_s) if jobs else []
+        for (index, program), result in zip(programs.items(), results, strict=True):
+            answers[index] = _answer(items[index], program, result)
+        return [answer for answer in answers if answer is not None]
+
+    async def close(self) -> None:
+        """Closes the client."""
+        await self._client.close()
+
+
+def judge_report(report: TestReport, program: str, scoring: str) -> Judgement:
+    """The judgement of a program that was tested. Pure.
+
+    Args:
+        report: how it did.
+        program: its text.
+        scoring: "all" or "fraction".
+    """
+    count, passed = len(report.outcomes), report.passed_count
+    score = float(report.all_passed) if scoring == "all" else passed / count
+    # Those of single tests weigh nothing: they say where the reward comes from.
+    single = tuple(
+        Component(f"test-{number}", float(outcome.passed), 0.0)
+        for number, outcome in enumerate(report.outcomes[:_TESTS_SHOWN], start=1)
+        if outcome.verdict != "not-run"
+    )
+    violated = any(outcome.verdict == "security-violation" for outcome in report.outcomes)
+    return Judgement.composed(
+        "correct" if report.all_passed else "incorrect",
+        (Component(_score_name(scoring), score), *single),
+        extracted_answer=program[:_SHOWN_CHARS],
+        explanation=_explanation(report, passed, count),
+        suspicions=("security-violation",) if violated else (),
+    )
+
+
+def _score_name(scoring: str) -> str:
+    return "all-passed" if scoring == "all" else "fraction-passed"
+
+
+def _explanation(report: TestReport, passed: int, count: int) -> str:
+    if report.compile_failed:
+        words = report.compile_output.text.strip()[:_MESSAGE_CHARS]
+        return f"the program does not compile: {words}"
+    failure = report.first_failure
+    if failure is None:
+        return f"passes all {count} tests"
+    text = f"passes {passed} of {count} tests; first failure: test {failure.name[:80]}"
+    text += f", {failure.verdict}"
+    if failure.execution is not None and failure.execution.end not in ("exited", "signalled"):
+        text += f" ({failure.execution.end})"
+    return f"{text}: {failure.explanation}" if failure.explanation else text
+
+
+def _job(item: Item, job_id: str) -> TestJob | None:
+    """The item's program and tests; None where the response holds no program.
+
+    Raises:
+        Unjudgeable: the reference holds no tests, or the response is a dialogue.
+    """
+    language = str(item.parameters["language"])
+    if item.tests is None or not item.tests.tests:
+        raise Unjudgeable(UNUSABLE_REFERENCE, "the reference holds no tests")
+    program = code_text.extract_code(item.response(), language, str(item.parameters["extraction"]))
+    if program is None:
+        return None
+    suite = item.tests
+    if item.parameters["scoring"] == "all" and not suite.stop_at_first_failure:
+        # What follows the first failure cannot change the reward.
+        suite = execution_pb2.TestSuite()
+        suite.CopyFrom(item.tests)
+        suite.stop_at_first_failure = True
+    return TestJob(Program(language, program), suite, id=job_id)
+
+
+def _answer(item: Item, program: str, result: TestResult) -> RemoteOutcome:
+    outcome: Outcome
+    if isinstance(result, ClientFault):
+        outcome = Fault(result.reason, result.message, dict(result.metadata))
+        return RemoteOutcome(outcome)
+    if item.tests is None or len(result.outcomes) != len(item.tests.tests):
+        text = "the sandbox answered with another number of tests"
+        return RemoteOutcome(Fault("MISSING_RESULT", text))
+    outcome = judge_report(result, program, str(item.parameters["scoring"]))
+    return RemoteOutcome(outcome, result.queue_s, result.service_s)
+
+
+def _unparsed(scoring: str) -> Judgement:
+    return Judgement.composed(
+        "unparsed",
+        (Component(_score_name(scoring), 0.0),),
+        explanation="no program was found in the response",
+    )
+
+
+def _example(response: str) -> Item:
+    test = execution_pb2.StdioTest(stdin=b"41\n", expected_stdout=b"42\n")
+    suite = execution_pb2.TestSuite(tests=[execution_pb2.TestCase(stdio=test)])
+    return Item(Candidate(response), tests=suite, parameters=_SPEC.complete({}))

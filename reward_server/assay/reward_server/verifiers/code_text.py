@@ -1,0 +1,154 @@
+"""Where the program stands in a chat response. Pure: no network, no process; linear in the text.
+
+A fenced block opens with three or more backticks or tildes at the start of a line, behind any
+indentation, and closes with as many or more of the same; the indentation of the opening is taken
+off its lines. A block that is never closed reaches to the end: the response was cut, or the model
+forgot. What precedes the last `</think>` is thought, not answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass
+
+CHOICES = ("last", "first", "longest", "all", "whole")
+
+_END_OF_THOUGHT = "</think>"
+_FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^\r\n]*)")
+_TAG = re.compile(r"[^\s,{}=]+")
+_TAGS = {
+    "python": {"python", "py", "python3", "py3", "python2", "ipython", "sage"},
+    "c": {"c", "h"},
+    "cpp": {"cpp", "c++", "cc", "cxx", "hpp"},
+    "java": {"java"},
+    "javascript": {"javascript", "js", "node", "mjs", "jsx"},
+    "typescript": {"typescript", "ts", "tsx"},
+    "go": {"go", "golang"},
+    "rust": {"rust", "rs"},
+    "bash": {"bash", "sh", "shell", "zsh"},
+    "sql": {"sql", "sqlite", "sqlite3"},
+}
+_MAX_BARE_CHARS = 20_000
+_STATEMENTS = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Assign,
+    ast.AugAssign,
+    ast.For,
+    ast.While,
+    ast.If,
+    ast.With,
+    ast.Try,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block.
+
+    Attributes:
+        tag: its language tag, lower case; empty for none.
+        code: what is in it, without the fences.
+        closed: it has a closing fence.
+    """
+
+    tag: str
+    code: str
+    closed: bool = True
+
+
+def fenced_blocks(text: str) -> tuple[Block, ...]:
+    """The blocks of a text that hold something, in order."""
+    blocks: list[Block] = []
+    opening: re.Match[str] | None = None
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        found = _FENCE.match(line)
+        if opening is None:
+            # Backticks behind the opening ones make it code inside a line of prose.
+            if found and not (found["fence"][0] == "`" and "`" in found["info"]):
+                opening, lines = found, []
+        elif found and _closes(found, opening):
+            blocks.append(_block(opening, lines, closed=True))
+            opening = None
+        else:
+            lines.append(line)
+    if opening is not None:
+        blocks.append(_block(opening, lines, closed=False))
+    return tuple(block for block in blocks if block.code.strip())
+
+
+def extract_code(response: str, language: str, choice: str = "last") -> str | None:
+    """The program of a response; None where there is none.
+
+    Args:
+        response: what the model wrote.
+        language: the program's language, by its name in the sandbox.
+        choice: which block: "last", "first", "longest", or "all" of them in order; or "whole",
+            the response itself.
+
+    Blocks whose tag is the language's come first; where there are none, those without a tag; where
+    there are none, the others. A response without a block is the program itself if it is Python
+    that does something, and the language is Python.
+    """
+    if choice == "whole":
+        return response if response.strip() else None
+    text = response.rpartition(_END_OF_THOUGHT)[2]
+    blocks = fenced_blocks(text)
+    if not blocks:
+        return text if language == "python" and _does_something(text) else None
+    known = _TAGS.get(language, {language})
+    fitting = (
+        [block for block in blocks if block.tag in known]
+        or [block for block in blocks if not block.tag]
+        or list(blocks)
+    )
+    codes = [block.code for block in fitting]
+    match choice:
+        case "first":
+            return codes[0]
+        case "longest":
+            return max(codes, key=len)
+        case "all":
+            return "\n".join(codes)
+    return codes[-1]
+
+
+def _closes(found: re.Match[str], opening: re.Match[str]) -> bool:
+    same = found["fence"][0] == opening["fence"][0]
+    return same and len(found["fence"]) >= len(opening["fence"]) and not found["info"].strip()
+
+
+def _block(opening: re.Match[str], lines: list[str], *, closed: bool) -> Block:
+    indent = opening.start("fence")
+    tag = _TAG.search(opening["info"])
+    code = "".join(_dedented(line, indent) for line in lines)
+    return Block(tag.group().lstrip(".").lower() if tag else "", code, closed)
+
+
+def _dedented(line: str, indent: int) -> str:
+    """The line without as much of its leading white space as the fence has."""
+    lead = len(line) - len(line.lstrip(" \t"))
+    return line[min(lead, indent) :]
+
+
+def _does_something(text: str) -> bool:
+    """Whether a text is Python that defines, imports, assigns or calls something: no prose."""
+    if not text.strip() or len(text) > _MAX_BARE_CHARS:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the model's style
+            body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(
+        isinstance(statement, _STATEMENTS)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call))
+        for statement in body
+    )

@@ -1,0 +1,125 @@
+"""`python -m assay.sandbox`: flags and environment in, a running server out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assay.rpc.errors import AssayError, ConfigError
+from assay.rpc.logs import setup_logging
+from assay.sandbox.config import (
+    BACKENDS,
+    DEFAULT_PORT,
+    ENVIRONMENT_PREFIX,
+    FLOORS,
+    RunnerConfig,
+    ServerConfig,
+)
+from assay.sandbox.server import run
+
+_RUNNER = RunnerConfig()
+_RUNNER_FLAGS = [field.name for field in fields(RunnerConfig)]
+_PATH = click.Path(path_type=Path, dir_okay=False)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
+_MOST = (
+    ("max-cpu-s", float, "The most CPU time that a job may ask for."),
+    ("max-wall-s", float, "The most time on the clock."),
+    ("max-memory-mb", int, "The most memory, in MiB."),
+    ("max-output-mb", int, "The most kept of stdout, and of stderr, in MiB."),
+    ("max-written-mb", int, "The most written to stdout, and to stderr, in MiB."),
+    ("max-disk-mb", int, "The most on disk, in MiB."),
+    ("max-processes", int, "The most processes and threads."),
+    ("max-compile-s", float, "The most time for a compilation."),
+)
+
+
+def _most_options(command: Any) -> Any:
+    """Adds the flags of the greatest limits."""
+    for flag, kind, text in reversed(_MOST):
+        default = getattr(_RUNNER, flag.replace("-", "_"))
+        command = click.option(f"--{flag}", type=kind, default=default, help=text)(command)
+    return command
+
+
+@click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT_PREFIX, "show_default": True})
+@click.option("--host", default="127.0.0.1", help="Address to bind.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="0: any free port."
+)
+@click.option("--port-file", type=_PATH, help="Write the port here when ready.")
+@click.option(
+    "--slots", type=int, default=_RUNNER.slots, help="Programs at the same time; 0: one per core."
+)
+@click.option("--languages", default="", help="Serve these, by comma. Empty: all that work here.")
+@click.option(
+    "--isolation-floor",
+    type=click.Choice(FLOORS),
+    default=_RUNNER.isolation_floor,
+    help="Refuse to serve with weaker isolation; strongest first.",
+)
+@click.option(
+    "--backend", type=click.Choice(BACKENDS), default=_RUNNER.backend, help="What isolates."
+)
+@click.option("--image", default=_RUNNER.image, help="Container image, for docker and runsc.")
+@click.option("--queue-items", type=int, default=_RUNNER.queue_items, help="Jobs that may wait.")
+@click.option("--queue-mb", type=int, default=_RUNNER.queue_mb, help="MiB that they may hold.")
+@click.option("--cache-dir", type=_FOLDER, help="Keep compiled programs here. [default: ~/.cache]")
+@click.option(
+    "--cache-mb", type=int, default=_RUNNER.cache_mb, help="MiB of compiled programs; 0: none."
+)
+@_most_options
+@click.option("--tls-cert", type=_PATH, help="Certificate chain, PEM.")
+@click.option("--tls-key", type=_PATH, help="Private key, PEM.")
+@click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
+@click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
+@click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
+@click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
+@click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
+def cli(
+    log_level: str,
+    log_json: bool,
+    token_file: Path | None,
+    languages: str,
+    **flags: Any,
+) -> None:
+    """Run untrusted programs over gRPC.
+
+    Each flag can be set in the environment as ASSAY_SANDBOX_<FLAG>. The bearer token that clients
+    must send comes from a file or from ASSAY_SANDBOX_TOKEN, never from a flag, which every user of
+    the machine could read. Prints "assay sandbox ready on HOST:PORT" when it serves. SIGTERM or
+    Ctrl-C lets running calls end, then stops.
+    """
+    try:
+        setup_logging(log_level, json=log_json)
+        flags["languages"] = tuple(filter(None, (name.strip() for name in languages.split(","))))
+        runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
+        config = ServerConfig(RunnerConfig(**runner), token=_token(token_file), **flags)
+        asyncio.run(run(config))
+    except AssayError as error:
+        click.echo(f"assay sandbox: {error}", err=True)
+        sys.exit(1)
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(f"{ENVIRONMENT_PREFIX}_TOKEN") or None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--token-file {file} cannot be read: {error}") from error
+
+
+def main() -> None:
+    """Runs the command; the entry point of the group assay.services."""
+    cli()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""What `assay doctor` says of this machine as a sandbox: its walls, and its languages."""
+
+from __future__ import annotations
+
+from assay.sandbox.jail import detect
+from assay.sandbox.languages import discover
+
+Finding = tuple[str, str, bool | None]
+"""What was looked at, what was found, and whether it is as it should be (None: a mere fact)."""
+
+
+def look() -> list[Finding]:
+    """Tries the walls and looks for toolchains. The entry point of the group assay.doctor."""
+    found = detect()
+    level = found.level or "none works"
+    fine = found.level == "namespaces"
+    findings: list[Finding] = [
+        ("sandbox isolation", level, fine),
+        ("sandbox layers", ", ".join(found.layers) or "none", None),
+    ]
+    findings += [(f"sandbox without {name}", reason, None) for name, reason in found.missing]
+    toolchains = discover()
+    served = ", ".join(sorted(toolchains.found)) or "none"
+    findings.append(("sandbox languages", served, bool(toolchains.found)))
+    findings += [
+        (f"sandbox language {lack.language}", lack.why, None)
+        for lack in toolchains.missing.values()
+    ]
+    return findings

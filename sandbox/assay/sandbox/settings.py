@@ -1,0 +1,44 @@
+"""What a warden is told at its start, as data: the front process writes it, the warden reads it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+
+from assay.sandbox.domain import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class WardenSettings:
+    """How one warden runs programs.
+
+    Attributes:
+        slot: its number, from 0.
+        backend: "jail", "docker" or "runsc".
+        level: the level of the jail, as found on this machine.
+        image: the container image; empty for the backend's default.
+        toolchains: what was found on this machine, as `Toolchains.to_json` writes it.
+        cache_dir: folder of compiled programs; empty for none.
+        cache_bytes: bytes that it may hold.
+        max_limits: the greatest limits that a job may ask for.
+    """
+
+    slot: int
+    backend: str
+    level: str
+    image: str
+    toolchains: str
+    cache_dir: str
+    cache_bytes: int
+    max_limits: Limits
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> WardenSettings:
+        """Reads what `to_json` wrote."""
+        data = json.loads(text)
+        return WardenSettings(**{**data, "max_limits": Limits(**data["max_limits"])})

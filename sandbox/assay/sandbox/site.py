@@ -1,0 +1,122 @@
+"""What this machine gives: the walls of its kernel and the languages that are installed on it.
+
+Found out once, before the server starts a thread; refuses a machine whose walls are lower than the
+operator's floor.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.rpc.errors import ConfigError, StartupError
+from assay.sandbox.config import FLOORS, RunnerConfig
+from assay.sandbox.domain import MIB, SandboxFault
+from assay.sandbox.jail import detect
+from assay.sandbox.languages import Toolchains, discover, warm_up
+from assay.sandbox.settings import WardenSettings
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What was found.
+
+    Attributes:
+        level: how programs are isolated, e.g. "namespaces".
+        layers: the walls in place, kebab-case, strongest first.
+        toolchains: the languages that are installed.
+        cache_dir: where compiled programs are kept.
+    """
+
+    level: str
+    layers: tuple[str, ...]
+    toolchains: Toolchains
+    cache_dir: Path
+
+    def settings(self, config: RunnerConfig) -> WardenSettings:
+        """What every warden is told."""
+        return WardenSettings(
+            slot=0,
+            backend=config.backend,
+            level=self.level,
+            image=config.image,
+            toolchains=self.toolchains.to_json(),
+            cache_dir=str(self.cache_dir / "compiled") if config.cache_mb else "",
+            cache_bytes=config.cache_mb * MIB,
+            max_limits=config.max_limits,
+        )
+
+
+def survey(config: RunnerConfig) -> Site:
+    """Looks at the machine. To be called before any thread is started.
+
+    Raises:
+        ConfigError: --languages names one that is in no table, or the cache cannot be written.
+        StartupError: the walls are lower than the floor, or a language that the operator named is
+            not installed.
+    """
+    level, layers = _walls(config)
+    try:
+        toolchains = discover(config.languages or None)
+    except SandboxFault as fault:
+        raise ConfigError(f"--languages: {fault.message}") from fault
+    for lack in toolchains.missing.values():
+        if config.languages:
+            raise StartupError(f"--languages names {lack.language}: {lack.why}")
+        _log.warning("%s is not served: %s", lack.language, lack.why)
+    cache_dir = _cache_dir(config.cache_dir)
+    if config.backend == "jail":
+        toolchains = warm_up(toolchains, cache_dir / "warm")
+    return Site(level, layers, toolchains, cache_dir)
+
+
+def _walls(config: RunnerConfig) -> tuple[str, tuple[str, ...]]:
+    """The level and its layers.
+
+    Raises:
+        StartupError: the level is below the floor; the text says what is missing, what to do, and
+            how to serve all the same.
+    """
+    if config.backend != "jail":
+        return config.backend, (("gvisor",) if config.backend == "runsc" else ()) + ("container",)
+    found = detect()
+    missing = "; ".join(f"{name}: {reason}" for name, reason in found.missing)
+    if found.level is None:
+        raise StartupError(f"no isolation works on this machine ({missing})")
+    for name, reason in found.missing:
+        _log.warning("isolation layer missing: %s (%s)", name, reason)
+    if FLOORS.index(found.level) > FLOORS.index(config.isolation_floor):
+        raise StartupError(
+            f"isolation reaches only the level {found.level!r}, below the floor "
+            f"{config.isolation_floor!r}. Missing: {missing}. To serve all the same, pass "
+            f"--isolation-floor {found.level}"
+        )
+    _log.info("isolation: %s (%s)", found.level, ", ".join(found.layers))
+    return found.level, tuple(found.layers)
+
+
+def _cache_dir(wanted: Path | None) -> Path:
+    """The folder of compiled programs: the one asked for, else one of this user, else a new one.
+
+    Raises:
+        ConfigError: the one asked for cannot be written.
+    """
+    folder = wanted
+    if folder is None:
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118 - expanduser never raises
+        folder = Path(home) / "assay" / "sandbox"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        if wanted is not None:
+            raise ConfigError(
+                f"--cache-dir {folder} cannot be written: {error.strerror}"
+            ) from error
+    return Path(tempfile.mkdtemp(prefix="assay-sandbox-"))

@@ -1,0 +1,330 @@
+"""The warden: one slot. Takes one job at a time, runs it in its boxes, judges it, answers.
+
+A trusted, single-threaded process between the front, which speaks gRPC, and the boxes, in which the
+candidates run. It parses the job, has it compiled, runs it, drains and times it, compares what came
+out, and answers with the contract's own messages.
+
+Covered: a job that the front gives up is killed at once, also in the middle of a run; a defect in
+one job costs that job a fault (INTERNAL) and the boxes are built anew; when the front goes away, in
+whatever manner, everything here is killed.
+Not covered: isolation itself, which is the boxes'; the time that a comparison takes, which the
+judging bounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from assay.api.execution.v1 import execution_pb2
+from assay.sandbox import convert, results
+from assay.sandbox.box import Boxes, Pump, Running
+from assay.sandbox.domain import (
+    BoxFile,
+    Limits,
+    RunMode,
+    RunRecord,
+    RunRequest,
+    SandboxFault,
+)
+from assay.sandbox.judging.suite import judge
+from assay.sandbox.languages import CompileCache, LanguagePreparer, Toolchains, self_test
+from assay.sandbox.prepared import CompileFailed
+from assay.sandbox.settings import WardenSettings
+from assay.sandbox.slots import frames
+from assay.sandbox.slots.frames import Frame, FrameReader
+
+MAX_RESULT_BYTES = 60 * 2**20
+_RECEIVE_BYTES = 1 << 20
+_CLOSE_ALARM_S = 15
+_FIRST_CONTAINER_USER = 61_000
+
+_log = logging.getLogger(__name__)
+
+
+class _Abandoned(BaseException):
+    """The front gave the current job up. Passes through everything, hence no Exception."""
+
+
+class _FrontGone(BaseException):
+    """The front closed the link, or is dead."""
+
+
+class SlotBoxes(Boxes, Protocol):
+    """Boxes that this slot owns."""
+
+    def close(self) -> None:
+        """Kills what runs and frees everything."""
+
+
+class KillingPump(Pump):
+    """A pump that can end everything it drives."""
+
+    def kill_all(self) -> None:
+        """Kills every run and waits until each is dead and drained."""
+        for running in self._alive():
+            running.kill()
+        while self._alive():
+            self.step()
+
+    def _alive(self) -> list[Running]:
+        self._running = [running for running in self._running if running.record is None]
+        return self._running
+
+
+class Warden:
+    """Serves the jobs of one link.
+
+    Args:
+        link: the warden's end of the socket pair.
+        settings: how programs are run.
+        make_boxes: makes the boxes of this slot.
+    """
+
+    def __init__(
+        self,
+        link: socket.socket,
+        settings: WardenSettings,
+        make_boxes: Callable[[WardenSettings, Toolchains], SlotBoxes],
+    ) -> None:
+        self._link = link
+        self._settings = settings
+        self._make_boxes = make_boxes
+        self._pump = KillingPump()
+        self._reader = FrameReader()
+        self._waiting: deque[Frame] = deque()
+        self._current: int | None = None
+        self._toolchains = Toolchains.from_json(settings.toolchains)
+        self._cache = (
+            CompileCache(Path(settings.cache_dir), settings.cache_bytes)
+            if settings.cache_dir
+            else None
+        )
+        self._boxes = self._build()
+        self._kinds: dict[bytes, Callable[[bytes], bytes]] = {
+            frames.EXECUTE: self._execute,
+            frames.TESTS: self._test,
+            frames.PROBE: self._probe,
+        }
+
+    def run(self) -> None:
+        """Serves until the front is gone; then nothing runs any more."""
+        self._pump.watch(self._link.fileno(), self._on_link)
+        ready = {"pid": os.getpid(), "level": self._boxes.candidate().level}
+        try:
+            self._prove()
+            self._send(frames.READY, 0, json.dumps(ready).encode("ascii"))
+            while True:
+                while not self._waiting:
+                    self._pump.step()
+                self._serve(self._waiting.popleft())
+        except (_FrontGone, BrokenPipeError, ConnectionResetError):
+            return
+        finally:
+            # Should a box refuse to close, this process ends all the same.
+            signal.alarm(_CLOSE_ALARM_S)
+            self._boxes.close()
+
+    def _prove(self) -> None:
+        """Runs a program of our own, which also brings the box up before the first job needs it.
+
+        Raises:
+            SandboxFault: it did not do what it says.
+        """
+        program = BoxFile("main.py", b"print(6 * 7)")
+        running = self._boxes.candidate().start(
+            RunRequest(RunMode.PYTHON, ("main.py",), (program,))
+        )
+        self._pump.add(running)
+        record = self._pump.finish(running)
+        if not record.ok or record.stdout.data != b"42\n":
+            raise SandboxFault(
+                "WORKER_DIED",
+                f"the box does not work: its first program ended with {record.end.value}, "
+                f"code {record.exit_code} {record.detail}",
+            )
+
+    def _build(self) -> SlotBoxes:
+        boxes = self._make_boxes(self._settings, self._toolchains)
+        self._preparer = LanguagePreparer(self._toolchains, self._cache, boxes, self._pump)
+        return boxes
+
+    def _on_link(self) -> None:
+        """Reads from the front; may be called in the middle of a run."""
+        try:
+            data = self._link.recv(_RECEIVE_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            raise _FrontGone
+        abandoned = False
+        for frame in self._reader.feed(data):
+            if frame.kind not in (frames.CANCEL, frames.GIVE_BACK):
+                self._waiting.append(frame)
+            elif frame.number != self._current:
+                self._drop(frame.number)
+            elif frame.kind == frames.CANCEL:
+                abandoned = True
+        if abandoned:
+            raise _Abandoned
+
+    def _drop(self, number: int) -> None:
+        """Lets go of a job that has not begun. One that is answered already needs no answer."""
+        for frame in self._waiting:
+            if frame.number == number:
+                self._waiting.remove(frame)
+                self._send(frames.UNSTARTED, number)
+                return
+
+    def _serve(self, frame: Frame) -> None:
+        """The worker loop's body: one job, one answer."""
+        self._current = frame.number
+        self._send(frames.STARTED, frame.number)
+        try:
+            answer, payload = frames.DONE, self._kinds[frame.kind](frame.payload)
+        except _Abandoned:
+            self._current = None
+            self._pump.kill_all()
+            answer, payload = _fault("CANCELLED", "the job was given up")
+        except SandboxFault as fault:
+            answer, payload = _fault(fault.reason, fault.message, **fault.facts)
+        except Exception as error:  # noqa: BLE001 - the worker loop
+            # A defect of ours must cost this job only. What it left in the boxes is not known, so
+            # they are built anew.
+            _log.exception("the warden failed on a job")
+            self._current = None
+            self._boxes.close()
+            self._boxes = self._build()
+            answer, payload = _fault("INTERNAL", f"the sandbox failed ({type(error).__name__})")
+        self._current = None
+        self._send(answer, frame.number, payload)
+
+    def _send(self, kind: bytes, number: int, payload: bytes = b"") -> None:
+        self._link.sendall(frames.pack(kind, number, payload))
+
+    def _execute(self, payload: bytes) -> bytes:
+        job = execution_pb2.ExecutionJob.FromString(payload)
+        result = execution_pb2.ExecutionResult()
+        limits = convert.limits_from_proto(
+            job.limits, self._defaults(job.program.language), self._settings.max_limits
+        )
+        program = convert.program_from_proto(job.program)
+        fetch_paths = tuple(convert.check_path(path) for path in job.fetch_paths)
+        box = self._boxes.candidate(program.source)
+        try:
+            prepared = self._preparer.prepare(program, limits)
+        except CompileFailed as failed:
+            failure = results.compile_failure_to_proto(failed.record, box.level)
+            result.execution.CopyFrom(failure)
+            return result.SerializeToString()
+        request = prepared.run(stdin=job.stdin, limits=limits, fetch_paths=fetch_paths)
+        running = box.start(request)
+        self._pump.add(running)
+        record: RunRecord = self._pump.finish(running)
+        result.execution.CopyFrom(
+            results.execution_to_proto(record, box.level, prepared.compile_output)
+        )
+        answer = result.SerializeToString()
+        if len(answer) > MAX_RESULT_BYTES:
+            raise SandboxFault(
+                "MESSAGE_TOO_LARGE",
+                f"the program's output and files have {len(answer)} bytes, and an answer may have "
+                f"{MAX_RESULT_BYTES}: fetch fewer files, or lower limits.output_bytes",
+            )
+        return answer
+
+    def _test(self, payload: bytes) -> bytes:
+        job = execution_pb2.TestJob.FromString(payload)
+        suite, limits = convert.suite_from_proto(
+            job.suite, self._defaults(job.program.language), self._settings.max_limits
+        )
+        program = convert.program_from_proto(job.program)
+        level = self._boxes.candidate(program.source).level
+        result = execution_pb2.TestJobResult()
+        try:
+            prepared = self._preparer.prepare(program, limits)
+        except CompileFailed as failed:
+            report = results.failed_compilation_to_proto(failed.record, suite)
+        else:
+            verdicts = judge(prepared, suite, self._boxes, self._pump, self._preparer)
+            report = results.report_to_proto(verdicts, level)
+        result.report.CopyFrom(report)
+        return result.SerializeToString()
+
+    def _probe(self, payload: bytes) -> bytes:
+        missing = self_test(self._toolchains, payload.decode(), self._boxes, self._pump)
+        return b"" if missing is None else missing.why.encode()
+
+    def _defaults(self, language: str) -> Limits:
+        known, _ = self._toolchains.get(language)
+        return convert.clipped(known.limits, self._settings.max_limits)
+
+
+def _fault(reason: str, message: str, **facts: str) -> tuple[bytes, bytes]:
+    return frames.FAULT, frames.pack_fault(reason, message, facts)
+
+
+def make_boxes(settings: WardenSettings, toolchains: Toolchains) -> SlotBoxes:
+    """The boxes of a slot, of the backend that the settings name."""
+    return _BACKENDS[settings.backend](settings, toolchains)
+
+
+def _jail(settings: WardenSettings, toolchains: Toolchains) -> SlotBoxes:
+    from assay.sandbox.jail import LEVELS, JailBoxes, JailConfig  # noqa: PLC0415 - one backend only
+
+    level = next(known for known in LEVELS if known == settings.level)
+    return JailBoxes(
+        JailConfig(
+            slot=settings.slot, level=level, read_only_paths=tuple(toolchains.read_only_paths)
+        )
+    )
+
+
+def _docker(settings: WardenSettings, toolchains: Toolchains) -> SlotBoxes:
+    from assay.sandbox.backends.docker import DockerBoxes, DockerConfig  # noqa: PLC0415 - as above
+
+    return DockerBoxes(
+        DockerConfig(
+            image=settings.image,
+            runtime="runsc" if settings.backend == "runsc" else "",
+            uid=_FIRST_CONTAINER_USER + settings.slot,
+            read_only_paths=tuple(toolchains.read_only_paths),
+        )
+    )
+
+
+_BACKENDS: dict[str, Callable[[WardenSettings, Toolchains], SlotBoxes]] = {
+    "jail": _jail,
+    "docker": _docker,
+    "runsc": _docker,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a warden on the link that the front passed."""
+    parser = argparse.ArgumentParser(description="Internal process of the Assay sandbox.")
+    parser.add_argument("--link-fd", type=int, required=True)
+    parser.add_argument("--settings", required=True)
+    options = parser.parse_args(arguments)
+    # A Ctrl-C in a terminal, and a supervisor's SIGTERM, reach every process; the front decides
+    # when to stop. A handler and not SIG_IGN, which the programs would inherit.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    os.set_inheritable(options.link_fd, False)
+    with socket.socket(fileno=options.link_fd) as link:
+        Warden(link, WardenSettings.from_json(options.settings), make_boxes).run()
+
+
+if __name__ == "__main__":
+    main()

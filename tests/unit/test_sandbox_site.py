@@ -1,0 +1,116 @@
+"""A machine whose walls are too low is refused, in words that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.rpc.errors import ConfigError, StartupError
+from assay.sandbox import doctor, site
+from assay.sandbox.config import BACKENDS, FLOORS, RunnerConfig
+from assay.sandbox.domain import Limits
+from assay.sandbox.jail import LEVELS, Isolation, Level
+from assay.sandbox.languages import Missing, Toolchains
+from assay.sandbox.settings import WardenSettings
+
+MISSING = (("namespaces", "unshare is forbidden; allow user namespaces"),)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A machine with one language and no need to make anything in advance."""
+    nothing = Toolchains({}, {"rust": Missing("rust", "install rustc.", "rustc")})
+    monkeypatch.setattr(site, "discover", lambda names: nothing)
+    monkeypatch.setattr(site, "warm_up", lambda toolchains, folder: toolchains)
+    return monkeypatch
+
+
+def walls(machine: pytest.MonkeyPatch, level: Level | None) -> None:
+    machine.setattr(site, "detect", lambda: Isolation(level, ("seccomp",), MISSING))
+
+
+def test_the_floors_are_the_jails_levels() -> None:
+    assert FLOORS == LEVELS
+
+
+@pytest.mark.parametrize("level", ["uid", "confined"])
+def test_below_the_floor_it_does_not_serve(
+    machine: pytest.MonkeyPatch, tmp_path: Path, level: Level
+) -> None:
+    walls(machine, level)
+    with pytest.raises(StartupError) as caught:
+        site.survey(RunnerConfig(cache_dir=tmp_path))
+    text = str(caught.value)
+    assert "unshare is forbidden; allow user namespaces" in text
+    assert f"--isolation-floor {level}" in text
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_operator_may_lower_the_floor_by_name(
+    machine: pytest.MonkeyPatch, tmp_path: Path, level: Level, caplog: pytest.LogCaptureFixture
+) -> None:
+    walls(machine, level)
+    found = site.survey(RunnerConfig(cache_dir=tmp_path, isolation_floor=level))
+    assert (found.level, found.layers) == (level, ("seccomp",))
+    # Never in silence.
+    assert "unshare is forbidden" in caplog.text
+    assert "rust is not served: install rustc." in caplog.text
+
+
+def test_no_walls_at_all_are_never_enough(machine: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    walls(machine, None)
+    with pytest.raises(StartupError, match="no isolation works"):
+        site.survey(RunnerConfig(cache_dir=tmp_path, isolation_floor="confined"))
+
+
+def test_a_language_that_was_named_must_be_there(
+    machine: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    walls(machine, "namespaces")
+    with pytest.raises(StartupError, match=r"rust: install rustc\."):
+        site.survey(RunnerConfig(cache_dir=tmp_path, languages=("rust",)))
+
+
+def test_a_cache_that_cannot_be_written_is_said_or_replaced(
+    machine: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    walls(machine, "namespaces")
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(ConfigError, match="--cache-dir"):
+        site.survey(RunnerConfig(cache_dir=blocked / "cache"))
+    machine.setenv("XDG_CACHE_HOME", str(blocked))
+    machine.setenv("TMPDIR", str(tmp_path))
+    machine.setattr("tempfile.tempdir", None)
+    assert site.survey(RunnerConfig()).cache_dir.parent == tmp_path
+
+
+def test_what_a_warden_is_told_survives_the_way() -> None:
+    limits = Limits(cpu_s=1.5, processes=7)
+    settings = WardenSettings(3, "jail", "uid", "", Toolchains({}, {}).to_json(), "/c", 5, limits)
+    assert WardenSettings.from_json(settings.to_json()) == settings
+
+
+@pytest.mark.parametrize(
+    ("fields", "flag"),
+    [
+        ({"slots": -1}, "--slots"),
+        ({"backend": "none"}, "--backend"),
+        ({"isolation_floor": "hope"}, "--isolation-floor"),
+        ({"max_output_mb": 17}, "--max-output-mb"),
+        ({"max_wall_s": float("inf")}, "--max-wall-s"),
+        ({"max_processes": 0}, "--max-processes"),
+    ],
+)
+def test_settings_out_of_range_name_their_flag(fields: dict[str, object], flag: str) -> None:
+    with pytest.raises(ConfigError, match=flag):
+        RunnerConfig(**fields)  # type: ignore[arg-type]
+    assert RunnerConfig().backend in BACKENDS
+
+
+def test_the_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "detect", lambda: Isolation("confined", ("seccomp",), MISSING))
+    lines = doctor.look()
+    assert ("sandbox isolation", "confined", False) in lines
+    assert any("unshare is forbidden" in found for _, found, _ in lines)
