@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import math_reward, wire
+from bench import math_reward, sandbox, wire
 from bench.common import print_machine
 
-BENCHES: dict[str, Callable[[], None]] = {"wire": wire.run, "math": math_reward.run}
+BENCHES: dict[str, Callable[[], None]] = {
+    "wire": wire.run,
+    "math": math_reward.run,
+    "sandbox": sandbox.run,
+}
 
 
 def main(names: list[str]) -> int:

@@ -1,0 +1,4 @@
+import sys
+
+print("wall-time-limit")
+sys.exit(124)

@@ -1,0 +1,6 @@
+import time
+
+
+def add(a, b):
+    time.sleep(1.5)
+    return a + b

@@ -1,0 +1,3 @@
+/// <reference path="/etc/passwd" />
+import shadow = require("/etc/shadow");
+console.log("ESC" + "APED " + shadow);
