@@ -78,7 +78,7 @@ class Hostile:
     @property
     def program(self) -> Program:
         """The program as a file, so that bytes which are no text stay what they are."""
-        name = _EXTENSIONS.get(self.language, self.path.name)
+        name = _EXTENSIONS.get(self.language, f"main{self.path.suffix}")
         return Program(self.language, files=(SourceFile(name, self.content),), entry_path=name)
 
     def jobs(self) -> list[TestJob]:

@@ -14,6 +14,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from assay.rpc import health
 from assay.rpc.channels import open_channel
 from assay.rpc.errors import StartupError, UnavailableError, from_rpc_error
 from assay.rpc.health import Health, check, wait_until_serving
@@ -110,6 +111,18 @@ async def test_health_says_serving_only_after_the_self_test(slow: Slow) -> None:
             assert await check(channel) is Health.SERVING
     assert await check(address, timeout_s=1) is Health.UNREACHABLE
     assert slow.closed == 1
+
+
+async def test_the_health_command_tells_by_its_exit_code(slow: Slow) -> None:
+    def ask(*arguments: str) -> int:
+        return health.main([*arguments, "--timeout-s", "2"])
+
+    async with await start([slow.service()], ServeConfig(port=0)) as server:
+        await wait_until_serving(server.address, NAME, 10)
+        assert await asyncio.to_thread(ask, server.address) == 0
+        assert await asyncio.to_thread(ask, server.address, "--service", NAME) == 0
+        assert await asyncio.to_thread(ask, server.address, "--service", "no.Such") == 1
+    assert await asyncio.to_thread(ask, server.address) == 1
 
 
 async def test_a_failing_self_test_ends_the_start(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import sys
 import time
+from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from assay.rpc.channels import open_channel
-from assay.rpc.errors import refuse
+from assay.rpc.errors import ConfigError, refuse
 from assay.rpc.reasons import Reason
 from assay.rpc.tls import ClientTls
 
@@ -110,3 +114,31 @@ async def _wait(channel: grpc.aio.Channel, service: str, timeout_s: float, who: 
         f"{who} did not serve{what} within {timeout_s:g} s ({health}): "
         "start it, or correct the address",
     )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m assay.rpc.health ADDRESS`: exits 0 if the server serves, 1 if not.
+
+    For the health checks of containers. TLS by files: --ca, and --cert with --key.
+    """
+    parser = argparse.ArgumentParser(prog="python -m assay.rpc.health", description=__doc__)
+    parser.add_argument("address", help="host:port")
+    parser.add_argument("--service", default="", help="full name; empty: the server as a whole")
+    parser.add_argument("--timeout-s", type=float, default=3.0, help="how long to wait")
+    parser.add_argument("--ca", type=Path, help="certificates that the server's must come from")
+    parser.add_argument("--cert", type=Path, help="our own certificate, for mutual TLS")
+    parser.add_argument("--key", type=Path, help="its private key")
+    options = parser.parse_args(arguments)
+    tls = None
+    if options.ca or options.cert or options.key:
+        tls = ClientTls(options.ca, options.cert, options.key)
+    try:
+        health = asyncio.run(check(options.address, options.service, options.timeout_s, tls=tls))
+    except ConfigError as error:
+        parser.error(str(error))
+    sys.stdout.write(f"{options.address}: {health}\n")
+    return 0 if health is Health.SERVING else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
