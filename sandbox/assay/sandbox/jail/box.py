@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import marshal
+import math
 import os
 import shutil
 import socket
@@ -27,7 +28,7 @@ from assay.sandbox.jail.config import COMMON_MODULES, TESTER_MODULES, JailConfig
 from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink, fault
 from assay.sandbox.jail.run import Channel, JailRunning, Stream
 from assay.sandbox.zygote import landlock, syscalls
-from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER
+from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER, Job
 
 _BOXES_PER_SLOT = 4
 _MEMFD_READABLE = 0o444
@@ -139,7 +140,7 @@ class JailBox:
                 group=self._group,
                 lost=self._drop,
             )
-            job = marshal.dumps(self._job(request))
+            job = marshal.dumps(tuple(self._job(request)))
             if len(job) > MAX_INLINE_BYTES:
                 owned.append(_memfd("job", job))
                 descriptors.append(owned[-1])
@@ -159,22 +160,22 @@ class JailBox:
         os.lseek(owned[-1], 0, os.SEEK_SET)
         return owned[-1]
 
-    def _job(self, request: RunRequest) -> dict[str, Any]:
+    def _job(self, request: RunRequest) -> Job:
         limits = request.limits
-        return {
-            "mode": request.mode.value,
-            "argv": tuple(request.argv),
-            "files": tuple((file.path, file.content, file.mode) for file in request.files),
-            "environment": dict(request.environment),
-            "channel": request.channel,
-            "executable": request.executable is not None,
-            "cpu_s": limits.cpu_s,
-            "memory_bytes": limits.memory_bytes,
-            "limit_data": self._group is None,
-            "disk_bytes": limits.disk_bytes,
-            "resize_disk": limits.disk_bytes != self._config.disk_bytes,
-            "processes": limits.processes,
-        }
+        return Job(
+            mode=request.mode.value,
+            argv=tuple(request.argv),
+            files=tuple((file.path, file.content, file.mode) for file in request.files),
+            environment=dict(request.environment),
+            channel=request.channel,
+            executable=request.executable is not None,
+            cpu_s=math.ceil(limits.cpu_s) + 1,
+            memory_bytes=limits.memory_bytes,
+            limit_data=self._group is None,
+            disk_bytes=limits.disk_bytes,
+            resize_disk=limits.disk_bytes != self._config.disk_bytes,
+            processes=limits.processes,
+        )
 
     def _settings(self) -> dict[str, Any]:
         config = self._config

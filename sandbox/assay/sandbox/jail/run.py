@@ -37,7 +37,9 @@ from assay.sandbox.zygote.protocol import DONE
 MAX_FRAME_BYTES = 64 * 2**20
 _CHUNK = 1 << 18
 _CHUNKS_AT_ONCE = 4
+_CORES = os.cpu_count() or 1
 _TICK_S = 0.05
+_UNSENT_S = 0.002  # when a full channel is tried again
 _KILL_WAIT_S = 10.0
 _HEADER = struct.Struct("!I")
 
@@ -98,9 +100,8 @@ class Channel:
         connection.setblocking(False)
 
     def send(self, frame: bytes) -> None:
-        """Queues a frame and sends what goes."""
+        """Queues a frame; `flush` sends it, with others that came meanwhile."""
         self._unsent += _HEADER.pack(len(frame)) + frame
-        self.flush()
 
     def flush(self) -> None:
         """Sends what goes."""
@@ -189,7 +190,7 @@ class JailRunning:
         limits = request.limits
         self._wall_end_s = self._started_s + limits.wall_s
         # With a group the kernel counts memory, and CPU time cannot run out before this.
-        first = limits.cpu_s / (os.cpu_count() or 1) if group is not None else _TICK_S
+        first = limits.cpu_s / _CORES if group is not None else _TICK_S
         self._tick_s = self._started_s + max(_TICK_S, min(first, limits.wall_s))
 
     @property
@@ -198,12 +199,10 @@ class JailRunning:
         return self._record
 
     def send(self, frame: bytes) -> None:
-        """Sends a frame over the channel; what does not go at once goes at the next tick."""
+        """Sends a frame over the channel, at the pump's next step."""
         if self._channel is None or self._record is not None:
             return
         self._channel.send(frame)
-        if self._channel.blocked:
-            self._tick_s = time.monotonic()
 
     def kill(self, end: EndKind | None = None, detail: str = "") -> None:
         """Kills every process of it."""
@@ -218,6 +217,10 @@ class JailRunning:
         """Control socket, streams, channel."""
         if self._record is not None:
             return ()
+        if self._channel is not None and self._channel.blocked:
+            self._channel.flush()
+            if self._channel.blocked:
+                self._tick_s = time.monotonic() + _UNSENT_S
         watched = [self._link.control.fileno()]
         watched += [s.descriptor for s in (self._stdout, self._stderr) if s.open]
         if self._channel is not None and self._channel.open:
@@ -243,8 +246,6 @@ class JailRunning:
 
     def _look(self) -> None:
         limits = self._request.limits
-        if self._channel is not None and self._channel.blocked:
-            self._channel.flush()
         if self._group is not None:
             cpu_s = self._group.cpu_s()
         else:

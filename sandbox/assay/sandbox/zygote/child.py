@@ -15,7 +15,6 @@ from __future__ import annotations
 import builtins
 import gc
 import marshal
-import math
 import os
 import resource
 import struct
@@ -35,11 +34,11 @@ from _socket import (
     socketpair,
 )
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from assay.sandbox.harness import script
 from assay.sandbox.zygote import syscalls
-from assay.sandbox.zygote.protocol import CHANNEL, CONTROL, MAX_INLINE_BYTES, RUN_NUMBER
+from assay.sandbox.zygote.protocol import CHANNEL, CONTROL, MAX_INLINE_BYTES, RUN_NUMBER, Job
 
 _EXECUTABLE = 4
 _SETUP_FAILED = 254
@@ -52,8 +51,8 @@ Harness = Callable[[int, tuple[str, ...]], int]
 
 Takes the channel's descriptor and the arguments, returns an exit code.
 """
-Job = dict[str, Any]
-"""What the warden sends; `assay.sandbox.jail.box` makes it."""
+_WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_DESCRIPTORS = {count: struct.Struct(f"{count}i") for count in range(1, 9)}
 
 
 class Confinement:
@@ -96,6 +95,7 @@ def lower_common_limits() -> None:
     _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_STACK, _STACK_BYTES)
+    syscalls.no_new_privileges()
 
 
 def serve(control: socket, run: int, confinement: Confinement, harness: Harness) -> NoReturn:
@@ -114,7 +114,7 @@ def serve(control: socket, run: int, confinement: Confinement, harness: Harness)
         except BaseException as error:  # noqa: BLE001 - the border: our own failure, reported
             _report(f"{type(error).__name__}: {error}")
             os._exit(_SETUP_FAILED)
-        if job["mode"] == "exec":
+        if job.mode == "exec":
             _execute(job)
         code = _interpret(job, harness)
     finally:
@@ -133,7 +133,7 @@ def _receive(control: socket) -> tuple[bytes, list[int]]:
     if not ancillary:
         return message, []
     numbers = ancillary[0][2]
-    return message, list(struct.unpack(f"{len(numbers) // 4}i", numbers))
+    return message, list(_DESCRIPTORS[len(numbers) // 4].unpack(numbers))
 
 
 def _prepare(message: bytes, descriptors: list[int], confinement: Confinement) -> Job:
@@ -141,11 +141,10 @@ def _prepare(message: bytes, descriptors: list[int], confinement: Confinement) -
     _plumb(job, descriptors)
     _limit(job, confinement)
     _confine(confinement)
-    os.chdir(confinement.folder)
-    for path, content, mode in job["files"]:
+    for path, content, mode in job.files:
         write_file(path, content, mode)
-    if job["environment"]:
-        os.environ.update(job["environment"])
+    if job.environment:
+        os.environ.update(job.environment)
     set_signal(SIGINT, default_int_handler)
     return job
 
@@ -155,8 +154,7 @@ def _read(message: bytes, descriptors: list[int]) -> Job:
     if message[:1] == b"F":  # the job is too large for a message: it is in a file
         source = descriptors.pop()
         data = os.pread(source, os.fstat(source).st_size, 0)
-    job: Job = marshal.loads(data)  # noqa: S302  # from the warden, trusted
-    return job
+    return Job(*marshal.loads(data))  # noqa: S302  # from the warden, trusted
 
 
 def _plumb(job: Job, descriptors: list[int]) -> None:
@@ -164,33 +162,33 @@ def _plumb(job: Job, descriptors: list[int]) -> None:
     for target in range(3):
         os.dup2(descriptors[target], target)
     rest = descriptors[3:]
-    if job["channel"]:
+    if job.channel:
         os.dup2(rest.pop(0), CHANNEL, inheritable=False)
-    if job["executable"]:
+    if job.executable:
         os.dup2(rest.pop(0), _EXECUTABLE, inheritable=False)
 
 
 def _limit(job: Job, confinement: Confinement) -> None:
     """Resource limits of each process, and the size of the disk."""
-    memory, disk = job["memory_bytes"], job["disk_bytes"]
-    if confinement.own_disk is not None and job["resize_disk"]:
+    if confinement.own_disk is not None and job.resize_disk:
         flags = syscalls.MS_REMOUNT | syscalls.MS_NOSUID | syscalls.MS_NODEV
-        syscalls.mount("tmpfs", confinement.own_disk, "tmpfs", flags, f"size={disk}")
-    cpu_s = math.ceil(job["cpu_s"]) + 1
-    _lower(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)
-    _lower(resource.RLIMIT_FSIZE, disk)
-    if job["limit_data"]:
-        _lower(resource.RLIMIT_DATA, memory + confinement.base_data_bytes)
+        size = f"size={job.disk_bytes}"
+        syscalls.mount("tmpfs", confinement.own_disk, "tmpfs", flags, size)
+    _lower(resource.RLIMIT_CPU, job.cpu_s, job.cpu_s + 1)
+    _lower(resource.RLIMIT_FSIZE, job.disk_bytes)
+    if job.limit_data:
+        _lower(resource.RLIMIT_DATA, job.memory_bytes + confinement.base_data_bytes)
     if confinement.spare_processes is not None:
-        _lower(resource.RLIMIT_NPROC, job["processes"] + confinement.spare_processes)
+        _lower(resource.RLIMIT_NPROC, job.processes + confinement.spare_processes)
 
 
 def _lower(kind: int, soft: int, hard: int | None = None) -> None:
-    _, most = resource.getrlimit(kind)
     hard = soft if hard is None else hard
-    if most != resource.RLIM_INFINITY:
-        soft, hard = min(soft, most), min(hard, most)
-    resource.setrlimit(kind, (soft, hard))
+    try:
+        resource.setrlimit(kind, (soft, hard))
+    except ValueError:  # above what is allowed to us: then that is the limit
+        _, most = resource.getrlimit(kind)
+        resource.setrlimit(kind, (min(soft, most), min(hard, most)))
 
 
 def _confine(confinement: Confinement) -> None:
@@ -198,10 +196,10 @@ def _confine(confinement: Confinement) -> None:
     user = confinement.user
     if user is not None:
         os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
-    syscalls.drop_capabilities()
+        os.setresuid(user, user, user)  # and with root's id, every capability is gone
+    else:
+        syscalls.drop_capabilities()
     syscalls.set_dumpable(dumpable=True)  # its own /proc/self is its own to read
-    syscalls.no_new_privileges()
     if confinement.landlock is not None:
         syscalls.landlock_restrict(confinement.landlock)
     confinement.filter.install()
@@ -211,8 +209,7 @@ def write_file(path: str, content: bytes, mode: int) -> None:
     """Makes a file beneath the working directory, and the folders on the way."""
     if "/" in path:
         os.makedirs(path.rpartition("/")[0], exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o644)
+    descriptor = os.open(path, _WRITE_NEW, 0o644)
     written = os.write(descriptor, content)
     while written < len(content):
         written += os.write(descriptor, content[written:])
@@ -223,13 +220,11 @@ def write_file(path: str, content: bytes, mode: int) -> None:
 
 def _interpret(job: Job, harness: Harness) -> int:
     """Becomes the program in this interpreter."""
-    syscalls.close_from(CHANNEL + 1 if job["channel"] else CHANNEL)
+    syscalls.close_from(CHANNEL + 1 if job.channel else CHANNEL)
     gc.enable()
-    path, *arguments = job["argv"]
-    if job["mode"] == "python":
-        return script.run(path, tuple(arguments))
-    code: int = harness(CHANNEL, (path, *arguments))
-    return code
+    if job.mode == "python":
+        return script.run(job.argv[0], job.argv[1:])
+    return harness(CHANNEL, job.argv)
 
 
 def _execute(job: Job) -> NoReturn:
@@ -237,9 +232,9 @@ def _execute(job: Job) -> NoReturn:
     for number in (SIGPIPE, SIGXFSZ):  # ignored by the interpreter, and that is inherited
         set_signal(number, SIG_DFL)
     set_signal(SIGINT, SIG_DFL)
-    argv: tuple[str, ...] = tuple(job["argv"])
+    argv = job.argv
     # All other descriptors close themselves when the program starts.
-    program: int | str = _EXECUTABLE if job["executable"] else _found(argv[0])
+    program: int | str = _EXECUTABLE if job.executable else _found(argv[0])
     try:
         os.execve(program, argv, dict(os.environ))  # noqa: S606
     except OSError as error:
@@ -263,9 +258,9 @@ def warm_up(folder: str) -> None:
     The interpreter rewrites a function's code in its first calls. What is rewritten here, once, no
     child copies.
     """
-    job = RUN_NUMBER.pack(1) + marshal.dumps(
-        {"mode": "", "files": (("main.py", b"1", 0o644),), "cpu_s": 1.0}
-    )
+    files = (("main.py", b"1", 0o644),)
+    fields = Job("", ("a",), files, {}, False, False, 1, 1, False, 1, False, 1)
+    job = RUN_NUMBER.pack(1) + marshal.dumps(tuple(fields))
     path = f"{folder}/warm-up.py"
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
     for _ in range(20):

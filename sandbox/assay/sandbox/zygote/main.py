@@ -71,6 +71,7 @@ class Zygote:
             sources = self._leave_namespaces()
             missing = root.build(sources, root.links())
         else:
+            os.umask(0o022)
             syscalls.die_with_parent()
             syscalls.adopt_orphans()
         syscalls.set_dumpable(dumpable=False)
@@ -103,6 +104,7 @@ class Zygote:
             self._control.send(b"P" + RUN_NUMBER.pack(pid))
             os._exit(0)
         syscalls.drop_bounding_set()
+        os.umask(0o022)
         return sources
 
     def _make_confinement(self) -> child.Confinement:
@@ -168,8 +170,11 @@ class Zygote:
     def _fresh_scratch(self) -> int:
         """A place to write for the next run; returns a descriptor of its working directory."""
         if self._namespaces:
-            return root.mount_scratch(self._settings["disk_bytes"], _INODES, self._user)
-        return root.make_folders(self._scratch, self._user)
+            folder = root.mount_scratch(self._settings["disk_bytes"], _INODES, self._user)
+        else:
+            folder = root.make_folders(self._scratch, self._user)
+        os.fchdir(folder)
+        return folder
 
     def _wait(self, pid: int, poll: select.poll) -> None:
         """Returns when the child has ended, by itself or because the warden asked."""

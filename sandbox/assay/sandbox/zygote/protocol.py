@@ -6,6 +6,7 @@ Descriptors, sizes and the form of messages. See `assay.sandbox.zygote.main`.
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 CONTROL = 3  # the zygote keeps its control socket here
 KILL_LINE = 4  # and its end of the kill line here
@@ -16,3 +17,35 @@ DONE = struct.Struct(
 )  # b"D", run, wait status, CPU seconds, peak resident bytes of the largest process
 RUN_NUMBER = struct.Struct("!I")
 FETCHED = 1 << 31  # added to a run's number on the kill line: its folder may be emptied
+
+
+class Job(NamedTuple):
+    """A run, as it travels to the child that becomes it; a tuple, so that no key is ever interned.
+
+    Attributes:
+        mode: a value of domain.RunMode.
+        argv: the command.
+        files: path, content and mode bits of each file.
+        environment: added to the zygote's.
+        channel: a channel comes with the descriptors.
+        executable: the program's file comes with the descriptors.
+        cpu_s: CPU seconds of one process, whole ones.
+        memory_bytes: memory of one process.
+        limit_data: nobody else counts memory: the process limits itself.
+        disk_bytes: size of the folder, and of a file.
+        resize_disk: the folder was not made in this size.
+        processes: processes of the program's user.
+    """
+
+    mode: str
+    argv: tuple[str, ...]
+    files: tuple[tuple[str, bytes, int], ...]
+    environment: dict[str, str]
+    channel: bool
+    executable: bool
+    cpu_s: int
+    memory_bytes: int
+    limit_data: bool
+    disk_bytes: int
+    resize_disk: bool
+    processes: int
