@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast check fmt protos up bench clean
+.PHONY: help install run test test-fast test-all check fmt protos up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -27,10 +27,13 @@ run: $(INSTALLED) ## Train the quickstart on rewards from a real service; prints
 	@$(BIN)/assay train configs/quickstart.toml
 
 test: $(INSTALLED) ## Every test that needs no Docker, no GPU and no hub
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not exhaustive' $(PYTEST_ARGS)
 
 test-fast: $(INSTALLED) ## The same without the slow ones
-	@$(BIN)/python -m pytest -m 'not slow' $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not slow and not exhaustive' $(PYTEST_ARGS)
+
+test-all: $(INSTALLED) ## With the exhaustive ones: whole benchmark files, about an hour
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: $(INSTALLED) ## Format, lint, types, layers, contract
 	@$(BIN)/ruff format --check .

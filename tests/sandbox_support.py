@@ -38,6 +38,7 @@ from assay.sandbox.domain import (
     RunRequest,
     SandboxFault,
 )
+from assay.sandbox.jail import JailBoxes, JailConfig
 from assay.sandbox.judging.model import Suite, TestCase, TestOutcome
 from assay.sandbox.judging.suite import judge
 from assay.sandbox.prepared import CompileFailed
@@ -409,6 +410,17 @@ class ProcessBoxes:
         self._tester.close()
 
 
+class JailedBoxes(JailBoxes):
+    """The real boxes of a slot, with a pump beside them."""
+
+    def __init__(self) -> None:
+        super().__init__(JailConfig(slot=6))
+        self.pump = Pump()
+
+
+AnyBoxes = ProcessBoxes | JailedBoxes
+
+
 class ScriptPrepared:
     """A Python program that is ready to run, as the languages prepare it."""
 
@@ -456,7 +468,7 @@ class ScriptPreparer:
 
 
 def judge_python(
-    boxes: ProcessBoxes, source: str, *tests: TestCase, stop_at_first_failure: bool = False
+    boxes: AnyBoxes, source: str, *tests: TestCase, stop_at_first_failure: bool = False
 ) -> list[TestOutcome]:
     """Holds a Python program against tests."""
     prepared = ScriptPrepared(Program("python", source))

@@ -128,7 +128,7 @@ def test_a_few_solutions_pass_their_own_tests(bench: Bench, language: str) -> No
     check_share(bench.need(language), language, every=max(1, len(rows(language)) // 6))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("language", ROWS_BY_NAME)
 def test_most_solutions_pass_their_own_tests(bench: Bench, language: str) -> None:
-    check_share(bench.need(language), language, every=max(1, len(rows(language)) // 60))
+    check_share(bench.need(language), language, every=max(1, len(rows(language)) // 20))
