@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -393,6 +395,23 @@ class TestNothingIsLeft:
         made.boxes.close()
         assert _census() == before
 
+    def test_what_a_killed_warden_left_is_swept(self, runner: Runner) -> None:
+        script = (
+            "import os\n"
+            "from assay.sandbox.jail import JailBox, JailConfig\n"
+            f"box = JailBox(JailConfig(level={runner.level!r}, python={SYSTEM_PYTHON!r}), 0, [])\n"
+            "box.build()\n"
+            "print(os.getpid(), flush=True)\n"
+            "os.kill(os.getpid(), 9)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+        pid = int(done.stdout)
+        deadline_s = time.monotonic() + 10
+        while (left := _left_by(pid)) and time.monotonic() < deadline_s:
+            JailBoxes(JailConfig(level=runner.level)).close()
+            time.sleep(0.05)
+        assert not left
+
 
 class TestFaults:
     def test_a_killed_zygote_is_a_fault_and_the_next_run_is_fine(self, runner: Runner) -> None:
@@ -471,6 +490,12 @@ def _processes_of_programs(runner: Runner) -> list[str]:
             continue
     # The child that waits for the next job has not changed its user yet.
     return found
+
+
+def _left_by(pid: int) -> list[str]:
+    groups = Path("/sys/fs/cgroup").glob(f"*/**/assay-box-{pid}-*")
+    folders = Path("/tmp").glob(f"assay-box-{pid}-*")
+    return [str(path) for path in (*groups, *folders)]
 
 
 def _census() -> tuple[int, list[str], list[str], int]:

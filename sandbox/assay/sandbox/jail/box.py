@@ -31,6 +31,7 @@ from assay.sandbox.zygote import landlock, syscalls
 from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER, Job
 
 _BOXES_PER_SLOT = 4
+_FOLDER_PREFIX = "assay-box-"
 _MEMFD_READABLE = 0o444
 
 
@@ -65,7 +66,7 @@ class JailBox:
         if self._config.cgroups:
             self._group, why = cgroups.open_group(f"{os.getpid()}-{self._number}")
         if self._config.level != "namespaces":
-            self._scratch = tempfile.mkdtemp(prefix=f"assay-box-{os.getpid()}-")
+            self._scratch = tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-")
             os.chmod(self._scratch, 0o711)  # noqa: PTH101, S103  # passed through, not listed
         try:
             link = ZygoteLink(self._config.interpreter, self._settings(), self._users)
@@ -248,6 +249,8 @@ class JailBoxes:
     """
 
     def __init__(self, config: JailConfig) -> None:
+        cgroups.sweep()
+        _sweep_folders()
         self._config = config
         self._packages = packages.find(config.packages)
         self._made: dict[int, JailBox] = {}
@@ -293,6 +296,14 @@ def _spare_processes(config: JailConfig, users: UserMap) -> int | None:
     if config.level == "confined":
         return None  # the user's other processes would count; it may not fork at all
     return 0 if users.program is not None else 1
+
+
+def _sweep_folders() -> None:
+    """Removes folders of wardens that were killed; their programs died with them."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        warden = folder.name.removeprefix(_FOLDER_PREFIX).split("-")[0]
+        if warden.isdigit() and not Path(f"/proc/{warden}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _memfd(name: str, data: bytes) -> int:
