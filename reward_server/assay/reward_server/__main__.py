@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -18,8 +17,9 @@ from assay.reward_server.config import (
     ServerConfig,
 )
 from assay.reward_server.server import run
-from assay.rpc.errors import AssayError, ConfigError
+from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
+from assay.rpc.process import read_token
 
 _SCORER = ScorerConfig()
 _SCORER_FLAGS = [field.name for field in fields(ScorerConfig)]
@@ -96,23 +96,14 @@ def cli(
         scorer = {name: flags.pop(name) for name in _SCORER_FLAGS}
         config = ServerConfig(
             ScorerConfig(**scorer),
-            token=_token(token_file, "TOKEN"),
-            sandbox_token=_token(sandbox_token_file, "SANDBOX_TOKEN"),
+            token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
+            sandbox_token=read_token(sandbox_token_file, f"{ENVIRONMENT_PREFIX}_SANDBOX_TOKEN"),
             **flags,
         )
         asyncio.run(run(config))
     except AssayError as error:
         click.echo(f"assay reward_server: {error}", err=True)
         sys.exit(1)
-
-
-def _token(file: Path | None, variable: str) -> str | None:
-    if file is None:
-        return os.environ.get(f"{ENVIRONMENT_PREFIX}_{variable}") or None
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the token file {file} cannot be read: {error}") from error
 
 
 def main() -> None:

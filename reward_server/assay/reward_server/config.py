@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.rpc import limits
 from assay.rpc.errors import ConfigError
+from assay.rpc.process import usable_cores
 
 ENVIRONMENT_PREFIX = "ASSAY_REWARD"
 DEFAULT_PORT = 50051
@@ -76,9 +76,7 @@ class ScorerConfig:
         """Workers, the cores counted."""
         if self.workers:
             return self.workers
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
+        return usable_cores()
 
     @property
     def max_batch_items(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 
 import click
 
-from assay.rpc.errors import AssayError, ConfigError
+from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
+from assay.rpc.process import read_token
 from assay.sandbox.config import (
     BACKENDS,
     DEFAULT_PORT,
@@ -100,20 +100,15 @@ def cli(
         setup_logging(log_level, json=log_json)
         flags["languages"] = tuple(filter(None, (name.strip() for name in languages.split(","))))
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
-        config = ServerConfig(RunnerConfig(**runner), token=_token(token_file), **flags)
+        config = ServerConfig(
+            RunnerConfig(**runner),
+            token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
+            **flags,
+        )
         asyncio.run(run(config))
     except AssayError as error:
         click.echo(f"assay sandbox: {error}", err=True)
         sys.exit(1)
-
-
-def _token(file: Path | None) -> str | None:
-    if file is None:
-        return os.environ.get(f"{ENVIRONMENT_PREFIX}_TOKEN") or None
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--token-file {file} cannot be read: {error}") from error
 
 
 def main() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.rpc import limits
 from assay.rpc.errors import ConfigError
+from assay.rpc.process import usable_cores
 from assay.sandbox.domain import MIB, Limits
 
 ENVIRONMENT_PREFIX = "ASSAY_SANDBOX"
@@ -95,9 +95,7 @@ class RunnerConfig:
         """Slots, the cores counted."""
         if self.slots:
             return self.slots
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
+        return usable_cores()
 
     @property
     def max_batch_items(self) -> int:

@@ -22,7 +22,6 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from assay.api.execution.v1 import execution_pb2
 from assay.sandbox import convert, results
@@ -58,13 +57,6 @@ class _FrontGone(BaseException):
     """The front closed the link, or is dead."""
 
 
-class SlotBoxes(Boxes, Protocol):
-    """Boxes that this slot owns."""
-
-    def close(self) -> None:
-        """Kills what runs and frees everything."""
-
-
 class KillingPump(Pump):
     """A pump that can end everything it drives."""
 
@@ -93,7 +85,7 @@ class Warden:
         self,
         link: socket.socket,
         settings: WardenSettings,
-        make_boxes: Callable[[WardenSettings, Toolchains], SlotBoxes],
+        make_boxes: Callable[[WardenSettings, Toolchains], Boxes],
     ) -> None:
         self._link = link
         self._settings = settings
@@ -152,7 +144,7 @@ class Warden:
                 f"code {record.exit_code} {record.detail}",
             )
 
-    def _build(self) -> SlotBoxes:
+    def _build(self) -> Boxes:
         boxes = self._make_boxes(self._settings, self._toolchains)
         self._preparer = LanguagePreparer(self._toolchains, self._cache, boxes, self._pump)
         return boxes
@@ -274,12 +266,12 @@ def _fault(reason: str, message: str, **facts: str) -> tuple[bytes, bytes]:
     return frames.FAULT, frames.pack_fault(reason, message, facts)
 
 
-def make_boxes(settings: WardenSettings, toolchains: Toolchains) -> SlotBoxes:
+def make_boxes(settings: WardenSettings, toolchains: Toolchains) -> Boxes:
     """The boxes of a slot, of the backend that the settings name."""
     return _BACKENDS[settings.backend](settings, toolchains)
 
 
-def _jail(settings: WardenSettings, toolchains: Toolchains) -> SlotBoxes:
+def _jail(settings: WardenSettings, toolchains: Toolchains) -> Boxes:
     from assay.sandbox.jail import LEVELS, JailBoxes, JailConfig  # noqa: PLC0415 - one backend only
 
     level = next(known for known in LEVELS if known == settings.level)
@@ -290,7 +282,7 @@ def _jail(settings: WardenSettings, toolchains: Toolchains) -> SlotBoxes:
     )
 
 
-def _docker(settings: WardenSettings, toolchains: Toolchains) -> SlotBoxes:
+def _docker(settings: WardenSettings, toolchains: Toolchains) -> Boxes:
     from assay.sandbox.backends.docker import DockerBoxes, DockerConfig  # noqa: PLC0415 - as above
 
     return DockerBoxes(
@@ -303,7 +295,7 @@ def _docker(settings: WardenSettings, toolchains: Toolchains) -> SlotBoxes:
     )
 
 
-_BACKENDS: dict[str, Callable[[WardenSettings, Toolchains], SlotBoxes]] = {
+_BACKENDS: dict[str, Callable[[WardenSettings, Toolchains], Boxes]] = {
     "jail": _jail,
     "docker": _docker,
     "runsc": _docker,

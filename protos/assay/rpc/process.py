@@ -1,0 +1,66 @@
+"""What every service's process does at its rim: flags into settings, word to who started it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from assay.rpc.errors import ConfigError
+from assay.rpc.serving import RunningServer
+from assay.rpc.tls import ServerTls
+
+
+def server_tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> ServerTls | None:
+    """TLS as the flags --tls-cert, --tls-key and --tls-client-ca ask for it; None for none.
+
+    Raises:
+        ConfigError: a flag is given without the one that it needs.
+    """
+    if cert is None and key is None:
+        if client_ca is not None:
+            raise ConfigError("--tls-client-ca needs --tls-cert and --tls-key as well")
+        return None
+    if cert is None or key is None:
+        raise ConfigError("--tls-cert and --tls-key go together; one of them is missing")
+    return ServerTls(cert, key, client_ca)
+
+
+def read_token(file: Path | None, variable: str) -> str | None:
+    """A bearer token: of a file, else of a variable of the environment; None for none.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    if file is None:
+        return os.environ.get(variable) or None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the token file {file} cannot be read: {error}") from error
+
+
+def announce(name: str, running: RunningServer, port_file: Path | None) -> None:
+    """Tells whoever started the server where it answers: on stdout, and in the port file.
+
+    Raises:
+        ConfigError: the port file cannot be written.
+    """
+    if port_file is not None:
+        partial = port_file.with_name(f"{port_file.name}.{os.getpid()}.tmp")
+        try:
+            partial.write_text(f"{running.port}\n", encoding="ascii")
+            partial.replace(port_file)
+        except OSError as error:
+            raise ConfigError(
+                f"--port-file {port_file} cannot be written: {error.strerror}"
+            ) from error
+    sys.stdout.write(f"assay {name} ready on {running.address}\n")
+    sys.stdout.flush()
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
