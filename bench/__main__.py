@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import math_reward, sandbox, wire
+from bench import judge_injection, judge_miniatures, judge_speed, math_reward, sandbox, wire
 from bench.common import print_machine
 
 BENCHES: dict[str, Callable[[], None]] = {
     "wire": wire.run,
     "math": math_reward.run,
     "sandbox": sandbox.run,
+    "judge-speed": judge_speed.run,
+    "judge-injection": judge_injection.run,
+    "judge-miniatures": judge_miniatures.run,
 }
 
 

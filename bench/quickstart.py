@@ -14,13 +14,13 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from assay.trainer import environment
+from assay.clients.runs import environment
+from assay.clients.runs.stats import wilson
 from assay.trainer.config import Config, ModelConfig, load
 from assay.trainer.data import Problem, load_problems, render
 from assay.trainer.evaluation import generate_greedy
 from assay.trainer.models import load_policy
 from assay.trainer.rewards import Judge, Sample, open_judge
-from assay.trainer.stats import wilson
 
 
 def expression(problem: Problem) -> str:

@@ -13,9 +13,18 @@ from pathlib import Path
 from typing import cast
 
 from assay.clients.execution import AsyncExecutionClient
-from assay.reward_server.domain import Example, Item, ParameterSpec, Verifier, VerifierSpec
+from assay.clients.judging import AsyncJudgeClient
+from assay.reward_server.domain import (
+    CompositeVerifier,
+    Example,
+    Item,
+    ParameterSpec,
+    Verifier,
+    VerifierSpec,
+)
 from assay.reward_server.profiles import Profile, load_profiles
-from assay.reward_server.registry import FAMILIES, Registry
+from assay.reward_server.registry import COMPOSITES, FAMILIES, Registry
+from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
 
@@ -35,16 +44,20 @@ those of a server. A version changes whenever some item would be judged otherwis
 """
 
 
-def remote_verifiers() -> list[Verifier]:
-    """Verifiers that ask another service; nothing is asked of them here."""
-    nobody = cast("AsyncExecutionClient", None)
-    return [CodeVerifier(nobody), SqlVerifier(nobody)]
+def asking_verifiers() -> dict[str, list[Verifier]]:
+    """Verifiers that ask others or another service; nothing is asked of them here."""
+    sandbox, genrm = cast("AsyncExecutionClient", None), cast("AsyncJudgeClient", None)
+    return {
+        "sandbox": [CodeVerifier(sandbox), SqlVerifier(sandbox)],
+        "models": [make(genrm) for make in judges.VERIFIERS],
+        "composites": [compose(lambda _: None) for compose in COMPOSITES],
+    }
 
 
 def render() -> str:
     """The catalogue as Markdown."""
     families = {name: [make() for make in makes] for name, makes in FAMILIES.items()}
-    families["sandbox"] = remote_verifiers()
+    families |= asking_verifiers()
     everyone = [verifier for family in families.values() for verifier in family]
     profiles = load_profiles([], Registry(everyone).verifier)
     parts = [_HEAD, _overview(everyone, profiles)]
@@ -77,6 +90,8 @@ def _section(verifier: Verifier, text: str) -> str:
     if text:
         lines.append(text + "\n")
     where = _ISOLATION[spec.isolation]
+    if isinstance(verifier, CompositeVerifier):
+        where = "by other verifiers of the same server"
     lines.append(f"Version `{spec.version}`; reward {_range(spec)}; judged {where}.")
     lines.append(f"Verdicts: {', '.join(f'`{verdict}`' for verdict in spec.verdicts)}.\n")
     if spec.parameters:
@@ -119,6 +134,8 @@ def _reference(item: Item) -> str:
         return _json(item.data)
     if item.tests is not None:
         return "a suite of tests"
+    if item.anchor is not None:
+        return f"anchor: {item.anchor}"
     return " or ".join(item.references)
 
 

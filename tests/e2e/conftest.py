@@ -186,9 +186,9 @@ def train(tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
     import torch
     from rich.console import Console
 
+    from assay.clients.runs.environment import calm
+    from assay.clients.runs.records import read_rows
     from assay.trainer import folder
-    from assay.trainer.environment import calm
-    from assay.trainer.metrics import read_rows
     from assay.trainer.run import run
 
     calm()

@@ -138,7 +138,7 @@ def test_a_kill_in_mid_save_leaves_no_broken_checkpoint(
     tiny_config: MakeConfig, tmp_path: Path, train: Train
 ) -> None:
     """Saves after every step and is killed while one is being written."""
-    from assay.trainer import checkpoints
+    from assay.clients.runs import checkpoints
     from assay.trainer import config as configs
 
     config = tiny_config(run={"steps": 500, "checkpoint_every": 1}, eval={"prompts": 0})

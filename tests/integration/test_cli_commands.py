@@ -30,7 +30,6 @@ COMMAND = [sys.executable, "-c", "from assay.clients.cli import main; main()"]
         (["up", "--port", "99999"], 2, "99999"),
         (["up", "--port", "65535"], 1, "choose a lower one"),
         (["serve", "nothing"], 1, "reward, sandbox, genrm"),
-        (["serve", "genrm"], 1, "brings no service yet"),
         (["verifiers", "--target", "127.0.0.1:1"], 1, "127.0.0.1:1"),
         (["verifiers", "--target", "x"], 1, "not HOST:PORT"),
         (["doctor", "--target", "x:y"], 1, "not HOST:PORT"),
@@ -116,6 +115,15 @@ def test_up_starts_services_and_stops_them(stop: signal.Signals) -> None:
     assert (up.returncode, err) == (0, "")
     assert "stopped" in out
     assert run(["verifiers", "--target", address]) == 1
+
+
+def test_serve_genrm_without_a_model_says_how_to_name_one() -> None:
+    command = [*COMMAND, "serve", "genrm", "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(
+        r"assay genrm: there is no model to serve: .*--model NAME=PATH.*\n", done.stderr
+    )
 
 
 def test_serve_becomes_the_service() -> None:

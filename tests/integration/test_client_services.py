@@ -89,3 +89,38 @@ time.sleep(600)
         assert is_alive(child)
         parent.kill()
     wait_gone(child)
+
+
+@pytest.mark.parametrize(
+    ("host", "ports", "genrm", "reward"),
+    [
+        ("127.0.0.1", {"reward": 7}, ["--reward-target", "127.0.0.1:7"], "127.0.0.1:9"),
+        ("127.0.0.1", {}, [], "127.0.0.1:9"),
+        ("0.0.0.0", {"reward": 7}, ["--reward-target", "127.0.0.1:7"], "127.0.0.1:9"),
+        ("::", {"reward": 7}, ["--reward-target", "[::1]:7"], "[::1]:9"),
+    ],
+)
+def test_services_are_told_of_each_other(
+    host: str, ports: dict[str, int], genrm: list[str], reward: str
+) -> None:
+    services = EmbeddedServices(["genrm", "reward"], ports=ports, host=host)
+    assert services._flags_of_others("genrm") == genrm
+    services.addresses["genrm"] = {"::": "[::]"}.get(host, host) + ":9"
+    assert services._flags_of_others("reward") == ["--genrm-target", reward]
+    assert services._flags_of_others("sandbox") == []
+    told = EmbeddedServices(
+        ["genrm", "reward"], arguments={"reward": ["--genrm-target=other:1"]}, ports=ports
+    )
+    told.addresses["genrm"] = "127.0.0.1:9"
+    assert told._flags_of_others("reward") == []
+
+
+def test_tokens_reach_who_asks_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_GENRM_TOKEN", "a")
+    monkeypatch.setenv("ASSAY_REWARD_TOKEN", "b")
+    services = EmbeddedServices(["genrm", "reward", "sandbox"], use_settings=True)
+    assert services._environment("reward")["ASSAY_REWARD_GENRM_TOKEN"] == "a"
+    assert services._environment("genrm")["ASSAY_GENRM_REWARD_TOKEN"] == "b"
+    assert "ASSAY_SANDBOX_REWARD_TOKEN" not in services._environment("sandbox")
+    own = EmbeddedServices(["genrm", "reward"])._environment("reward")
+    assert "ASSAY_REWARD_GENRM_TOKEN" not in own

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.clients import Data, EmbeddedServices, RewardClient
+from assay.clients import Data, EmbeddedServices, RewardClient, Turn
 from assay.clients.references import Reference
 from assay.clients.testing import Case, check_verifier
 from assay.reward_server.domain import Example, Item, Verifier
@@ -36,14 +36,17 @@ def cases_of(verifier: Verifier) -> list[Case]:
 
 def _case(example: Example) -> Case:
     item = example.item
+    said = item.candidate.turns
     return Case(
-        item.response(),
+        item.candidate.text or "",
         _reference(item),
         example.verdict,
         parameters=item.parameters,
         prompt=[{"role": m.role, "content": m.content} for m in item.prompt],
         response_token_count=item.response_token_count,
         truncated=item.truncated,
+        turns=[Turn(turn.role, turn.content, turn.from_policy) for turn in said],
+        name=" / ".join(turn.content for turn in said),
     )
 
 

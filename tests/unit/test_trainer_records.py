@@ -13,12 +13,16 @@ import pytest
 from rich.console import Console
 
 from assay.clients import Fault, Judgement, Result
+from assay.clients.runs import checkpoints
+from assay.clients.runs.folders import newest
+from assay.clients.runs.interrupt import Interrupt
+from assay.clients.runs.progress import duration
+from assay.clients.runs.records import JsonLines, read_rows, truncate_after
 from assay.rpc.errors import ConfigError
-from assay.trainer import checkpoints, folder, plots
+from assay.trainer import folder, plots
 from assay.trainer.config import Config
-from assay.trainer.interrupt import Interrupt
-from assay.trainer.metrics import JsonLines, read_rows, rollout_metrics, sample_rows, truncate_after
-from assay.trainer.progress import Display, duration, header, line
+from assay.trainer.metrics import rollout_metrics, sample_rows
+from assay.trainer.progress import Display, header, line
 from assay.trainer.rewards import FaultWatch, Rollout, Sample
 
 
@@ -223,10 +227,10 @@ def test_folders(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no run folder"):
         folder.reopen(tmp_path, [])
     with pytest.raises(ConfigError, match="holds no run of other to resume"):
-        folder.newest(tmp_path, "other")
+        newest(tmp_path, "other")
     (tmp_path / "name-20260101-000000").mkdir()
     (tmp_path / "name-20260101-000000" / "config.toml").touch()
-    assert folder.newest(tmp_path, "name") == tmp_path / "name-20260101-000000"
+    assert newest(tmp_path, "name") == tmp_path / "name-20260101-000000"
 
 
 def test_the_first_signal_is_noted_and_the_second_acts() -> None:

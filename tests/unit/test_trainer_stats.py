@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.clients.runs.stats import mcnemar_exact, paired_change, wilson
 from assay.trainer.evaluation import Answer, Evaluation
 from assay.trainer.report import change_line, compare, markdown
-from assay.trainer.stats import mcnemar_exact, paired_change, wilson
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,13 @@ GROUP = "assay.commands"
 _SUMMARIES = {
     "validate": "Check that a data set's references can be trained on.",
     "check-verifier": "Check that a verifier keeps what every verifier promises.",
+    "eval-judge": "How good a judge is, on rows whose answer is known.",
     "doctor": "What this machine has, and which services answer.",
     "run": "Run a program in the sandbox.",
     "score": "Score the responses of a JSON Lines file.",
     "serve": "Run one service in the foreground.",
     "train": "Train a language model with rewards from services.",
+    "train-rm": "Train a judge: pairwise, Bradley-Terry or process reward model.",
     "up": "Start every installed service and keep them running.",
     "verifiers": "What a reward server judges.",
 }

@@ -14,7 +14,7 @@ from assay.rpc.errors import CallError, ServerError, call_error, make_status, st
 from assay.rpc.reasons import Reason
 
 T = TypeVar("T")
-_NAMES = {"reward": "a reward server", "sandbox": "a sandbox"}
+_NAMES = {"reward": "a reward server", "sandbox": "a sandbox", "genrm": "a judge service"}
 
 
 def new_request_id() -> str:

@@ -33,6 +33,10 @@ PACKAGES = {
 DEFAULT_PORTS = {"reward": 50051, "sandbox": 50052, "genrm": 50053}
 
 _READY = re.compile(r"^assay \S+ ready on (\S+:\d+)\s*$", re.MULTILINE)
+# Which services a service is told of. The reward server starts last: it asks the others.
+_TOLD_OF = {"reward": ("sandbox", "genrm"), "genrm": ("reward",)}
+# Where a client of this machine finds what is bound everywhere.
+_HERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  # what is bound, not to bind
 _POLL_S = 0.05
 _KILL_WAIT_S = 10.0
 
@@ -60,9 +64,15 @@ def _why_absent(name: str) -> str:
         return f"no service has the name {name!r}; choose one of {', '.join(PACKAGES)}"
     package = PACKAGES[name]
     try:
-        return f"{package} {version(package)} brings no service yet: {name!r} cannot be started"
+        found = version(package)
+        return f"{package} {found} brings no service {name!r}; run: pip install --upgrade {package}"
     except PackageNotFoundError:
         return f"the service {name!r} is not installed; run: pip install {package}"
+
+
+def _prefix(name: str) -> str:
+    """How the environment variables of a service begin."""
+    return f"ASSAY_{name.upper()}_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +152,7 @@ class EmbeddedServices:
         packages = {name: package_of(name) for name in self._names}
         try:
             deadline_s = time.monotonic() + self._start_timeout_s
-            # The reward server is told where the sandbox answers, so the sandbox comes first.
-            first = [name for name in self._names if name == "sandbox"]
+            first = [name for name in self._names if name in _TOLD_OF["reward"]]
             for stage in (first, [name for name in self._names if name not in first]):
                 for name in stage:
                     self._children[name] = self._spawn(name, packages[name])
@@ -212,8 +221,7 @@ class EmbeddedServices:
         command = [sys.executable, "-m", "assay.clients.child", package]
         command += ["--host", self._host, "--port", str(self._ports.get(name, 0))]
         command += self._arguments.get(name, ())
-        if name == "reward" and "sandbox" in self.addresses:
-            command += self._sandbox_flags()
+        command += self._flags_of_others(name)
         with out_file.open("wb") as out, err_file.open("wb") as err:
             process = subprocess.Popen(  # noqa: S603  # our own interpreter and package
                 command,
@@ -225,25 +233,39 @@ class EmbeddedServices:
             )
         return _Child(process, out_file, err_file)
 
-    def _sandbox_flags(self) -> list[str]:
-        """Tells the reward server of the sandbox that was started beside it, unless it is told."""
-        told = any(
-            flag.startswith("--sandbox-target") for flag in self._arguments.get("reward", ())
-        )
-        if told or (self._use_settings and "ASSAY_REWARD_SANDBOX_TARGET" in os.environ):
-            return []
-        host, _, port = self.addresses["sandbox"].rpartition(":")
-        here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  # what is bound, not to bind
-        return ["--sandbox-target", f"{here.get(host, host)}:{port}"]
+    def _flags_of_others(self, name: str) -> list[str]:
+        """Tells a service of those beside it, unless it is told already.
+
+        genrm starts before the reward server, so it is told of it only where that one's port is
+        known beforehand.
+        """
+        flags = []
+        for other in _TOLD_OF.get(name, ()):
+            flag, setting = f"--{other}-target", f"{_prefix(name)}{other.upper()}_TARGET"
+            told = any(text.startswith(flag) for text in self._arguments.get(name, ()))
+            address = self._known_address(other)
+            if address and not told and not (self._use_settings and setting in os.environ):
+                flags += [flag, address]
+        return flags
+
+    def _known_address(self, name: str) -> str:
+        """Where a service answers or will answer, for clients of this machine; empty: unknown."""
+        address = self.addresses.get(name, "")
+        if not address and name in self._names and self._ports.get(name):
+            host = f"[{self._host}]" if ":" in self._host else self._host
+            address = f"{host}:{self._ports[name]}"
+        host, _, port = address.rpartition(":")
+        return f"{_HERE.get(host, host)}:{port}" if address else ""
 
     def _environment(self, name: str) -> dict[str, str]:
-        settings = f"ASSAY_{name.upper()}_"
+        settings = _prefix(name)
         kept = {
             k: v for k, v in os.environ.items() if self._use_settings or not k.startswith(settings)
         }
-        token = os.environ.get("ASSAY_SANDBOX_TOKEN", "")
-        if name == "reward" and self._use_settings and token and "sandbox" in self.addresses:
-            kept.setdefault("ASSAY_REWARD_SANDBOX_TOKEN", token)
+        for other in _TOLD_OF.get(name, ()):
+            token = os.environ.get(f"{_prefix(other)}TOKEN", "")
+            if self._use_settings and token and other in self._names:
+                kept.setdefault(f"{settings}{other.upper()}_TOKEN", token)
         return {**kept, "PYTHONUNBUFFERED": "1"}
 
     def _folder(self) -> Path:

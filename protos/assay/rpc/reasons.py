@@ -56,6 +56,8 @@ class Reason(StrEnum):
     JUDGE_UNPARSED = "JUDGE_UNPARSED"
     ORDER_GAP = "ORDER_GAP"
     ENGINE_DIED = "ENGINE_DIED"
+    ENGINE_FAILED = "ENGINE_FAILED"
+    SCORE_NOT_FINITE = "SCORE_NOT_FINITE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,5 +207,15 @@ LEXICON: dict[Reason, ReasonInfo] = {
     ),
     Reason.ENGINE_DIED: ReasonInfo(
         _OURS, "The engine that ran the model died.", "Drop the sample; look at the log."
+    ),
+    Reason.ENGINE_FAILED: ReasonInfo(
+        _OURS,
+        "The engine refused the request, or answered what makes no sense.",
+        "Drop the sample; look at the message.",
+    ),
+    Reason.SCORE_NOT_FINITE: ReasonInfo(
+        _OURS,
+        "The model's numbers are not finite.",
+        "Drop the sample; look at the model's weights and precision.",
     ),
 }

@@ -80,6 +80,9 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--sandbox-target", default="", help="HOST:PORT of the sandbox, to serve `code`.")
 @click.option("--sandbox-tls-ca", type=_PATH, help="Encrypt to the sandbox; its authority, PEM.")
 @click.option("--sandbox-token-file", type=_PATH, help="File with the sandbox's bearer token.")
+@click.option("--genrm-target", default="", help="HOST:PORT of genrm, to serve `judge`, `prm`, ...")
+@click.option("--genrm-tls-ca", type=_PATH, help="Encrypt to genrm; its authority, PEM.")
+@click.option("--genrm-token-file", type=_PATH, help="File with genrm's bearer token.")
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
@@ -88,13 +91,14 @@ def cli(
     log_json: bool,
     token_file: Path | None,
     sandbox_token_file: Path | None,
+    genrm_token_file: Path | None,
     **flags: Any,
 ) -> None:
     """Serve rewards over gRPC.
 
     Each flag can be set in the environment as ASSAY_REWARD_<FLAG>. The bearer token that clients
-    must send comes from a file or from ASSAY_REWARD_TOKEN (that of the sandbox from
-    ASSAY_REWARD_SANDBOX_TOKEN), never from a flag, which every user of
+    must send comes from a file or from ASSAY_REWARD_TOKEN (those of the sandbox and of genrm from
+    ASSAY_REWARD_SANDBOX_TOKEN and ASSAY_REWARD_GENRM_TOKEN), never from a flag, which every user of
     the machine could read. Prints "assay reward_server ready on HOST:PORT" when it serves. SIGTERM
     or Ctrl-C lets running calls end, then stops.
     """
@@ -105,6 +109,7 @@ def cli(
             ScorerConfig(**scorer),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
             sandbox_token=read_token(sandbox_token_file, f"{ENVIRONMENT_PREFIX}_SANDBOX_TOKEN"),
+            genrm_token=read_token(genrm_token_file, f"{ENVIRONMENT_PREFIX}_GENRM_TOKEN"),
             **flags,
         )
         asyncio.run(run(config))

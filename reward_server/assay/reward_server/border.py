@@ -33,7 +33,8 @@ Stage = TypeVar("Stage")
 _log = logging.getLogger(__name__)
 _ROUNDING = 1e-9
 _MAX_TEXT_CHARS = 16_000
-_MAX_NUMBERS = 1_000
+_MAX_BYTES = 72_000
+_MAX_FACT_CHARS = 2_000
 _MAX_OFFSET = 2**31 - 1
 _NOT_UNICODE = "gave a name that is not Unicode text"
 _REASON = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
@@ -72,11 +73,11 @@ def step(
     steps: Generator[Stage, tuple[Outcome, ...], Outcome],
     outcomes: tuple[Outcome, ...] | None,
 ) -> tuple[Stage | None, Outcome | None]:
-    """Takes a profile one stage further; every exception becomes a fault.
+    """Takes a composite one stage further; every exception becomes a fault.
 
     Args:
-        spec: the profile's.
-        steps: the profile at work.
+        spec: the composite's.
+        steps: the composite at work.
         outcomes: of the stage before; None for the first.
 
     Returns:
@@ -89,7 +90,7 @@ def step(
     except Unjudgeable as trouble:
         return None, checked(spec, Fault(trouble.reason, trouble.message, {"verifier": spec.name}))
     except Exception as error:  # noqa: BLE001 - the border
-        _log.exception("profile %s failed", spec.name)
+        _log.exception("verifier %s failed", spec.name)
         return None, failed(spec, f"raised {type(error).__name__}")
 
 
@@ -113,7 +114,7 @@ def checked(spec: VerifierSpec, outcome: Outcome) -> Outcome:
     if isinstance(outcome, Fault):
         if not _REASON.fullmatch(outcome.reason):
             return failed(spec, "gave a reason that is none")
-        facts = {one_line(key): one_line(value) for key, value in outcome.metadata.items()}
+        facts = {one_line(key): _fact(value) for key, value in outcome.metadata.items()}
         return Fault(outcome.reason, one_line(outcome.message), facts)
     trouble = (
         _trouble_with_size(outcome)
@@ -145,6 +146,11 @@ def one_line(text: str) -> str:
     return _encodable(line)[:MAX_EXPLANATION_CHARS]
 
 
+def _fact(text: str) -> str:
+    """A fact as it is, such as what a judge wrote; at most 2,000 characters."""
+    return _encodable(text[:_MAX_FACT_CHARS])
+
+
 def _trouble_with_size(judgement: Judgement) -> str | None:
     """A batch of the largest judgements must still fit into one message."""
     chars = len(judgement.extracted_answer or "")
@@ -157,7 +163,7 @@ def _trouble_with_size(judgement: Judgement) -> str | None:
         if text != _encodable(text):
             return _NOT_UNICODE
     numbers = 2 * len(judgement.components) + 4 * len(judgement.spans)
-    if chars > _MAX_TEXT_CHARS or numbers > _MAX_NUMBERS:
+    if chars > _MAX_TEXT_CHARS or 4 * chars + 8 * numbers > _MAX_BYTES:
         return "gave a judgement that is too large"
     return None
 

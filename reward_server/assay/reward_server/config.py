@@ -104,6 +104,9 @@ class ServerConfig:
         sandbox_target: address of the sandbox; empty: `code` is not served.
         sandbox_tls_ca: authority that the sandbox's certificate is of, PEM; None for no TLS.
         sandbox_token: bearer token that the sandbox asks for; None for none. Never printed.
+        genrm_target: address of the genrm service; empty: judges that are models are not served.
+        genrm_tls_ca: authority that its certificate is of, PEM; None for no TLS.
+        genrm_token: bearer token that it asks for; None for none. Never printed.
         profiles: files of profiles, besides those that are shipped.
     """
 
@@ -119,4 +122,7 @@ class ServerConfig:
     sandbox_target: str = ""
     sandbox_tls_ca: Path | None = None
     sandbox_token: str | None = field(default=None, repr=False)
+    genrm_target: str = ""
+    genrm_tls_ca: Path | None = None
+    genrm_token: str | None = field(default=None, repr=False)
     profiles: tuple[Path, ...] = ()

@@ -56,11 +56,11 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, UNSUPPORTED_INPUT or INVALID_PARAMETER.
     """
     references, anchor, tests, data = _reference(message.reference)
-    if tests is not None and not spec.takes_tests and not spec.is_profile:
+    if tests is not None and not spec.takes_tests and not spec.takes_any:
         raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} takes no tests as reference")
     if (
         spec.takes_tests
-        and not spec.is_profile
+        and not spec.takes_any
         and (references or anchor is not None or data is not None)
     ):
         raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} takes tests as reference")

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server import border, convert
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.domain import Fault, Item, Judgement, Unjudgeable
+from assay.reward_server.domain import CompositeVerifier, Fault, Item, Judgement, Unjudgeable
 from assay.reward_server.flights import Flight, Flights, JudgementCache, item_key
-from assay.reward_server.profiles import Profile
 from assay.reward_server.registry import Registry
 from assay.reward_server.tickets import Ticket
 from assay.reward_server.workers.pool import Pool
@@ -52,7 +51,7 @@ class Desk:
         return tickets
 
     def issue_for(self, name: str, item: Item, timeout_s: float) -> Ticket:
-        """A ticket for an item of our own making: an example, or a part of a profile.
+        """A ticket for an item of our own making: an example, or a part of a composite.
 
         Args:
             name: the verifier.
@@ -81,7 +80,7 @@ class Desk:
         if ticket.outcome is not None or verifier is None or item is None:
             return False
         spec = verifier.spec
-        if isinstance(verifier, Profile) or spec.isolation == "remote":
+        if isinstance(verifier, CompositeVerifier) or spec.isolation == "remote":
             return False
         started_s = time.monotonic()
         if spec.isolation == "process":
@@ -191,6 +190,6 @@ def _needs_worker(ticket: Ticket) -> bool:
     verifier = ticket.verifier
     if ticket.outcome is not None or ticket.flight is not None or ticket.item is None:
         return False
-    if verifier is None or isinstance(verifier, Profile):
+    if verifier is None or isinstance(verifier, CompositeVerifier):
         return False
     return verifier.spec.isolation == "process"

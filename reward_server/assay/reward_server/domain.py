@@ -8,9 +8,10 @@ none.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -312,6 +313,7 @@ class VerifierSpec:
             text of the size limit; "process" judges in a worker that is killed at the item's
             time-out; "remote" asks another service.
         takes_tests: its reference is a suite of tests.
+        takes_any: its reference may be of any kind, since it hands it on to others.
         lazy: of a verifier in workers: its library is slow to load, so it is tested when it is
             first asked for and not when the server starts.
         is_profile: it is a composition of other verifiers.
@@ -332,6 +334,7 @@ class VerifierSpec:
     needs_group: bool = False
     isolation: Isolation = "process"
     takes_tests: bool = False
+    takes_any: bool = False
     lazy: bool = False
     is_profile: bool = False
     defaults: Mapping[str, ParameterValue] | None = field(
@@ -457,3 +460,77 @@ class RemoteVerifier(Verifier):
 
     async def close(self) -> None:
         """Lets go of the other service."""
+
+
+Lookup = Callable[[str], Verifier | None]
+"""The verifier of a name that items can be handed on to; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a composite asks another verifier.
+
+    Attributes:
+        component: the part of the composite that asks.
+        verifier: the verifier that judges.
+        item: its parameters are complete.
+    """
+
+    component: str
+    verifier: str
+    item: Item
+
+
+Stages = Generator[tuple[Task, ...], tuple[Outcome, ...], Outcome]
+
+
+class CompositeVerifier(Verifier):
+    """Judges by asking other verifiers of this server. Pure: the server drives `run`."""
+
+    def judge(self, item: Item) -> Judgement:
+        """Not by itself: see `run`."""
+        raise Unjudgeable(VERIFIER_FAILED, f"verifier {self.spec.name!r} asks other verifiers")
+
+    def run(self, item: Item) -> Stages:
+        """Judges an item.
+
+        Args:
+            item: its parameters are complete.
+
+        Yields:
+            The tasks of one stage, which may be judged in any order or at once; is sent their
+            outcomes, in the tasks' order.
+
+        Returns:
+            The judgement, or a fault where a part that was needed has one.
+
+        Raises:
+            Unjudgeable: the item itself prevents a judgement.
+        """
+        yield ()
+        return Fault(VERIFIER_FAILED, f"{self.spec.name!r} judges nothing")
+
+
+def handed_on(item: Item, spec: VerifierSpec, parameters: Mapping[str, ParameterValue]) -> Item:
+    """The item as another verifier gets it.
+
+    Args:
+        item: the composite's.
+        spec: the other verifier's.
+        parameters: those of the other verifier, complete.
+
+    Raises:
+        Unjudgeable: MISSING_REFERENCE or UNSUPPORTED_INPUT, for what the item lacks.
+    """
+    if spec.takes_tests and item.tests is None:
+        raise Unjudgeable(MISSING_REFERENCE, "it needs tests as reference")
+    has_other = bool(item.references) or item.anchor is not None or item.data is not None
+    takes_other = not (spec.takes_tests or spec.takes_any)
+    if spec.needs_reference and takes_other and not has_other:
+        raise Unjudgeable(MISSING_REFERENCE, "it needs a reference")
+    if spec.needs_group and not item.group_id:
+        raise Unjudgeable(UNSUPPORTED_INPUT, "it needs items with a group_id")
+    takes_tests = spec.takes_tests or spec.takes_any
+    return dataclasses.replace(
+        item, parameters=parameters, tests=item.tests if takes_tests else None
+    )

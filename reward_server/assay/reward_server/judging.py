@@ -1,4 +1,4 @@
-"""Has tickets settled: here, by workers, by other services, and profiles by their parts.
+"""Has tickets settled: here, by workers, by other services, and composites by their parts.
 
 The order of a request: `judge_here` first, then `launch`, then `judge_elsewhere`. Only `launch` may
 refuse, and what it refuses was not launched.
@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from assay.reward_server import border
 from assay.reward_server.desk import Desk
-from assay.reward_server.domain import Item, Outcome, RemoteVerifier
-from assay.reward_server.profiles import Profile, Task
+from assay.reward_server.domain import (
+    CompositeVerifier,
+    Item,
+    Outcome,
+    RemoteVerifier,
+    Stages,
+)
 from assay.reward_server.tickets import LATE, Ticket
 from assay.reward_server.workers.queue import QueueFull
 
@@ -61,11 +66,11 @@ async def launch_when_it_fits(
 async def judge_elsewhere(
     desk: Desk, prover: Proves, tickets: Sequence[Ticket], deadline_s: float
 ) -> None:
-    """Waits for workers, other services and profiles, until all is settled or the deadline."""
+    """Waits for workers, other services and composites, until all is settled or the deadline."""
     waiting = [ticket for ticket in tickets if ticket.outcome is None]
     if waiting:
         await asyncio.gather(
-            judge_profiles(desk, prover, waiting, deadline_s),
+            judge_composites(desk, prover, waiting, deadline_s),
             judge_remote(waiting, deadline_s),
             wait_for_flights(waiting, deadline_s),
         )
@@ -113,11 +118,11 @@ async def wait_for_flights(tickets: Sequence[Ticket], deadline_s: float) -> None
 
 @dataclass(slots=True)
 class _Run:
-    """A profile at work on one item.
+    """A composite at work on one item.
 
     Attributes:
         ticket: the item's.
-        profile: the profile.
+        verifier: the profile or other composite.
         steps: yields the tasks of one stage, is sent their outcomes, returns the outcome.
         parts: the tickets of the stage that is under way.
         started_s: when the first part began to be judged.
@@ -125,15 +130,15 @@ class _Run:
     """
 
     ticket: Ticket
-    profile: Profile
-    steps: Generator[tuple[Task, ...], tuple[Outcome, ...], Outcome]
+    verifier: CompositeVerifier
+    steps: Stages
     parts: list[Ticket] = field(default_factory=list)
     started_s: float | None = None
     execution_s: float = 0.0
 
     def advance(self, desk: Desk, outcomes: tuple[Outcome, ...] | None) -> bool:
         """Goes on to the next stage; False when there is none, and the ticket is settled."""
-        stage, outcome = border.step(self.profile.spec, self.steps, outcomes)
+        stage, outcome = border.step(self.verifier.spec, self.steps, outcomes)
         if stage is None:
             self.ticket.settle(
                 outcome or LATE, started_s=self.started_s, execution_s=self.execution_s
@@ -152,10 +157,10 @@ class _Run:
         return tuple(part.outcome or LATE for part in self.parts)
 
 
-async def judge_profiles(
+async def judge_composites(
     desk: Desk, prover: Proves, tickets: Sequence[Ticket], deadline_s: float
 ) -> None:
-    """Judges the items of profiles, stage by stage, the parts of all items of a stage together.
+    """Judges the items of composites, stage by stage, the parts of all items of a stage together.
 
     Args:
         desk: issues the tickets of the parts.
@@ -166,9 +171,9 @@ async def judge_profiles(
     lane = object()
     runs: list[_Run] = []
     for ticket in tickets:
-        profile, item = ticket.verifier, ticket.item
-        if ticket.outcome is None and isinstance(profile, Profile) and item is not None:
-            runs.append(_Run(ticket, profile, profile.run(item)))
+        verifier, item = ticket.verifier, ticket.item
+        if ticket.outcome is None and isinstance(verifier, CompositeVerifier) and item is not None:
+            runs.append(_Run(ticket, verifier, verifier.run(item)))
     runs = [run for run in runs if run.advance(desk, None)]
     while runs:
         parts = [part for run in runs for part in run.parts]
@@ -176,9 +181,7 @@ async def judge_profiles(
             await prover.prove_first(parts, deadline_s)
             await judge_here(desk, parts, deadline_s)
             await launch_when_it_fits(desk, parts, lane, deadline_s)
-            await asyncio.gather(
-                judge_remote(parts, deadline_s), wait_for_flights(parts, deadline_s)
-            )
+            await judge_elsewhere(desk, prover, parts, deadline_s)
         finally:
             for part in parts:
                 desk.close(part)

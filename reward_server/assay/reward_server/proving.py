@@ -14,9 +14,15 @@ from dataclasses import dataclass
 
 from assay.reward_server import border
 from assay.reward_server.desk import Desk
-from assay.reward_server.domain import Example, Fault, Outcome, RemoteVerifier, Verifier
+from assay.reward_server.domain import (
+    CompositeVerifier,
+    Example,
+    Fault,
+    Outcome,
+    RemoteVerifier,
+    Verifier,
+)
 from assay.reward_server.judging import judge_elsewhere, launch_when_it_fits
-from assay.reward_server.profiles import Profile
 from assay.reward_server.tickets import LATE, Ticket
 from assay.rpc.errors import StartupError
 
@@ -46,7 +52,7 @@ class Prover:
         self._ours = ours
         self._proofs: dict[str, asyncio.Task[None]] = {}
 
-    async def prove_all(self, verifiers: Iterable[Verifier | Profile]) -> None:
+    async def prove_all(self, verifiers: Iterable[Verifier]) -> None:
         """Tests verifiers, lazy ones too.
 
         Raises:
@@ -82,7 +88,7 @@ class Prover:
             proof.cancel()
         await asyncio.gather(*self._proofs.values(), return_exceptions=True)
 
-    async def _prove(self, verifier: Verifier | Profile, *, strict: bool) -> None:
+    async def _prove(self, verifier: Verifier, *, strict: bool) -> None:
         name = verifier.spec.name
         trouble = await self._trouble(verifier)
         if trouble is None:
@@ -96,14 +102,14 @@ class Prover:
             _log.error("verifier %s fails its self-test: %s", name, trouble.text)
             self._desk.unhealthy[name] = f"it failed its self-test: {trouble.text}"
 
-    async def _trouble(self, verifier: Verifier | Profile) -> _Trouble | None:
+    async def _trouble(self, verifier: Verifier) -> _Trouble | None:
         """What is wrong with a verifier; None if nothing is."""
         try:
             examples = verifier.examples
         except Exception as error:  # noqa: BLE001 - the isolation border: a third party's code
             _log.exception("the examples of verifier %s cannot be read", verifier.spec.name)
             return _Trouble(f"its examples cannot be read ({type(error).__name__})")
-        if not examples and not isinstance(verifier, Profile):
+        if not examples and not isinstance(verifier, CompositeVerifier):
             return _Trouble("it brings no examples")
         for example in examples:
             for outcome in await self._outcomes(verifier, example):
@@ -114,16 +120,16 @@ class Prover:
                     return _Trouble(text)
         return None
 
-    async def _outcomes(self, verifier: Verifier | Profile, example: Example) -> list[Outcome]:
+    async def _outcomes(self, verifier: Verifier, example: Example) -> list[Outcome]:
         """What becomes of an example by each road that its verifier has."""
-        if not isinstance(verifier, Profile) and verifier.spec.isolation == "inline":
+        if not isinstance(verifier, CompositeVerifier) and verifier.spec.isolation == "inline":
             return [border.judge(verifier, example.item)]
         ticket = self._desk.issue_for(verifier.spec.name, example.item, _TIMEOUT_S)
         deadline_s = time.monotonic() + _TIMEOUT_S
         await launch_when_it_fits(self._desk, [ticket], object(), deadline_s)
         await judge_elsewhere(self._desk, self, [ticket], deadline_s)
         found = [ticket.outcome or LATE]
-        if not isinstance(verifier, Profile) and verifier.spec.isolation == "process":
+        if not isinstance(verifier, CompositeVerifier) and verifier.spec.isolation == "process":
             glanced = border.glance(verifier, example.item)
             found += [] if glanced is None else [glanced]
         return found

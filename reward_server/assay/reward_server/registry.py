@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from assay.reward_server.domain import Unjudgeable, Verifier
+from assay.reward_server.domain import Lookup, Unjudgeable, Verifier
+from assay.reward_server.elsewhere import hint
 from assay.reward_server.profiles import Profile, load_profiles
 from assay.reward_server.verifiers import (
     form,
@@ -25,6 +26,7 @@ from assay.reward_server.verifiers import (
 )
 from assay.reward_server.verifiers.exact import ExactVerifier
 from assay.reward_server.verifiers.mathematics import MathVerifier
+from assay.reward_server.verifiers.self_verify import SelfVerifyVerifier
 from assay.reward_server.verifiers.tool_call import ToolCallVerifier
 
 ENTRY_POINT_GROUP = "assay.verifiers"
@@ -40,11 +42,8 @@ FAMILIES: dict[str, tuple[Callable[[], Verifier], ...]] = {
 }
 """Our own verifiers, by family; those that ask another service are made by the server."""
 
-CODE = "code"
-SQL = "sql"
-
-_SANDBOX_HINT = "start the reward server with --sandbox-target to serve it"
-_HINTS = {CODE: _SANDBOX_HINT, SQL: _SANDBOX_HINT}
+COMPOSITES: tuple[Callable[[Lookup], Verifier], ...] = (SelfVerifyVerifier,)
+"""Our own verifiers that ask others of the same server."""
 
 _log = logging.getLogger(__name__)
 
@@ -60,9 +59,7 @@ class Registry:
         ours: names of our own verifiers, whose failed self-test stops the server.
     """
 
-    def __init__(
-        self, verifiers: Iterable[Verifier | Profile], ours: Iterable[str] | None = None
-    ) -> None:
+    def __init__(self, verifiers: Iterable[Verifier], ours: Iterable[str] | None = None) -> None:
         """Registers verifiers.
 
         Args:
@@ -72,16 +69,20 @@ class Registry:
         Raises:
             RegistryError: a name or a task is claimed twice.
         """
-        self._by_name: dict[str, Verifier | Profile] = {}
-        self._by_task: dict[str, Verifier | Profile] = {}
-        for verifier in verifiers:
-            self.add(verifier)
+        self._by_name: dict[str, Verifier] = {}
+        self._by_task: dict[str, Verifier] = {}
         if ours is None:
             ours = [make().spec.name for makes in FAMILIES.values() for make in makes]
         self.ours = frozenset(ours)
+        for verifier in verifiers:
+            self.add(verifier)
 
-    def add(self, verifier: Verifier | Profile) -> None:
+    def add(self, verifier: Verifier, *, ours: bool = False) -> None:
         """Registers one more.
+
+        Args:
+            verifier: a verifier or a profile.
+            ours: it is one of our own.
 
         Raises:
             RegistryError: its name or a task of its is taken.
@@ -99,8 +100,10 @@ class Registry:
                 )
         self._by_name[spec.name] = verifier
         self._by_task.update(dict.fromkeys(spec.tasks, verifier))
+        if ours:
+            self.ours |= {spec.name}
 
-    def __iter__(self) -> Iterator[Verifier | Profile]:
+    def __iter__(self) -> Iterator[Verifier]:
         """The verifiers and profiles, sorted by name."""
         return iter([self._by_name[name] for name in sorted(self._by_name)])
 
@@ -109,11 +112,11 @@ class Registry:
         found = self._by_name.get(name)
         return None if isinstance(found, Profile) else found
 
-    def get(self, name: str) -> Verifier | Profile | None:
+    def get(self, name: str) -> Verifier | None:
         """The verifier or profile of this name, if there is one."""
         return self._by_name.get(name)
 
-    def resolve(self, name: str, task: str) -> Verifier | Profile:
+    def resolve(self, name: str, task: str) -> Verifier:
         """The verifier that an item asks for: by name, else by task.
 
         Raises:
@@ -123,7 +126,7 @@ class Registry:
             if name not in self._by_name:
                 raise Unjudgeable(
                     "UNKNOWN_VERIFIER",
-                    f"no verifier is named {name[:80]!r}; known: {self._known()}{_hint(name)}",
+                    f"no verifier is named {name[:80]!r}; known: {self._known()}{hint(name)}",
                 )
             return self._by_name[name]
         if task not in self._by_task:
@@ -135,16 +138,12 @@ class Registry:
             )
             raise Unjudgeable(
                 "UNKNOWN_TASK",
-                f"{what}; known tasks: {tasks}; name one or a verifier{_hint(task)}",
+                f"{what}; known tasks: {tasks}; name one or a verifier{hint(task)}",
             )
         return self._by_task[task]
 
     def _known(self) -> str:
         return ", ".join(sorted(self._by_name)) or "none"
-
-
-def _hint(name: str) -> str:
-    return f"; {_HINTS[name]}" if name in _HINTS else ""
 
 
 def load_registry(
@@ -161,12 +160,13 @@ def load_registry(
         ConfigError: a file of profiles is wrong.
     """
     ours = [*(make() for makes in FAMILIES.values() for make in makes), *remote]
-    verifiers = [*ours, *_plug_ins()]
-    registry = Registry(verifiers, ours=[verifier.spec.name for verifier in ours])
+    names = [verifier.spec.name for verifier in ours]
+    registry = Registry([*ours, *_plug_ins()], ours=names)
+    for compose in COMPOSITES:
+        registry.add(compose(registry.verifier), ours=True)
     if profiles is not None:
-        for profile in load_profiles(
-            list(profiles), registry.verifier, known=[verifier.spec.name for verifier in verifiers]
-        ):
+        known = [verifier.spec.name for verifier in registry]
+        for profile in load_profiles(list(profiles), registry.verifier, known):
             registry.add(profile)
     return registry
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from assay.clients.execution import AsyncExecutionClient
+from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server.config import ServerConfig
 from assay.reward_server.domain import Verifier
 from assay.reward_server.registry import RegistryError, load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
+from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
 from assay.rpc.errors import StartupError
@@ -52,11 +56,26 @@ async def run(config: ServerConfig) -> None:
 
 def _remote(config: ServerConfig) -> list[Verifier]:
     """The verifiers that ask other services, of those services that the operator named."""
-    if not config.sandbox_target:
-        return []
-    tls = None
-    if config.sandbox_tls_ca is not None:
-        tls = ClientTls(ca_file=config.sandbox_tls_ca)
-        tls.credentials()
-    client = AsyncExecutionClient(config.sandbox_target, tls=tls, token=config.sandbox_token)
-    return [CodeVerifier(client), SqlVerifier(client)]
+    found: list[Verifier] = []
+    if config.sandbox_target:
+        tls = _tls(config.sandbox_tls_ca)
+        sandbox = AsyncExecutionClient(config.sandbox_target, tls=tls, token=config.sandbox_token)
+        found += [CodeVerifier(sandbox), SqlVerifier(sandbox)]
+    if config.genrm_target:
+        tls = _tls(config.genrm_tls_ca)
+        genrm = AsyncJudgeClient(config.genrm_target, tls=tls, token=config.genrm_token)
+        found += [make(genrm) for make in judges.VERIFIERS]
+    return found
+
+
+def _tls(ca_file: Path | None) -> ClientTls | None:
+    """How to encrypt to another service.
+
+    Raises:
+        ConfigError: the authority's file cannot be read.
+    """
+    if ca_file is None:
+        return None
+    tls = ClientTls(ca_file=ca_file)
+    tls.credentials()
+    return tls

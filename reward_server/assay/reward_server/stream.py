@@ -114,7 +114,7 @@ class StreamScoring:
                 ticket.flight.done.add_done_callback(partial(self._land, ticket))
 
     async def _judge_elsewhere(self, tickets: list[Ticket]) -> None:
-        """Has other services and profiles judge; the next chunk need not wait for them."""
+        """Has other services and composites judge; the next chunk need not wait for them."""
         waiting = [ticket for ticket in tickets if ticket in self._open and ticket.flight is None]
         await judge_elsewhere(self._desk, self._prover, waiting, self._deadline_s)
         for ticket in waiting:

@@ -1,8 +1,8 @@
 """From items to results: each item gets a ticket, each ticket becomes exactly one result.
 
 A ticket is settled at once (a bad item, a cached judgement), by a verifier in the server's own
-process, by a flight in the worker pool, by another service, or by the parts of a profile. Here are
-the tickets and what makes a request acceptable; `desk` issues them, `judging` has them settled.
+process, by a flight in the worker pool, by another service, or by the parts of a composite. Here
+are the tickets and what makes a request acceptable; `desk` issues them, `judging` has them settled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from assay.api.reward.v1 import reward_pb2
 from assay.reward_server import convert
 from assay.reward_server.domain import Fault, Item, Judgement, Outcome, Verifier
 from assay.reward_server.flights import Flight
-from assay.reward_server.profiles import Profile
 from assay.rpc import limits
 from assay.rpc.errors import refuse
 from assay.rpc.reasons import Reason
@@ -34,7 +33,7 @@ class Ticket:
     Attributes:
         item_id: the caller's id.
         arrived_s: when the request arrived, by the monotonic clock.
-        verifier: the verifier or profile, once known.
+        verifier: the verifier, once known.
         item: the item, once it is known to be sound.
         timeout_s: limit of its execution.
         size_bytes: what it takes in memory, roughly.
@@ -49,7 +48,7 @@ class Ticket:
 
     item_id: str
     arrived_s: float
-    verifier: Verifier | Profile | None = None
+    verifier: Verifier | None = None
     item: Item | None = None
     timeout_s: float = 0.0
     size_bytes: int = 0

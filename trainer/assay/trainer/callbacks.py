@@ -8,15 +8,14 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from assay.trainer import checkpoints
+from assay.clients.runs import checkpoints
+from assay.clients.runs.interrupt import Interrupt
+from assay.clients.runs.records import JsonLines, Row
 from assay.trainer.config import Config
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.folder import RunFolder
 from assay.trainer.grpo import FaultAwareGRPOTrainer
-from assay.trainer.interrupt import Interrupt
 from assay.trainer.metrics import (
-    JsonLines,
-    Row,
     TensorBoard,
     rollout_metrics,
     sample_rows,

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 
+from assay.clients.runs.environment import calm, keep_freed_memory
+from assay.clients.runs.folders import forget_if_untouched, newest
 from assay.rpc.errors import ConfigError
 from assay.trainer import config as configs
 from assay.trainer import folder as folders
-from assay.trainer.environment import calm, keep_freed_memory
 
 _NEWEST = "newest"
 
@@ -73,8 +74,8 @@ def _open(
                 "--resume needs a RUN_DIR, or a CONFIG.toml whose newest run to continue"
             )
         settings = configs.load(Path(config), overrides)
-        newest = folders.newest(Path(settings.run.dir), settings.run.name or Path(config).stem)
-        return folders.reopen(newest, overrides)
+        found = newest(Path(settings.run.dir), settings.run.name or Path(config).stem)
+        return folders.reopen(found, overrides)
     if config is None:
         raise click.UsageError("give a CONFIG.toml, such as configs/quickstart.toml")
     settings = configs.load(Path(config), overrides)
@@ -91,14 +92,6 @@ def _run(settings: configs.Config, folder: folders.RunFolder) -> int:
     try:
         report = run(settings, folder, Console())
     except ConfigError:
-        _forget_if_untouched(folder)
+        forget_if_untouched(folder)
         raise
     return INTERRUPTED if report is None else 0
-
-
-def _forget_if_untouched(folder: folders.RunFolder) -> None:
-    """Removes the folder of a run that failed before it began."""
-    if [path for path in folder.path.iterdir() if path != folder.config]:
-        return
-    folder.config.unlink()
-    folder.path.rmdir()

@@ -7,20 +7,17 @@ Everything behind this module trusts a Config.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field
 
+from assay.clients import toml_config
+from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 
-STRICT = ConfigDict(extra="forbid", strict=True)
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -247,9 +244,6 @@ class Config:
         return self.optim.micro_batch or self.samples_per_step
 
 
-_ADAPTER: TypeAdapter[Config] = TypeAdapter(Config)
-
-
 def load(path: Path, overrides: Iterable[str] = ()) -> Config:
     """Reads a config file and applies overrides.
 
@@ -262,15 +256,7 @@ def load(path: Path, overrides: Iterable[str] = ()) -> Config:
         ConfigError: the file cannot be read, or a setting is unknown, of a wrong type or out of
             range.
     """
-    try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"config file {path} does not exist; configs/ holds examples") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"config file {path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"config file {path} is not valid TOML: {error}") from error
-    return build(tree, overrides, origin=str(path))
+    return build(toml_config.read(path), overrides, origin=str(path))
 
 
 def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str) -> Config:
@@ -284,13 +270,7 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
     Raises:
         ConfigError: a setting is unknown, of a wrong type or out of range.
     """
-    merged = json.loads(json.dumps(tree, default=str))
-    for text in overrides:
-        _apply(merged, text)
-    try:
-        config = _ADAPTER.validate_json(json.dumps(merged, default=str))
-    except ValidationError as error:
-        raise ConfigError(f"{origin}: {_explain(error)}") from error
+    config = toml_config.build(Config, tree, overrides, origin=origin)
     _check_together(config, origin)
     return config
 
@@ -312,95 +292,8 @@ def _check_together(config: Config, origin: str) -> None:
         )
 
 
-def _apply(tree: dict[str, Any], text: str) -> None:
-    """Sets one `section.key=value` in place."""
-    key, equals, raw = text.partition("=")
-    parts = key.strip().split(".")
-    if not equals or not all(parts) or len(parts) < 2:
-        raise ConfigError(
-            f"override {text!r} is not of the form section.key=value, such as "
-            "optim.learning_rate=1e-5"
-        )
-    node = tree
-    for part in parts[:-1]:
-        child = node.setdefault(part, {})
-        if not isinstance(child, dict):
-            raise ConfigError(f"override {text!r}: {part} is a value, not a section")
-        node = child
-    node[parts[-1]] = _value(parts, raw.strip())
-
-
-def _value(parts: list[str], raw: str) -> object:
-    """An override's value: TOML; bare text where the field is a text or TOML cannot read it."""
-    try:
-        value = tomllib.loads(f"value = {raw}")["value"]
-    except tomllib.TOMLDecodeError:
-        return raw
-    kind = _field_type(parts)
-    return raw if kind is str and not isinstance(value, str) else value
-
-
-def _field_type(parts: list[str]) -> object:
-    """The declared type of a dotted key; None for one that is not declared."""
-    kind: Any = Config
-    for part in parts:
-        if not dataclasses.is_dataclass(kind):
-            return None
-        kind = get_type_hints(kind).get(part)
-    return kind
-
-
-def _explain(error: ValidationError) -> str:
-    """The first mistake in one line: the key, what is expected, what was there."""
-    first = error.errors(include_url=False)[0]
-    loc = [str(part) for part in first["loc"]]
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    if first["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
-        return _explain_unknown(loc) + more
-    got = json.dumps(first["input"], ensure_ascii=False)
-    got = got if len(got) <= 60 else got[:57] + "..."
-    if first["type"] == "missing":
-        return f"{'.'.join(loc)} is missing{more}"
-    expected = first["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-    return f"{'.'.join(loc)}: expected {expected}, got {got}{more}"
-
-
-def _explain_unknown(loc: list[str]) -> str:
-    section, key = loc[:-1], loc[-1]
-    kind: Any = Config
-    for part in section:
-        kind = get_type_hints(kind).get(part, kind) if dataclasses.is_dataclass(kind) else kind
-    known = (
-        [item.name for item in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
-    )
-    close = difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean {'.'.join([*section, close[0]])}? " if close else ""
-    return f"{'.'.join(loc)} is not a setting; {hint}known here: {', '.join(known)}"
-
-
 def to_toml(config: Config) -> str:
     """The whole config as TOML; `load` reads it back to an equal Config."""
-    lines = ["# The complete settings of this run. `assay train` reads this file."]
-    for name, section in dataclasses.asdict(config).items():
-        lines += ["", f"[{name}]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in section.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
-        case str():
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        case Mapping():
-            return (
-                "{"
-                + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items())
-                + "}"
-            )
-        case list() | tuple():
-            return "[" + ", ".join(_toml(item) for item in value) + "]"
-    raise TypeError(f"no TOML for {type(value).__name__}")
+    return toml_config.to_toml(
+        config, "The complete settings of this run. `assay train` reads this file."
+    )

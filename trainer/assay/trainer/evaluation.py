@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from transformers import GenerationConfig
 
+from assay.clients.runs.stats import wilson
 from assay.trainer.data import Problem, render
 from assay.trainer.models import Policy
 from assay.trainer.rewards import Judge, Sample
-from assay.trainer.stats import wilson
 
 
 @dataclass(frozen=True, slots=True)

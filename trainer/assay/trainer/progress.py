@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from assay.clients.runs import progress
+from assay.clients.runs.progress import duration
 
-_HEADER_EVERY = 40
 _Format = Callable[[Any], str]
 
 
@@ -32,13 +31,6 @@ _COLUMNS: tuple[tuple[str, str, int, _Format], ...] = (
 )
 
 
-def duration(seconds: float) -> str:
-    """Seconds as m:ss, or h:mm:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def header() -> str:
     """The names over the columns."""
     return f"{'step':>9}" + "".join(f"{name:>{width}}" for name, _, width, _ in _COLUMNS)
@@ -53,52 +45,10 @@ def line(row: Mapping[str, Any], total: int) -> str:
     return "".join(cells)
 
 
-class Display:
-    """Prints steps and notes; on a terminal a bar stays below them.
-
-    Args:
-        console: where to print. Without a terminal plain lines are printed.
-    """
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self._bar: Progress | None = None
-        self._lines = 0
-
-    def note(self, text: str) -> None:
-        """One line of its own."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    def begin(self, what: str, total: int, done: int = 0) -> None:
-        """Starts a bar; only on a terminal."""
-        self.end()
-        self._lines = 0
-        if self.console.is_terminal:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-            )
-            self._bar = Progress(*columns, console=self.console, transient=True)
-            self._bar.start()
-            self._bar.add_task(what, total=total, completed=done)
-
-    def advance(self, done: int) -> None:
-        """Moves the bar."""
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=done)
+class Display(progress.Display):
+    """Prints steps and notes; on a terminal a bar stays below them."""
 
     def step(self, row: Mapping[str, Any], total: int) -> None:
         """One step's line."""
-        if self._lines % _HEADER_EVERY == 0:
-            self.note(header())
-        self._lines += 1
-        self.note(line(row, total))
+        self.row(header(), line(row, total))
         self.advance(int(row["step"]))
-
-    def end(self) -> None:
-        """Takes the bar away."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None

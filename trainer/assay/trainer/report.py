@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.table import Table
 
+from assay.clients.runs.stats import mcnemar_exact, paired_change
 from assay.trainer.evaluation import Answer, Evaluation
-from assay.trainer.stats import mcnemar_exact, paired_change
 
 
 def compare(before: Evaluation, after: Evaluation) -> dict[str, Any]:

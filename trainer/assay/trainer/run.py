@@ -18,8 +18,12 @@ from typing import Any
 
 from rich.console import Console
 
+from assay.clients.runs import checkpoints
+from assay.clients.runs.interrupt import Interrupt
+from assay.clients.runs.progress import duration
+from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
-from assay.trainer import checkpoints, plots, report
+from assay.trainer import plots, report
 from assay.trainer.build import build_trainer
 from assay.trainer.callbacks import StepRecorder
 from assay.trainer.config import Config
@@ -27,10 +31,8 @@ from assay.trainer.data import Problems, load_problems
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.evaluation import Evaluation, end_token_ids, evaluate
 from assay.trainer.folder import RunFolder, record
-from assay.trainer.interrupt import Interrupt
-from assay.trainer.metrics import read_rows, truncate_after
 from assay.trainer.models import Policy, load_policy
-from assay.trainer.progress import Display, duration
+from assay.trainer.progress import Display
 from assay.trainer.rewards import Judge, RewardFunction, open_judge
 
 INTERRUPTED = 130

@@ -8,12 +8,16 @@ import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
+from typing import Any
 
 import click
+import grpc
 from rich.console import Console
 from rich.table import Table
 
 from assay.clients.commands.options import read_server, server_options
+from assay.clients.execution import ExecutionClient
+from assay.clients.judging import JudgeClient
 from assay.clients.services import DEFAULT_PORTS, PACKAGES, installed_services
 from assay.clients.sync import RewardClient
 from assay.rpc import health
@@ -111,15 +115,40 @@ async def look_at_ports() -> list[Finding]:
 
 
 def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> Finding:
-    """Whether a reward server answers, asked as a client asks."""
+    """Whether a service answers, asked as each of their clients asks."""
     server = read_server(target, token_file, tls_ca)
-    with RewardClient(server.target, tls=server.tls, token=server.token) as client:
+    how = {"tls": server.tls, "token": server.token}
+    failure = ""
+    for ask in (_ask_reward, _ask_sandbox, _ask_genrm):
         try:
-            info = client.wait_ready(_WAIT_S)
+            return Finding(f"target {target}", ask(server.target, how), fine=True)
         except CallError as error:
-            return Finding(f"target {target}", str(error), fine=False)
+            failure = failure or str(error)
+            if error.code is not grpc.StatusCode.UNIMPLEMENTED:
+                break
+    return Finding(f"target {target}", failure, fine=False)
+
+
+def _ask_reward(target: str, how: dict[str, Any]) -> str:
+    with RewardClient(target, **how) as client:
+        info = client.wait_ready(_WAIT_S)
     names = ", ".join(verifier.name for verifier in info.verifiers)
-    return Finding(f"target {target}", f"version {info.version}, judges: {names}", fine=True)
+    return f"reward server {info.version}, judges: {names}"
+
+
+def _ask_sandbox(target: str, how: dict[str, Any]) -> str:
+    with ExecutionClient(target, **how) as client:
+        info = client.wait_ready(_WAIT_S)
+    names = ", ".join(language.name for language in info.languages)
+    return f"sandbox {info.version}, runs: {names}"
+
+
+def _ask_genrm(target: str, how: dict[str, Any]) -> str:
+    with JudgeClient(target, **how) as client:
+        info = client.wait_ready(_WAIT_S)
+    judges = {model.name for model in info.models}
+    names = sorted(judges | {model.name for model in info.process_models})
+    return f"judge service {info.version}, models: {', '.join(names)}"
 
 
 @click.command()

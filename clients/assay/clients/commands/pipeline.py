@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -29,6 +29,8 @@ CHUNKS_AHEAD = 8
 _READY_S = 10.0
 
 T = TypeVar("T")
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 class Counted(Protocol):
@@ -110,33 +112,58 @@ async def score_in_order(
     Raises:
         CallError: A call failed after its retries.
     """
-    iterator = iter(rows)
-    ahead: deque[asyncio.Task[list[tuple[T, Sequence[Result]]]]] = deque()
     async with AsyncRewardClient(
         server.target, tls=server.tls, token=server.token, timeout_s=timeout_s
     ) as client:
 
-        async def score_chunk(chunk: list[T]) -> list[tuple[T, Sequence[Result]]]:
-            per_row = [items_of(row) for row in chunk]
-            items = [item for group in per_row for item in group]
-            results = iter(await client.score(items, on_error="raise"))
-            return [
-                (row, list(islice(results, len(group))))
-                for row, group in zip(chunk, per_row, strict=True)
-            ]
+        async def score(items: list[Item]) -> list[Result]:
+            return await client.score(items, on_error="raise")
 
-        try:
-            while True:
-                while len(ahead) < CHUNKS_AHEAD and (chunk := list(islice(iterator, CHUNK_ROWS))):
-                    ahead.append(asyncio.create_task(score_chunk(chunk)))
-                if not ahead:
-                    return
-                take(await ahead[0])
-                ahead.popleft()
-        finally:
-            for task in ahead:
-                task.cancel()
-            await asyncio.gather(*ahead, return_exceptions=True)
+        await ask_in_order(rows, items_of, score, take)
+
+
+async def ask_in_order(
+    rows: Iterable[T],
+    items_of: Callable[[T], Sequence[A]],
+    ask: Callable[[list[A]], Awaitable[Sequence[R]]],
+    take: Callable[[list[tuple[T, Sequence[R]]]], None],
+    *,
+    chunk_rows: int = CHUNK_ROWS,
+    chunks_ahead: int = CHUNKS_AHEAD,
+) -> None:
+    """Asks about rows some chunks ahead of what is taken: order is kept and memory bounded.
+
+    Args:
+        rows: what to ask about.
+        items_of: the items of one row.
+        ask: gives one result for each item of a chunk, in order.
+        take: gets each chunk's rows with their results, in order.
+        chunk_rows: rows of a chunk.
+        chunks_ahead: chunks that are asked about at the same time.
+    """
+    iterator = iter(rows)
+    ahead: deque[asyncio.Task[list[tuple[T, Sequence[R]]]]] = deque()
+
+    async def ask_chunk(chunk: list[T]) -> list[tuple[T, Sequence[R]]]:
+        per_row = [items_of(row) for row in chunk]
+        results = iter(await ask([item for group in per_row for item in group]))
+        return [
+            (row, list(islice(results, len(group))))
+            for row, group in zip(chunk, per_row, strict=True)
+        ]
+
+    try:
+        while True:
+            while len(ahead) < chunks_ahead and (chunk := list(islice(iterator, chunk_rows))):
+                ahead.append(asyncio.create_task(ask_chunk(chunk)))
+            if not ahead:
+                return
+            take(await ahead[0])
+            ahead.popleft()
+    finally:
+        for task in ahead:
+            task.cancel()
+        await asyncio.gather(*ahead, return_exceptions=True)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,10 +13,21 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from assay.clients.services import DEFAULT_PORTS, EmbeddedServices, installed_services
+from assay.clients.services import (
+    DEFAULT_PORTS,
+    EmbeddedServices,
+    installed_services,
+    package_of,
+)
 from assay.rpc.errors import ConfigError, StartupError
 
 _LOOK_S = 0.5
+_START_S = 120.0
+# Models are read from disk, or fetched.
+_START_WITH_MODELS_S = 1800.0
+_NO_MODELS = (
+    "genrm is left out: it has no model. Give one with --model NAME=PATH, or a file with --models"
+)
 
 
 def choose_ports(names: list[str], base: int) -> dict[str, int]:
@@ -37,6 +49,24 @@ def choose_ports(names: list[str], base: int) -> dict[str, int]:
             f"--port {base} leaves no room for {len(names)} services; choose a lower one"
         )
     return ports
+
+
+def choose_services(installed: list[str], models: list[str]) -> tuple[list[str], str]:
+    """Which of the installed services start, and a remark; genrm only where it has a model.
+
+    Args:
+        installed: their names.
+        models: arguments that name models. Models may be named in the environment too.
+
+    Raises:
+        ConfigError: models are named, and genrm is not installed.
+    """
+    named = bool(models) or any(os.environ.get(f"ASSAY_GENRM_{key}") for key in ("MODEL", "MODELS"))
+    if models and "genrm" not in installed:
+        package_of("genrm")
+    if named or "genrm" not in installed:
+        return installed, ""
+    return [name for name in installed if name != "genrm"], _NO_MODELS
 
 
 @contextmanager
@@ -61,27 +91,43 @@ def _stop_signal() -> Iterator[threading.Event]:
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--log-dir", metavar="DIR", help="Keep the services' output here.")
-def up(port: int, host: str, log_dir: str | None) -> None:
-    """Start every installed service, wait until all are ready, keep them running until Ctrl-C."""
-    names = list(installed_services())
+@click.option("--models", metavar="FILE", help="TOML file of genrm's models.")
+@click.option(
+    "--model", "shortcuts", multiple=True, metavar="NAME=PATH", help="A model of genrm; repeatable."
+)
+def up(
+    *, port: int, host: str, log_dir: str | None, models: str | None, shortcuts: tuple[str, ...]
+) -> None:
+    """Start every installed service, wait until all are ready, keep them running until Ctrl-C.
+
+    genrm, which judges by models, starts only where --models or --model names one.
+    """
+    asked = (["--models", models] if models else []) + [
+        word for shortcut in shortcuts for word in ("--model", shortcut)
+    ]
+    names, remark = choose_services(list(installed_services()), asked)
     if not names:
         raise ConfigError("no service is installed; run: pip install assay-reward-server")
     console = Console()
     ports = choose_ports(names, port)
     services = EmbeddedServices(
         names,
+        arguments={"genrm": asked},
         ports=ports,
         host=host,
         use_settings=True,
         log_dir=Path(log_dir) if log_dir else None,
+        start_timeout_s=_START_WITH_MODELS_S if "genrm" in names else _START_S,
     )
-    with _stop_signal() as asked, services:
+    with _stop_signal() as stop, services:
         table = Table("service", "address", "status")
         for name in names:
             table.add_row(name, services.address_of(name), "serving")
         console.print(table)
+        if remark:
+            console.print(remark, highlight=False)
         console.print("Ctrl-C stops them.")
-        while not asked.wait(_LOOK_S):
+        while not stop.wait(_LOOK_S):
             for name, last_words in services.dead().items():
                 raise StartupError(f"the service {name!r} ended by itself: {last_words}")
     console.print("stopped")

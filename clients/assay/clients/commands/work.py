@@ -88,7 +88,7 @@ def carry_out(
         else:
             made_from = {"input": found.sha256, "keys": asdict(source.keys), **work.identity()}
             file = stack.enter_context(PartialFile(Path(output), made_from, tally.add))
-            _tell_resume(file, found, console)
+            tell_resume(file, found.count, console)
             show(tally)
 
             def write(line: dict[str, Any]) -> None:
@@ -105,15 +105,16 @@ def carry_out(
             show(tally)
 
         left = islice(rows, tally.done, None)
-        with _says_what_is_kept(file, tally, found):
+        with says_what_is_kept(file, tally, found.count):
             asyncio.run(score_in_order(left, server, timeout_s, work.items, take))
             if file is not None:
                 file.finish(work.select if work.selects else None)
 
 
-def _tell_resume(file: PartialFile, found: Survey, console: Console) -> None:
+def tell_resume(file: PartialFile, count: int, console: Console) -> None:
+    """Says what an interrupted run left, of `count` rows."""
     if file.kept:
-        text = f"going on: {file.kept} of {found.count} rows were done by an interrupted run"
+        text = f"going on: {file.kept} of {count} rows were done by an interrupted run"
         console.print(text, highlight=False)
     if file.discarded:
         text = f"starting anew: {file.partial.name} was made from another input or other options"
@@ -121,16 +122,21 @@ def _tell_resume(file: PartialFile, found: Survey, console: Console) -> None:
 
 
 @contextmanager
-def _says_what_is_kept(file: PartialFile | None, tally: Tally, found: Survey) -> Iterator[None]:
+def says_what_is_kept(file: PartialFile | None, tally: Counted, count: int) -> Iterator[None]:
+    """Has a failure, or an interruption, end with what is kept of `count` rows.
+
+    Raises:
+        ConfigError: A call failed, and rows are kept.
+    """
     try:
         yield
     except CallError as error:
         if file is None or not tally.done:
             raise
-        kept = f"{tally.done} of {found.count} rows are kept in {file.partial}"
+        kept = f"{tally.done} of {count} rows are kept in {file.partial}"
         raise ConfigError(f"{error}; {kept}: run the same command again to go on") from error
     except KeyboardInterrupt:
         if file is not None:
-            kept = f"{tally.done} of {found.count} rows are kept in {file.partial}"
+            kept = f"{tally.done} of {count} rows are kept in {file.partial}"
             print(f"\ninterrupted: {kept}; run the same command again to go on", file=sys.stderr)
         raise

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from assay.clients.references import Reference
 from assay.clients.sync import RewardClient
 from assay.clients.testing.report import Report
-from assay.clients.types import Item, Message, Parameter, Result, VerifierInfo
+from assay.clients.types import Item, Message, Parameter, Result, Turn, VerifierInfo
 from assay.rpc.reasons import Reason
 
 # Faults that are the verifier's or the server's own, whatever the item was.
@@ -42,6 +42,7 @@ class Case:
         prompt: what the policy was asked.
         response_token_count: tokens that the policy spent; None: unknown.
         truncated: the response was cut at the generation limit.
+        turns: the dialogue, instead of a response, which then stays empty.
         name: what the report calls it; empty: the response's start.
     """
 
@@ -55,6 +56,7 @@ class Case:
     response_token_count: int | None = None
     truncated: bool = False
     name: str = ""
+    turns: Sequence[Turn] = ()
 
     @property
     def wanted(self) -> str:
@@ -64,13 +66,14 @@ class Case:
     def item(self, verifier: str) -> Item:
         """The item for a verifier."""
         return Item(
-            self.response,
+            None if self.turns else self.response,
             reference=self.reference,
             verifier=verifier,
             prompt=self.prompt,
             parameters=self.parameters,
             response_token_count=self.response_token_count,
             truncated=self.truncated,
+            turns=self.turns,
         )
 
 

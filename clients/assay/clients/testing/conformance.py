@@ -195,7 +195,7 @@ def _check_hostile(kit: Kit, chars: int) -> None:
     example = next((case for case in kit.cases if not case.fault), Case("4", "4"))
     slowest_s, slowest = 0.0, ""
     for name, text in hostile_texts(chars).items():
-        item = dataclasses.replace(example, response=text)
+        item = dataclasses.replace(example, response=text, turns=())
         result = kit.score([item.item(kit.info.name)])[0]
         trouble = ""
         if result.fault is not None and result.fault.reason in OURS:

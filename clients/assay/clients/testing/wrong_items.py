@@ -17,6 +17,8 @@ from assay.rpc.reasons import Reason
 
 _BLANKS = {"an empty reference": "", "a blank reference": " \n\t\u3000"}
 _UNKNOWN = "no_such_parameter"
+# Models round otherwise when they read a text anew, or beside others.
+_ROUNDING = 1e-4
 
 
 def check_references(kit: Kit) -> None:
@@ -67,15 +69,18 @@ def _check_default(kit: Kit, case: Case, parameter: ParameterInfo, default: Para
     said = dataclasses.replace(case, parameters={**case.parameters, parameter.name: default})
     implied, passed = (kit.score([one.item(kit.info.name)])[0] for one in (case, said))
     trouble = ""
-    if _verdict(implied) != _verdict(passed):
+    if not _equal(implied, passed, 0.0 if kit.info.deterministic else _ROUNDING):
         trouble = f"{outcome_text(implied)} without, {outcome_text(passed)} with it"
     kit.report.add("parameters", f"the default of {parameter.name} can be passed", trouble)
 
 
-def _verdict(result: Result) -> tuple[str, float | None]:
-    if result.fault is not None:
-        return result.fault.reason, None
-    return (result.judgement.verdict if result.judgement else "", result.reward)
+def _equal(one: Result, other: Result, tolerance: float) -> bool:
+    """The same verdict and, but for rounding, reward; or the same fault."""
+    if one.judgement is None or other.judgement is None:
+        reasons = [result.fault.reason if result.fault else "" for result in (one, other)]
+        return reasons[0] == reasons[1]
+    difference = abs(one.judgement.reward - other.judgement.reward)
+    return one.judgement.verdict == other.judgement.verdict and difference <= tolerance
 
 
 def _wrong_values(parameter: ParameterInfo) -> Iterator[Parameter]:

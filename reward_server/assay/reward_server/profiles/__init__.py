@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from assay.reward_server.profiles.binding import Lookup, bind
-from assay.reward_server.profiles.engine import Profile, Task
+from assay.reward_server.domain import Lookup, Task
+from assay.reward_server.profiles.binding import bind
+from assay.reward_server.profiles.engine import Profile
 from assay.reward_server.profiles.reading import read_profiles
 from assay.rpc.errors import ConfigError
 

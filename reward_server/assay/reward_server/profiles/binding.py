@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from assay.reward_server.domain import (
     Example,
     Isolation,
     Item,
+    Lookup,
     ParameterSpec,
     ParameterValue,
     Unjudgeable,
-    Verifier,
     VerifierSpec,
 )
+from assay.reward_server.elsewhere import ELSEWHERE
 from assay.reward_server.profiles.model import Definition, Knob, Member, Part
 from assay.reward_server.profiles.tables import guess
 from assay.reward_server.verifiers import suspicions
@@ -26,22 +27,9 @@ from assay.rpc.errors import ConfigError
 ENGINE_VERSION = "1"
 """Changes whenever the engine would make another judgement of the same parts."""
 
-_GENRM = "it is a judge of the genrm service: start one and give the reward server its address"
-_SANDBOX = "start the reward server with --sandbox-target to serve it"
-ELSEWHERE: Mapping[str, str] = {
-    "code": _SANDBOX,
-    "sql": _SANDBOX,
-    "judge": _GENRM,
-    "judge-pairwise": _GENRM,
-    "prm": _GENRM,
-    "self-verify": _GENRM,
-}
-"""Verifiers that a server has only beside another service, and what to do to have them."""
-
 _UNSERVED_RANGE = (0.0, 1.0)
 
 Interval = tuple[float, float]
-Lookup = Callable[[str], Verifier | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +250,7 @@ def _spec(
         needs_group=any(spec is not None and spec.needs_group for spec in specs),
         isolation=_isolation(specs),
         takes_tests=any(spec is None or spec.takes_tests for spec in specs),
+        takes_any=True,
         lazy=any(spec is not None and spec.lazy for spec in specs),
         is_profile=True,
     )

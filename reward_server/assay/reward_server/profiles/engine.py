@@ -10,7 +10,6 @@ the only ones of the data set with a reward.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -20,20 +19,20 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     VERIFIER_FAILED,
     Component,
+    CompositeVerifier,
     Example,
     Fault,
     Item,
     Judgement,
     Outcome,
+    Stages,
+    Task,
+    Unjudgeable,
     VerifierSpec,
+    handed_on,
 )
-from assay.reward_server.profiles.binding import (
-    ELSEWHERE,
-    Binding,
-    Bound,
-    chosen_route,
-    selected,
-)
+from assay.reward_server.elsewhere import hint
+from assay.reward_server.profiles.binding import Binding, Bound, chosen_route, selected
 from assay.reward_server.profiles.model import CARRIES, REFERENCES, Definition, Gate, Part
 from assay.reward_server.profiles.reading import ANY_FLAG
 from assay.reward_server.verifiers import suspicions
@@ -41,25 +40,8 @@ from assay.reward_server.verifiers import suspicions
 _SHOWN_CHARS = 200
 _MAX_SUSPICIONS = 64
 
-Stages = Generator[tuple["Task", ...], tuple[Outcome, ...], Outcome]
 
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One part of a profile to be judged.
-
-    Attributes:
-        component: the gate or component that asks.
-        verifier: the verifier that judges.
-        item: the profile's item with that verifier's parameters, complete.
-    """
-
-    component: str
-    verifier: str
-    item: Item
-
-
-class Profile:
+class Profile(CompositeVerifier):
     """A named composition of verifiers.
 
     Args:
@@ -83,18 +65,7 @@ class Profile:
         return self._examples
 
     def run(self, item: Item) -> Stages:
-        """Judges an item.
-
-        Args:
-            item: its parameters are complete.
-
-        Yields:
-            The tasks of one stage, which may be judged in any order or at once; is sent their
-            outcomes, in the tasks' order.
-
-        Returns:
-            The judgement, or a fault where a part that was needed has one.
-        """
+        """Judges an item; see `CompositeVerifier.run`."""
         parts = selected(self._definition, item)
         if parts is None:
             return self._no_route(item)
@@ -172,20 +143,12 @@ class Profile:
             return self._trouble(
                 bound,
                 "UNKNOWN_VERIFIER",
-                f"verifier {bound.verifier!r} is not served here; {ELSEWHERE[bound.verifier]}",
+                f"verifier {bound.verifier!r} is not served here{hint(bound.verifier)}",
             )
-        if spec.takes_tests and item.tests is None:
-            return self._trouble(bound, MISSING_REFERENCE, "it needs tests as reference")
-        has_other = bool(item.references) or item.anchor is not None or item.data is not None
-        if spec.needs_reference and not spec.takes_tests and not has_other:
-            return self._trouble(bound, MISSING_REFERENCE, "it needs a reference")
-        if spec.needs_group and not item.group_id:
-            return self._trouble(bound, UNSUPPORTED_INPUT, "it needs items with a group_id")
-        own = dataclasses.replace(
-            item,
-            parameters=bound.parameters(item),
-            tests=item.tests if spec.takes_tests else None,
-        )
+        try:
+            own = handed_on(item, spec, bound.parameters(item))
+        except Unjudgeable as trouble:
+            return self._trouble(bound, trouble.reason, trouble.message)
         return Task(bound.part, bound.verifier, own)
 
     def _no_route(self, item: Item) -> Fault:

@@ -25,7 +25,7 @@ import struct
 import sys
 from collections.abc import Collection, Sequence
 
-from assay.reward_server.profiles import Profile
+from assay.reward_server.domain import CompositeVerifier
 from assay.reward_server.registry import Registry, load_registry
 from assay.reward_server.workers import worker
 from assay.reward_server.workers.worker import WorkerLimits
@@ -157,7 +157,7 @@ def _prepare(registry: Registry, preload: Sequence[str]) -> set[str]:
     """
     prepared: set[str] = set()
     for verifier in registry:
-        if isinstance(verifier, Profile):
+        if isinstance(verifier, CompositeVerifier):
             continue
         spec = verifier.spec
         wanted = not spec.lazy or spec.name in preload or "all" in preload

@@ -44,6 +44,8 @@ class _ScoringModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoringMo
     """From sampled votes."""
     SCORING_MODE_SCALAR_HEAD: _ScoringMode.ValueType  # 3
     """From a scalar reward head."""
+    SCORING_MODE_CONSENSUS: _ScoringMode.ValueType  # 4
+    """From sampled critiques that give a verdict on every step: the majority of each step, then of the whole (SPARK)."""
 
 class ScoringMode(_ScoringMode, metaclass=_ScoringModeEnumTypeWrapper):
     """How a verdict becomes a number."""
@@ -56,6 +58,8 @@ SCORING_MODE_VOTES: ScoringMode.ValueType  # 2
 """From sampled votes."""
 SCORING_MODE_SCALAR_HEAD: ScoringMode.ValueType  # 3
 """From a scalar reward head."""
+SCORING_MODE_CONSENSUS: ScoringMode.ValueType  # 4
+"""From sampled critiques that give a verdict on every step: the majority of each step, then of the whole (SPARK)."""
 Global___ScoringMode: _TypeAlias = ScoringMode  # noqa: Y015
 
 class _OverflowPolicy:
@@ -116,6 +120,7 @@ class JudgeSettings(_message.Message):
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     OVERFLOW_POLICY_FIELD_NUMBER: _builtins.int
+    META_CRITIQUE_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model, as ListJudgeModels names it. Empty: the server's default."""
     template: _builtins.str
@@ -125,13 +130,15 @@ class JudgeSettings(_message.Message):
     votes: _builtins.int
     """Votes to sample, where votes are sampled. 0: the server's default."""
     temperature: _builtins.float
-    """Sampling temperature of votes and reasons, at least 0."""
+    """Sampling temperature of votes and reasons, at least 0; 0 is greedy. Unset: 1 where more than one vote is sampled, else 0."""
     max_tokens: _builtins.int
     """Most tokens that the judge may write for one vote. 0: the template's default."""
     seed: _builtins.int
     """Seed of the sampling. Unset: the server picks one."""
     overflow_policy: Global___OverflowPolicy.ValueType
     """What to do with a candidate longer than the model's context."""
+    meta_critique: _builtins.bool
+    """With SCORING_MODE_CONSENSUS: each critique is itself criticised and its verdicts refined before they count."""
     def __init__(
         self,
         *,
@@ -139,18 +146,24 @@ class JudgeSettings(_message.Message):
         template: _builtins.str = ...,
         scoring_mode: Global___ScoringMode.ValueType = ...,
         votes: _builtins.int = ...,
-        temperature: _builtins.float = ...,
+        temperature: _builtins.float | None = ...,
         max_tokens: _builtins.int = ...,
         seed: _builtins.int | None = ...,
         overflow_policy: Global___OverflowPolicy.ValueType = ...,
+        meta_critique: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "seed", b"seed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "max_tokens", b"max_tokens", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
+    _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
 
 Global___JudgeSettings: _TypeAlias = JudgeSettings  # noqa: Y015
 
@@ -309,6 +322,7 @@ class ModelJudgement(_message.Message):
     CANDIDATE_TRUNCATED_FIELD_NUMBER: _builtins.int
     JUDGE_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """The score: a probability in [0, 1] (of being right, or of beating the anchor), or a scalar head's logit, unbounded."""
     standard_error: _builtins.float
@@ -317,6 +331,10 @@ class ModelJudgement(_message.Message):
     """What the judge wrote by way of reasons, cut to 4,000 characters. Empty where it wrote none."""
     candidate_truncated: _builtins.bool
     """The candidate was cut to fit."""
+    unparsed_votes: _builtins.int
+    """Votes that were sampled and could not be parsed; they count for nothing. When fewer than half can be, the item is a
+    fault, JUDGE_UNPARSED.
+    """
     @_builtins.property
     def votes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Vote]:
         """The votes behind it, in the order drawn. Empty where none were sampled."""
@@ -339,10 +357,11 @@ class ModelJudgement(_message.Message):
         candidate_truncated: _builtins.bool = ...,
         judge: Global___JudgeRef | None = ...,
         usage: _common_pb2.TokenUsage | None = ...,
+        unparsed_votes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "candidate_truncated", b"candidate_truncated", "judge", b"judge", "rationale", b"rationale", "score", b"score", "standard_error", b"standard_error", "usage", b"usage", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "candidate_truncated", b"candidate_truncated", "judge", b"judge", "rationale", b"rationale", "score", b"score", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__standard_error: _TypeAlias = _typing.Literal["standard_error"]  # noqa: Y015
     _WhichOneofArgType__standard_error: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error"]  # noqa: Y015
@@ -562,6 +581,8 @@ class PairJudgement(_message.Message):
     JUDGE_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     RATIONALE_FIELD_NUMBER: _builtins.int
+    STANDARD_ERROR_FIELD_NUMBER: _builtins.int
+    UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
     win_probability: _builtins.float
     """Chance that a is better, both orders averaged, in [0, 1]; 0.5 is parity."""
     forward_probability: _builtins.float
@@ -574,6 +595,10 @@ class PairJudgement(_message.Message):
     """A response was cut to fit."""
     rationale: _builtins.str
     """What the judge wrote by way of reasons, both orders, cut to 4,000 characters. Empty where it wrote none."""
+    standard_error: _builtins.float
+    """Standard error of the win probability. Unset where there is no estimate, e.g. for one forward pass in each order."""
+    unparsed_votes: _builtins.int
+    """Votes of both orders that were sampled and could not be parsed; see ModelJudgement."""
     @_builtins.property
     def judge(self) -> Global___JudgeRef:
         """Which model judged, and by which template."""
@@ -593,12 +618,16 @@ class PairJudgement(_message.Message):
         judge: Global___JudgeRef | None = ...,
         usage: _common_pb2.TokenUsage | None = ...,
         rationale: _builtins.str = ...,
+        standard_error: _builtins.float | None = ...,
+        unparsed_votes: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["judge", b"judge", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_truncated", b"candidate_truncated", "forward_probability", b"forward_probability", "judge", b"judge", "order_gap", b"order_gap", "rationale", b"rationale", "reverse_probability", b"reverse_probability", "usage", b"usage", "win_probability", b"win_probability"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "candidate_truncated", b"candidate_truncated", "forward_probability", b"forward_probability", "judge", b"judge", "order_gap", b"order_gap", "rationale", b"rationale", "reverse_probability", b"reverse_probability", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "win_probability", b"win_probability"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__standard_error: _TypeAlias = _typing.Literal["standard_error"]  # noqa: Y015
+    _WhichOneofArgType__standard_error: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__standard_error) -> _WhichOneofReturnType__standard_error | None: ...
 
 Global___PairJudgement: _TypeAlias = PairJudgement  # noqa: Y015
 
@@ -905,19 +934,23 @@ class TemplateInfo(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name and version, "name@version"."""
     description: _builtins.str
     """What it asks, in one sentence."""
+    kind: _builtins.str
+    """What it is for: "pointwise", "pairwise", "critique", "meta-critique" or "self-verification"."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         description: _builtins.str = ...,
+        kind: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "kind", b"kind", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -51,7 +51,7 @@ class JudgeServiceStub:
      - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, ENGINE_DIED, DEADLINE_EXCEEDED.
+    CONTEXT_TOO_LONG, JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
     """
     JudgePairs: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -79,7 +79,7 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
      - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, ENGINE_DIED, DEADLINE_EXCEEDED.
+    CONTEXT_TOO_LONG, JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
     """
     JudgePairs: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]  # type: ignore[assignment]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -110,7 +110,7 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
          - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
          - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-        CONTEXT_TOO_LONG, JUDGE_UNPARSED, ENGINE_DIED, DEADLINE_EXCEEDED.
+        CONTEXT_TOO_LONG, JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
         """
 
     @_abc_1.abstractmethod

@@ -152,6 +152,12 @@ class StepSettings(_message.Message):
     STEP_TAG_FIELD_NUMBER: _builtins.int
     AGGREGATION_FIELD_NUMBER: _builtins.int
     ERROR_THRESHOLD_FIELD_NUMBER: _builtins.int
+    VOTES_FIELD_NUMBER: _builtins.int
+    TEMPERATURE_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    META_CRITIQUE_FIELD_NUMBER: _builtins.int
+    TEMPLATE_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model, as ListProcessModels names it. Empty: the server's default."""
     splitting: Global___StepSplitting.ValueType
@@ -162,6 +168,18 @@ class StepSettings(_message.Message):
     """How to bring the scores together."""
     error_threshold: _builtins.float
     """A step below this is an error, in [0, 1]. Unset: the model's default."""
+    votes: _builtins.int
+    """Critiques to sample, for a generative model; the majority decides on each step. 0: the server's default."""
+    temperature: _builtins.float
+    """Sampling temperature of critiques, at least 0; 0 is greedy. Unset: 1 where more than one critique is sampled, else 0."""
+    max_tokens: _builtins.int
+    """Most tokens that a generative model may write for one critique. 0: the template's default."""
+    seed: _builtins.int
+    """Seed of the sampling. Unset: the server picks one."""
+    meta_critique: _builtins.bool
+    """Each critique is itself criticised and its verdicts refined before they count."""
+    template: _builtins.str
+    """The critique's prompt template, "name" or "name@version". Empty: the default. For generative models."""
     def __init__(
         self,
         *,
@@ -170,14 +188,29 @@ class StepSettings(_message.Message):
         step_tag: _builtins.str = ...,
         aggregation: Global___StepAggregation.ValueType = ...,
         error_threshold: _builtins.float | None = ...,
+        votes: _builtins.int = ...,
+        temperature: _builtins.float | None = ...,
+        max_tokens: _builtins.int = ...,
+        seed: _builtins.int | None = ...,
+        meta_critique: _builtins.bool = ...,
+        template: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_threshold", b"_error_threshold", "error_threshold", b"error_threshold"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_threshold", b"_error_threshold", "_seed", b"_seed", "_temperature", b"_temperature", "error_threshold", b"error_threshold", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_threshold", b"_error_threshold", "aggregation", b"aggregation", "error_threshold", b"error_threshold", "model", b"model", "splitting", b"splitting", "step_tag", b"step_tag"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_threshold", b"_error_threshold", "_seed", b"_seed", "_temperature", b"_temperature", "aggregation", b"aggregation", "error_threshold", b"error_threshold", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "seed", b"seed", "splitting", b"splitting", "step_tag", b"step_tag", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__error_threshold: _TypeAlias = _typing.Literal["error_threshold"]  # noqa: Y015
     _WhichOneofArgType__error_threshold: _TypeAlias = _typing.Literal["_error_threshold", b"_error_threshold"]  # noqa: Y015
+    _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
+    _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
+    _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__error_threshold) -> _WhichOneofReturnType__error_threshold | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
 
 Global___StepSettings: _TypeAlias = StepSettings  # noqa: Y015
 
@@ -245,6 +278,7 @@ class StepItem(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     RESPONSE_FIELD_NUMBER: _builtins.int
     GROUND_TRUTH_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The caller's name for the item: unique in the request, 1 to 256 bytes."""
     response: _builtins.str
@@ -255,6 +289,10 @@ class StepItem(_message.Message):
     def prompt(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.ChatMessage]:
         """What the policy was asked."""
 
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The response already cut: its steps, which put together are the response. Empty: it is cut as the settings say."""
+
     def __init__(
         self,
         *,
@@ -262,10 +300,11 @@ class StepItem(_message.Message):
         prompt: _abc.Iterable[_common_pb2.ChatMessage] | None = ...,
         response: _builtins.str = ...,
         ground_truth: _builtins.str = ...,
+        steps: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response", b"response"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response", b"response", "steps", b"steps"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -325,6 +364,9 @@ class StepScores(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     MODEL_REVISION_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    PASSED_FIELD_NUMBER: _builtins.int
+    ERROR_THRESHOLD_FIELD_NUMBER: _builtins.int
+    UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
     aggregate: _builtins.float
     """All of them brought together, in [0, 1]."""
     first_error_step: _builtins.int
@@ -333,6 +375,14 @@ class StepScores(_message.Message):
     """Which model scored."""
     model_revision: _builtins.str
     """A hash of its weights, or the revision that the server was told."""
+    passed: _builtins.bool
+    """The aggregate is not below the error threshold."""
+    error_threshold: _builtins.float
+    """The threshold in force, in [0, 1]."""
+    unparsed_votes: _builtins.int
+    """Critiques that were sampled and could not be parsed; they count for nothing. When fewer than half can be, the item is a
+    fault, JUDGE_UNPARSED.
+    """
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepScore]:
         """The steps, in order, covering the response without overlap."""
@@ -350,10 +400,13 @@ class StepScores(_message.Message):
         model: _builtins.str = ...,
         model_revision: _builtins.str = ...,
         usage: _common_pb2.TokenUsage | None = ...,
+        passed: _builtins.bool = ...,
+        error_threshold: _builtins.float = ...,
+        unparsed_votes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "first_error_step", b"first_error_step", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "aggregate", b"aggregate", "first_error_step", b"first_error_step", "model", b"model", "model_revision", b"model_revision", "steps", b"steps", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "aggregate", b"aggregate", "error_threshold", b"error_threshold", "first_error_step", b"first_error_step", "model", b"model", "model_revision", b"model_revision", "passed", b"passed", "steps", b"steps", "unparsed_votes", b"unparsed_votes", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__first_error_step: _TypeAlias = _typing.Literal["first_error_step"]  # noqa: Y015
     _WhichOneofArgType__first_error_step: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step"]  # noqa: Y015
@@ -434,22 +487,28 @@ class SelfVerificationSettings(_message.Message):
     PARSING_FIELD_NUMBER: _builtins.int
     SHAPING_WEIGHT_FIELD_NUMBER: _builtins.int
     ANSWER_VERIFIER_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
     parsing: Global___VerdictParsing.ValueType
     """How strictly a verdict must be worded to count."""
     shaping_weight: _builtins.float
     """Weight of the improvement from one attempt to the next: reward = accuracy + weight * (accuracy - previous accuracy)."""
     answer_verifier: _builtins.str
-    """The verifier of reward/v1 that says whether an attempt is right. Empty: "math"."""
+    """The verifier of reward/v1 that says whether an attempt is right. Empty: "math". Asked only where the item does not say."""
+    model: _builtins.str
+    """The model, as ListJudgeModels names it, whose probability of "correct" is reported for each verification. Empty: none
+    is asked, and no probabilities are reported.
+    """
     def __init__(
         self,
         *,
         parsing: Global___VerdictParsing.ValueType = ...,
         shaping_weight: _builtins.float = ...,
         answer_verifier: _builtins.str = ...,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_verifier", b"answer_verifier", "parsing", b"parsing", "shaping_weight", b"shaping_weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_verifier", b"answer_verifier", "model", b"model", "parsing", b"parsing", "shaping_weight", b"shaping_weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -465,10 +524,14 @@ class SelfVerificationItem(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     POLICY_TURNS_FIELD_NUMBER: _builtins.int
     GROUND_TRUTH_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_CORRECT_FIELD_NUMBER: _builtins.int
+    GROUP_ID_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The caller's name for the item: unique in the request, 1 to 256 bytes."""
     ground_truth: _builtins.str
-    """The right answer."""
+    """The right answer. May be empty where attempts_correct says all."""
+    group_id: _builtins.str
+    """Samples of one prompt share it; best-of-n is counted within it. Empty: no group."""
     @_builtins.property
     def prompt(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.ChatMessage]:
         """What the policy was asked."""
@@ -477,6 +540,10 @@ class SelfVerificationItem(_message.Message):
     def policy_turns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The policy's turns, oldest first: attempts at even indices from 0, verifications at odd ones."""
 
+    @_builtins.property
+    def attempts_correct(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
+        """Whether each attempt is right, where the caller knows: one for each attempt. Empty: the answer verifier is asked."""
+
     def __init__(
         self,
         *,
@@ -484,10 +551,12 @@ class SelfVerificationItem(_message.Message):
         prompt: _abc.Iterable[_common_pb2.ChatMessage] | None = ...,
         policy_turns: _abc.Iterable[_builtins.str] | None = ...,
         ground_truth: _builtins.str = ...,
+        attempts_correct: _abc.Iterable[_builtins.bool] | None = ...,
+        group_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ground_truth", b"ground_truth", "id", b"id", "policy_turns", b"policy_turns", "prompt", b"prompt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts_correct", b"attempts_correct", "ground_truth", b"ground_truth", "group_id", b"group_id", "id", b"id", "policy_turns", b"policy_turns", "prompt", b"prompt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -603,6 +672,7 @@ class TurnScore(_message.Message):
     ATTEMPT_CORRECT_FIELD_NUMBER: _builtins.int
     STRICT_VERDICT_FIELD_NUMBER: _builtins.int
     TOLERANT_VERDICT_FIELD_NUMBER: _builtins.int
+    CORRECT_PROBABILITY_FIELD_NUMBER: _builtins.int
     reward: _builtins.float
     """What the turn earns."""
     attempt_correct: _builtins.bool
@@ -611,6 +681,10 @@ class TurnScore(_message.Message):
     """For a verification: what it says, parsed strictly. Unset for an attempt."""
     tolerant_verdict: Global___SelfVerdict.ValueType
     """For a verification: what it says, parsed tolerantly. Unset for an attempt."""
+    correct_probability: _builtins.float
+    """For a verification: the model's probability, in [0, 1], that its verdict is "correct" rather than "wrong", given what
+    the verification says up to there. Unset where no model was asked.
+    """
     def __init__(
         self,
         *,
@@ -618,20 +692,26 @@ class TurnScore(_message.Message):
         attempt_correct: _builtins.bool | None = ...,
         strict_verdict: Global___SelfVerdict.ValueType = ...,
         tolerant_verdict: Global___SelfVerdict.ValueType = ...,
+        correct_probability: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_attempt_correct", b"_attempt_correct", "attempt_correct", b"attempt_correct"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_attempt_correct", b"_attempt_correct", "_correct_probability", b"_correct_probability", "attempt_correct", b"attempt_correct", "correct_probability", b"correct_probability"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempt_correct", b"_attempt_correct", "attempt_correct", b"attempt_correct", "reward", b"reward", "strict_verdict", b"strict_verdict", "tolerant_verdict", b"tolerant_verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempt_correct", b"_attempt_correct", "_correct_probability", b"_correct_probability", "attempt_correct", b"attempt_correct", "correct_probability", b"correct_probability", "reward", b"reward", "strict_verdict", b"strict_verdict", "tolerant_verdict", b"tolerant_verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__attempt_correct: _TypeAlias = _typing.Literal["attempt_correct"]  # noqa: Y015
     _WhichOneofArgType__attempt_correct: _TypeAlias = _typing.Literal["_attempt_correct", b"_attempt_correct"]  # noqa: Y015
+    _WhichOneofReturnType__correct_probability: _TypeAlias = _typing.Literal["correct_probability"]  # noqa: Y015
+    _WhichOneofArgType__correct_probability: _TypeAlias = _typing.Literal["_correct_probability", b"_correct_probability"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__attempt_correct) -> _WhichOneofReturnType__attempt_correct | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__correct_probability) -> _WhichOneofReturnType__correct_probability | None: ...
 
 Global___TurnScore: _TypeAlias = TurnScore  # noqa: Y015
 
 @_typing.final
 class SelfVerificationMetrics(_message.Message):
-    """How a batch of dialogues did (arXiv 2506.10406, as listed in docs/papers.md). Ratios in [0, 1], unset where nothing was
+    """How a batch of dialogues did (arXiv 2506.10406). Ratios in [0, 1], unset where nothing was
     there to count.
     """
 
@@ -646,6 +726,7 @@ class SelfVerificationMetrics(_message.Message):
     INCORRECT_TO_CORRECT_RATIO_FIELD_NUMBER: _builtins.int
     CORRECT_TO_INCORRECT_RATIO_FIELD_NUMBER: _builtins.int
     REVISION_RATIO_FIELD_NUMBER: _builtins.int
+    BEST_OF_N_ACCURACY_FIELD_NUMBER: _builtins.int
     first_accuracy: _builtins.float
     """First attempts that are right."""
     final_accuracy: _builtins.float
@@ -664,6 +745,8 @@ class SelfVerificationMetrics(_message.Message):
     """Right first attempts that ended wrong."""
     revision_ratio: _builtins.float
     """Dialogues with a revision."""
+    best_of_n_accuracy: _builtins.float
+    """Groups whose attempt of greatest correct_probability is right. Unset without probabilities or groups."""
     def __init__(
         self,
         *,
@@ -676,13 +759,16 @@ class SelfVerificationMetrics(_message.Message):
         incorrect_to_correct_ratio: _builtins.float | None = ...,
         correct_to_incorrect_ratio: _builtins.float | None = ...,
         revision_ratio: _builtins.float | None = ...,
+        best_of_n_accuracy: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio", "_correct_recall", b"_correct_recall", "_correct_to_incorrect_ratio", b"_correct_to_incorrect_ratio", "_final_accuracy", b"_final_accuracy", "_first_accuracy", b"_first_accuracy", "_incorrect_to_correct_ratio", b"_incorrect_to_correct_ratio", "_revision_ratio", b"_revision_ratio", "_verifier_accuracy", b"_verifier_accuracy", "_wrong_recall", b"_wrong_recall", "answer_change_ratio", b"answer_change_ratio", "correct_recall", b"correct_recall", "correct_to_incorrect_ratio", b"correct_to_incorrect_ratio", "final_accuracy", b"final_accuracy", "first_accuracy", b"first_accuracy", "incorrect_to_correct_ratio", b"incorrect_to_correct_ratio", "revision_ratio", b"revision_ratio", "verifier_accuracy", b"verifier_accuracy", "wrong_recall", b"wrong_recall"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio", "_best_of_n_accuracy", b"_best_of_n_accuracy", "_correct_recall", b"_correct_recall", "_correct_to_incorrect_ratio", b"_correct_to_incorrect_ratio", "_final_accuracy", b"_final_accuracy", "_first_accuracy", b"_first_accuracy", "_incorrect_to_correct_ratio", b"_incorrect_to_correct_ratio", "_revision_ratio", b"_revision_ratio", "_verifier_accuracy", b"_verifier_accuracy", "_wrong_recall", b"_wrong_recall", "answer_change_ratio", b"answer_change_ratio", "best_of_n_accuracy", b"best_of_n_accuracy", "correct_recall", b"correct_recall", "correct_to_incorrect_ratio", b"correct_to_incorrect_ratio", "final_accuracy", b"final_accuracy", "first_accuracy", b"first_accuracy", "incorrect_to_correct_ratio", b"incorrect_to_correct_ratio", "revision_ratio", b"revision_ratio", "verifier_accuracy", b"verifier_accuracy", "wrong_recall", b"wrong_recall"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio", "_correct_recall", b"_correct_recall", "_correct_to_incorrect_ratio", b"_correct_to_incorrect_ratio", "_final_accuracy", b"_final_accuracy", "_first_accuracy", b"_first_accuracy", "_incorrect_to_correct_ratio", b"_incorrect_to_correct_ratio", "_revision_ratio", b"_revision_ratio", "_verifier_accuracy", b"_verifier_accuracy", "_wrong_recall", b"_wrong_recall", "answer_change_ratio", b"answer_change_ratio", "correct_recall", b"correct_recall", "correct_to_incorrect_ratio", b"correct_to_incorrect_ratio", "final_accuracy", b"final_accuracy", "first_accuracy", b"first_accuracy", "incorrect_to_correct_ratio", b"incorrect_to_correct_ratio", "revision_ratio", b"revision_ratio", "verifier_accuracy", b"verifier_accuracy", "wrong_recall", b"wrong_recall"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio", "_best_of_n_accuracy", b"_best_of_n_accuracy", "_correct_recall", b"_correct_recall", "_correct_to_incorrect_ratio", b"_correct_to_incorrect_ratio", "_final_accuracy", b"_final_accuracy", "_first_accuracy", b"_first_accuracy", "_incorrect_to_correct_ratio", b"_incorrect_to_correct_ratio", "_revision_ratio", b"_revision_ratio", "_verifier_accuracy", b"_verifier_accuracy", "_wrong_recall", b"_wrong_recall", "answer_change_ratio", b"answer_change_ratio", "best_of_n_accuracy", b"best_of_n_accuracy", "correct_recall", b"correct_recall", "correct_to_incorrect_ratio", b"correct_to_incorrect_ratio", "final_accuracy", b"final_accuracy", "first_accuracy", b"first_accuracy", "incorrect_to_correct_ratio", b"incorrect_to_correct_ratio", "revision_ratio", b"revision_ratio", "verifier_accuracy", b"verifier_accuracy", "wrong_recall", b"wrong_recall"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_change_ratio: _TypeAlias = _typing.Literal["answer_change_ratio"]  # noqa: Y015
     _WhichOneofArgType__answer_change_ratio: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio"]  # noqa: Y015
+    _WhichOneofReturnType__best_of_n_accuracy: _TypeAlias = _typing.Literal["best_of_n_accuracy"]  # noqa: Y015
+    _WhichOneofArgType__best_of_n_accuracy: _TypeAlias = _typing.Literal["_best_of_n_accuracy", b"_best_of_n_accuracy"]  # noqa: Y015
     _WhichOneofReturnType__correct_recall: _TypeAlias = _typing.Literal["correct_recall"]  # noqa: Y015
     _WhichOneofArgType__correct_recall: _TypeAlias = _typing.Literal["_correct_recall", b"_correct_recall"]  # noqa: Y015
     _WhichOneofReturnType__correct_to_incorrect_ratio: _TypeAlias = _typing.Literal["correct_to_incorrect_ratio"]  # noqa: Y015
@@ -701,6 +787,8 @@ class SelfVerificationMetrics(_message.Message):
     _WhichOneofArgType__wrong_recall: _TypeAlias = _typing.Literal["_wrong_recall", b"_wrong_recall"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__answer_change_ratio) -> _WhichOneofReturnType__answer_change_ratio | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__best_of_n_accuracy) -> _WhichOneofReturnType__best_of_n_accuracy | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__correct_recall) -> _WhichOneofReturnType__correct_recall | None: ...
     @_typing.overload

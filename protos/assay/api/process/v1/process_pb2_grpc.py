@@ -64,8 +64,8 @@ class ProcessRewardServiceServicer:
         RewardService.BatchScore. Fix the caller.
         - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
         - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
-        Faults of one item: UNKNOWN_MODEL, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG, JUDGE_UNPARSED, ENGINE_DIED,
-        DEADLINE_EXCEEDED.
+        Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
+        JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -45,8 +45,8 @@ class ProcessRewardServiceStub:
        RewardService.BatchScore. Fix the caller.
      - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
-    Faults of one item: UNKNOWN_MODEL, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG, JUDGE_UNPARSED, ENGINE_DIED,
-    DEADLINE_EXCEEDED.
+    Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
+    JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
     """
     ScoreSelfVerification: _grpc.UnaryUnaryMultiCallable[_process_pb2.ScoreSelfVerificationRequest, _process_pb2.ScoreSelfVerificationResponse]
     """Scores dialogues in which the policy answers, verifies itself and revises (PAG, arXiv 2506.10406), and answers when all
@@ -68,8 +68,8 @@ class ProcessRewardServiceAsyncStub(ProcessRewardServiceStub):
        RewardService.BatchScore. Fix the caller.
      - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
-    Faults of one item: UNKNOWN_MODEL, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG, JUDGE_UNPARSED, ENGINE_DIED,
-    DEADLINE_EXCEEDED.
+    Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
+    JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
     """
     ScoreSelfVerification: _aio.UnaryUnaryMultiCallable[_process_pb2.ScoreSelfVerificationRequest, _process_pb2.ScoreSelfVerificationResponse]  # type: ignore[assignment]
     """Scores dialogues in which the policy answers, verifies itself and revises (PAG, arXiv 2506.10406), and answers when all
@@ -94,8 +94,8 @@ class ProcessRewardServiceServicer(metaclass=_abc_1.ABCMeta):
            RewardService.BatchScore. Fix the caller.
          - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
          - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
-        Faults of one item: UNKNOWN_MODEL, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG, JUDGE_UNPARSED, ENGINE_DIED,
-        DEADLINE_EXCEEDED.
+        Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
+        JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
         """
 
     @_abc_1.abstractmethod

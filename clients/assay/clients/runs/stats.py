@@ -7,11 +7,11 @@ import math
 Z95 = 1.959963984540054
 
 
-def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
+def wilson(successes: float, trials: int, z: float = Z95) -> tuple[float, float]:
     """Wilson's score interval of a proportion (Wilson 1927); 95 % by default.
 
     Args:
-        successes: 0 <= successes <= trials.
+        successes: 0 <= successes <= trials; ties may count half.
         trials: how many were judged; 0 gives the whole range (0, 1).
         z: normal quantile.
 
@@ -43,7 +43,7 @@ def mcnemar_exact(gained: int, lost: int) -> float:
     if changed == 0:
         return 1.0
     tail = sum(math.comb(changed, k) for k in range(min(gained, lost) + 1))
-    return min(1.0, 2 * tail / 2**changed)
+    return min(1.0, 2 * tail / (1 << changed))
 
 
 def paired_change(gained: int, lost: int, pairs: int, z: float = Z95) -> tuple[float, float, float]:

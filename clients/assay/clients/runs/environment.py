@@ -75,4 +75,4 @@ def calm() -> None:
     from transformers.utils import logging as transformers_logging  # noqa: PLC0415
 
     datasets.disable_progress_bars()
-    transformers_logging.disable_progress_bar()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # theirs

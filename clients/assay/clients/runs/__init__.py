@@ -1,0 +1,9 @@
+"""What training runs have in common, whatever they train.
+
+checkpoints   published whole by one rename, verified before use
+environment   quiet libraries, an allocator that suits large tensors
+interrupt     Ctrl-C and SIGTERM: the step in progress ends first
+provenance    versions, commit, command line, machine
+records       files of one JSON object per line that survive a kill
+stats         intervals and tests of proportions
+"""

@@ -1,0 +1,97 @@
+"""`python -m assay.genrm`: flags and environment in, a running server out."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assay.genrm.config import (
+    DEFAULT_PORT,
+    ENVIRONMENT_PREFIX,
+    RunnerConfig,
+    ServerConfig,
+    gather_models,
+)
+from assay.genrm.server import run
+from assay.rpc.errors import AssayError
+from assay.rpc.logs import setup_logging
+from assay.rpc.process import read_token
+
+_RUNNER_FLAGS = ("templates", "queue_items", "queue_mb")
+_PATH = click.Path(path_type=Path, dir_okay=False)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
+
+
+@click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT_PREFIX, "show_default": True})
+@click.option("--models", type=_PATH, help="TOML file of models; configs/models.toml is one.")
+@click.option(
+    "--model",
+    "shortcuts",
+    multiple=True,
+    metavar="NAME=PATH",
+    envvar=f"{ENVIRONMENT_PREFIX}_MODEL",
+    help="Serve this folder or hub name with the embedded engine; repeatable.",
+)
+@click.option("--templates", type=_FOLDER, multiple=True, help="Folder of prompts; repeatable.")
+@click.option("--queue-items", type=int, default=8192, help="Items that may wait for a model.")
+@click.option("--queue-mb", type=int, default=512, help="MiB that they may hold.")
+@click.option("--host", default="127.0.0.1", help="Address to bind.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="0: any free port."
+)
+@click.option("--port-file", type=_PATH, help="Write the port here when ready.")
+@click.option("--tls-cert", type=_PATH, help="Certificate chain, PEM.")
+@click.option("--tls-key", type=_PATH, help="Private key, PEM.")
+@click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
+@click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
+@click.option("--reward-target", default="", help="HOST:PORT of who says if an attempt is right.")
+@click.option("--reward-tls-ca", type=_PATH, help="Encrypt to the reward server; its authority.")
+@click.option("--reward-token-file", type=_PATH, help="File with the reward server's bearer token.")
+@click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
+@click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
+@click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
+def cli(
+    *,
+    log_level: str,
+    log_json: bool,
+    token_file: Path | None,
+    reward_token_file: Path | None,
+    models: Path | None,
+    shortcuts: tuple[str, ...],
+    **flags: Any,
+) -> None:
+    """Serve model-based rewards over gRPC: judges, process rewards, self-verification.
+
+    Each flag can be set in the environment as ASSAY_GENRM_<FLAG>. The bearer token that clients
+    must send comes from a file or from ASSAY_GENRM_TOKEN (that of the reward server from
+    ASSAY_GENRM_REWARD_TOKEN), never from a flag, which every user of the machine could read. Prints
+    "assay genrm ready on HOST:PORT" when every model has answered. SIGTERM or Ctrl-C lets running
+    calls end, then stops.
+    """
+    try:
+        setup_logging(log_level, json=log_json)
+        runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
+        config = ServerConfig(
+            RunnerConfig(gather_models(models, shortcuts), **runner),
+            token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
+            reward_token=read_token(reward_token_file, f"{ENVIRONMENT_PREFIX}_REWARD_TOKEN"),
+            **flags,
+        )
+        asyncio.run(run(config))
+    except AssayError as error:
+        click.echo(f"assay genrm: {error}", err=True)
+        sys.exit(1)
+
+
+def main() -> None:
+    """Runs the command; the entry point of the group assay.services."""
+    cli()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""The settings of the service, as frozen values. `__main__` makes them from flags and a file.
+
+A file of models is TOML:
+
+    default = "judge"              # who judges where a call names nobody; by default the first
+    default_steps = "prm"          # who scores steps; by default the first with a step head
+
+    [model.judge]
+    path = "Qwen/Qwen2.5-7B-Instruct"
+    engine = "vllm"
+
+A path that begins with "./" or "../" is relative to the file's folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from assay.clients import toml_config
+from assay.clients.toml_config import STRICT
+from assay.genrm.engines.config import ModelConfig
+from assay.rpc import limits
+from assay.rpc.errors import ConfigError
+
+ENVIRONMENT_PREFIX = "ASSAY_GENRM"
+DEFAULT_PORT = 50053
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_EXAMPLE = "such as judge=./my-model or judge=Qwen/Qwen2.5-0.5B-Instruct"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsConfig:
+    """Which models are served.
+
+    Attributes:
+        model: the models by name, in the order of the file.
+        default: who judges where a call names nobody; empty: the first that can.
+        default_steps: who scores steps; empty: the default if it has a step head, else the first
+            that has one, else the first that writes.
+    """
+
+    __pydantic_config__ = STRICT
+
+    model: dict[str, ModelConfig] = field(default_factory=dict)
+    default: str = ""
+    default_steps: str = ""
+
+    def check(self, origin: str) -> ModelsConfig:
+        """The same settings, where they make sense.
+
+        Args:
+            origin: where they come from, for messages.
+
+        Raises:
+            ConfigError: a name is no name, or a default is none of the models.
+        """
+        for name in self.model:
+            if not _NAME.fullmatch(name):
+                raise ConfigError(
+                    f"{origin}: {name[:80]!r} is no name for a model; use letters, digits, dots, "
+                    "dashes and underscores, at most 64"
+                )
+        for key in ("default", "default_steps"):
+            name = getattr(self, key)
+            if name and name not in self.model:
+                known = ", ".join(self.model) or "none"
+                raise ConfigError(f"{origin}: {key} = {name[:80]!r} is none of the models: {known}")
+        return self
+
+
+def read_models(path: Path) -> ModelsConfig:
+    """The models of a TOML file.
+
+    Raises:
+        ConfigError: the file cannot be read, or a setting in it is wrong.
+    """
+    tree = toml_config.read(path, examples="configs/models.toml is one")
+    config = toml_config.build(ModelsConfig, tree, origin=str(path)).check(str(path))
+    placed = {name: _placed(model, path.parent) for name, model in config.model.items()}
+    return replace(config, model=placed)
+
+
+def _placed(model: ModelConfig, folder: Path) -> ModelConfig:
+    """The model, its relative paths taken from the file's folder."""
+    return replace(
+        model,
+        path=_from(folder, model.path),
+        chat_template=_from(folder, model.chat_template),
+    )
+
+
+def _from(folder: Path, path: str) -> str:
+    return str((folder / path).resolve()) if path.startswith(("./", "../")) else path
+
+
+def gather_models(file: Path | None, shortcuts: Sequence[str]) -> ModelsConfig:
+    """The models of --models and --model together; those of the file come first.
+
+    Args:
+        file: as --models gives it.
+        shortcuts: NAME=PATH, as --model gives them.
+
+    Raises:
+        ConfigError: there is no model, a name comes twice, or a setting is wrong.
+    """
+    config = ModelsConfig() if file is None else read_models(file)
+    models = dict(config.model)
+    for text in shortcuts:
+        name, equals, path = (part.strip() for part in text.partition("="))
+        if not equals or not name or not path:
+            raise ConfigError(f"--model {text!r} is not of the form NAME=PATH, {_EXAMPLE}")
+        if name in models:
+            raise ConfigError(f"--model {text!r}: there is a model {name!r} already")
+        models[name] = ModelConfig(path=path)
+    if not models:
+        raise ConfigError(
+            f"there is no model to serve: give --model NAME=PATH, {_EXAMPLE}, or --models FILE.toml"
+        )
+    return replace(config, model=models).check("--model")
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerConfig:
+    """How items are judged.
+
+    Attributes:
+        models: which models are served.
+        templates: folders of prompt templates, besides those that are shipped.
+        queue_items: items that may wait for a model, for each model.
+        queue_mb: MiB that the waiting items may hold, for each model; at least one message.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+
+    models: ModelsConfig
+    templates: tuple[Path, ...] = ()
+    queue_items: int = 8192
+    queue_mb: int = 512
+
+    def __post_init__(self) -> None:
+        self._require("queue-items", self.queue_items >= 1, "must be 1 or more")
+        least_mb = limits.MAX_MESSAGE_BYTES // 2**20
+        self._require("queue-mb", self.queue_mb >= least_mb, f"must be {least_mb} or more")
+
+    @staticmethod
+    def _require(flag: str, holds: bool, trouble: str) -> None:
+        if not holds:
+            raise ConfigError(f"--{flag} {trouble}")
+
+    @property
+    def max_batch_items(self) -> int:
+        """Most items of one request: what the queue can take at once."""
+        return min(limits.MAX_BATCH_ITEMS, self.queue_items)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """How the server is reached.
+
+    Attributes:
+        runner: how items are judged.
+        host: address to bind; loopback unless told otherwise.
+        port: 0 for any free one.
+        port_file: the port is written here when the server is ready.
+        tls_cert: certificate chain, PEM; None for no TLS.
+        tls_key: its private key, PEM.
+        tls_client_ca: clients must show a certificate of this authority; None if they need none.
+        token: bearer token that clients must send; None for none. Never printed.
+        drain_s: how long running calls may take to end after SIGTERM.
+        reward_target: address of the reward server that says whether an attempt is right; empty:
+            callers of ScoreSelfVerification must say so themselves.
+        reward_tls_ca: authority that the reward server's certificate is of, PEM; None for no TLS.
+        reward_token: bearer token that it asks for; None for none. Never printed.
+    """
+
+    runner: RunnerConfig
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    port_file: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    token: str | None = field(default=None, repr=False)
+    drain_s: float = 10.0
+    reward_target: str = ""
+    reward_tls_ca: Path | None = None
+    reward_token: str | None = field(default=None, repr=False)

@@ -1,0 +1,284 @@
+"""From the messages of the contract to the values of the domain. Pure.
+
+What comes from a caller is checked here, once: roles, numbers, sizes. A value that is wrong is the
+fault of its own item. What the judges themselves must check (an empty response, a missing anchor,
+steps that do not join to the response) they check.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from assay.api.common.v1 import common_pb2
+from assay.api.judge.v1 import judge_pb2
+from assay.api.process.v1 import process_pb2
+from assay.genrm.domain import (
+    Aggregation,
+    ChatMessage,
+    GroupItem,
+    JudgeItem,
+    JudgeSettings,
+    Overflow,
+    PairItem,
+    RankingMode,
+    ScoringMode,
+    Splitting,
+    StepItem,
+    StepSettings,
+    Unjudgeable,
+)
+from assay.rpc import limits
+from assay.rpc.reasons import Reason
+
+MAX_VOTES = 256
+MAX_TOKENS = 32_768
+MAX_TEMPERATURE = 10.0
+MAX_GROUP = 256
+MAX_ROUND_ROBIN = 64
+_SEEDS = 2**62  # judges count up from a seed; what comes out must stay a signed 64-bit number
+_ROLES = frozenset(("system", "user", "assistant", "tool"))
+_MAX_NAME_CHARS = 256
+
+_JUDGE_DEFAULTS = JudgeSettings()
+_STEP_DEFAULTS = StepSettings()
+_SCORING: dict[int, ScoringMode] = {
+    judge_pb2.SCORING_MODE_UNSPECIFIED: "auto",
+    judge_pb2.SCORING_MODE_TOKEN_PROBABILITY: "token-probability",
+    judge_pb2.SCORING_MODE_VOTES: "votes",
+    judge_pb2.SCORING_MODE_SCALAR_HEAD: "scalar-head",
+    judge_pb2.SCORING_MODE_CONSENSUS: "consensus",
+}
+_OVERFLOW: dict[int, Overflow] = {
+    judge_pb2.OVERFLOW_POLICY_UNSPECIFIED: "refuse",
+    judge_pb2.OVERFLOW_POLICY_KEEP_ENDS: "keep-ends",
+}
+_RANKING: dict[int, RankingMode] = {
+    judge_pb2.RANKING_MODE_UNSPECIFIED: "auto",
+    judge_pb2.RANKING_MODE_ANCHOR: "anchor",
+    judge_pb2.RANKING_MODE_ROUND_ROBIN: "round-robin",
+}
+SPLITTINGS: dict[int, Splitting] = {
+    process_pb2.STEP_SPLITTING_UNSPECIFIED: "auto",
+    process_pb2.STEP_SPLITTING_LINE: "line",
+    process_pb2.STEP_SPLITTING_PARAGRAPH: "paragraph",
+    process_pb2.STEP_SPLITTING_TAG: "tag",
+    process_pb2.STEP_SPLITTING_CODE_LINE: "code-line",
+}
+_AGGREGATION: dict[int, Aggregation] = {
+    process_pb2.STEP_AGGREGATION_UNSPECIFIED: "min",
+    process_pb2.STEP_AGGREGATION_MIN: "min",
+    process_pb2.STEP_AGGREGATION_PRODUCT: "product",
+    process_pb2.STEP_AGGREGATION_LAST: "last",
+    process_pb2.STEP_AGGREGATION_MEAN: "mean",
+}
+
+AnySettings = judge_pb2.JudgeSettings | process_pb2.StepSettings
+V = TypeVar("V")
+
+
+def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> JudgeSettings:
+    """How to judge.
+
+    Args:
+        message: as the caller says.
+        fresh_seed: the seed in force where the caller states none.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, naming the setting.
+    """
+    scoring = _named("scoring_mode", message.scoring_mode, _SCORING)
+    votes = _votes(message.votes, _JUDGE_DEFAULTS.votes)
+    samples = votes > 1 and scoring in ("auto", "votes", "consensus")
+    return JudgeSettings(
+        template=_name("template", message.template),
+        scoring=scoring,
+        votes=votes,
+        temperature=_temperature(message, samples=samples),
+        max_tokens=_max_tokens(message.max_tokens),
+        seed=_seed(message, fresh_seed),
+        overflow=_named("overflow_policy", message.overflow_policy, _OVERFLOW),
+        meta_critique=message.meta_critique,
+    )
+
+
+def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> StepSettings:
+    """How to score steps; arguments and errors as for `judge_settings`."""
+    votes = _votes(message.votes, _STEP_DEFAULTS.votes)
+    threshold = None
+    if message.HasField("error_threshold"):
+        threshold = _between("error_threshold", message.error_threshold, 0.0, 1.0)
+    return StepSettings(
+        splitting=_named("splitting", message.splitting, SPLITTINGS),
+        step_tag=_name("step_tag", message.step_tag),
+        aggregation=_named("aggregation", message.aggregation, _AGGREGATION),
+        error_threshold=threshold,
+        votes=votes,
+        temperature=_temperature(message, samples=votes > 1),
+        max_tokens=_max_tokens(message.max_tokens),
+        seed=_seed(message, fresh_seed),
+        meta_critique=message.meta_critique,
+        template=_name("template", message.template),
+    )
+
+
+def max_order_gap(
+    message: judge_pb2.JudgePairsRequest | judge_pb2.JudgeGroupsRequest,
+) -> float | None:
+    """The greatest order gap that counts; None where any does.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER: not in [0, 1].
+    """
+    if not message.HasField("max_order_gap"):
+        return None
+    return _between("max_order_gap", message.max_order_gap, 0.0, 1.0)
+
+
+def judge_item(message: judge_pb2.JudgeItem) -> JudgeItem:
+    """One response to judge.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER: a role is none.
+    """
+    against = message.WhichOneof("against")
+    return JudgeItem(
+        prompt=chat(message.prompt),
+        response=message.response,
+        ground_truth=message.ground_truth if against == "ground_truth" else None,
+        anchor=message.anchor_response if against == "anchor_response" else None,
+        rubric=message.rubric if against == "rubric" else None,
+    )
+
+
+def pair_item(message: judge_pb2.PairItem) -> PairItem:
+    """One pair; errors as for `judge_item`."""
+    return PairItem(
+        prompt=chat(message.prompt),
+        a=message.response_a,
+        b=message.response_b,
+        ground_truth=message.ground_truth,
+    )
+
+
+def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> GroupItem:
+    """One group.
+
+    Args:
+        message: as the caller says.
+        ranking: how it is ranked; each against each takes fewer responses.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER: a role is none, or the group is too large.
+    """
+    anchored = ranking == "anchor" or (ranking == "auto" and bool(message.anchor_response))
+    most = MAX_GROUP if anchored else MAX_ROUND_ROBIN
+    if len(message.responses) > most:
+        how = "against an anchor" if anchored else "each against each"
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER,
+            f"the group has {len(message.responses)} responses; {how}, at most {most} are ranked",
+        )
+    return GroupItem(
+        prompt=chat(message.prompt),
+        responses=tuple(message.responses),
+        anchor=message.anchor_response,
+        ground_truth=message.ground_truth,
+    )
+
+
+def ranking_mode(number: int) -> RankingMode:
+    """How a group is ranked.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER: no such mode.
+    """
+    return _named("ranking_mode", number, _RANKING)
+
+
+def step_item(message: process_pb2.StepItem) -> StepItem:
+    """One response to score by steps; errors as for `judge_item`."""
+    return StepItem(
+        prompt=chat(message.prompt),
+        response=message.response,
+        ground_truth=message.ground_truth,
+        steps=tuple(message.steps),
+    )
+
+
+def check_size(message: Any) -> None:
+    """Refuses an item that is too large.
+
+    Raises:
+        Unjudgeable: ITEM_TOO_LARGE.
+    """
+    size_bytes = message.ByteSize()
+    if size_bytes > limits.MAX_ITEM_BYTES:
+        raise Unjudgeable(
+            Reason.ITEM_TOO_LARGE,
+            f"the item has {size_bytes} bytes, the limit is {limits.MAX_ITEM_BYTES}",
+        )
+
+
+def chat(messages: Iterable[common_pb2.ChatMessage]) -> tuple[ChatMessage, ...]:
+    """What the policy was asked.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER: a role is none.
+    """
+    prompt = tuple(ChatMessage(message.role, message.content) for message in messages)
+    for message in prompt:
+        if message.role not in _ROLES:
+            raise Unjudgeable(
+                Reason.INVALID_PARAMETER,
+                f"a message of the prompt has the role {message.role[:40]!r}; it must be one of "
+                f"{', '.join(sorted(_ROLES))}",
+            )
+    return prompt
+
+
+def _named(setting: str, number: int, known: Mapping[int, V]) -> V:
+    value = known.get(number)
+    if value is None:
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER, f"{setting} is {number}; this server knows no such value"
+        )
+    return value
+
+
+def _between(setting: str, value: float, least: float, most: float) -> float:
+    if not (math.isfinite(value) and least <= value <= most):
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER,
+            f"{setting} is {value:.15g}; it must be from {least:g} to {most:g}",
+        )
+    return value
+
+
+def _votes(votes: int, default: int) -> int:
+    return int(_between("votes", votes, 0, MAX_VOTES)) or default
+
+
+def _max_tokens(tokens: int) -> int:
+    return int(_between("max_tokens", tokens, 0, MAX_TOKENS))
+
+
+def _temperature(message: AnySettings, *, samples: bool) -> float:
+    """The caller's; else 1 where several votes are to differ, and 0 for a single one."""
+    if not message.HasField("temperature"):
+        return 1.0 if samples else 0.0
+    return _between("temperature", message.temperature, 0.0, MAX_TEMPERATURE)
+
+
+def _seed(message: AnySettings, fresh_seed: int) -> int:
+    return (message.seed if message.HasField("seed") else fresh_seed) % _SEEDS
+
+
+def _name(setting: str, text: str) -> str:
+    if len(text) > _MAX_NAME_CHARS:
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER,
+            f"{setting} has {len(text)} characters; at most {_MAX_NAME_CHARS} are taken",
+        )
+    return text

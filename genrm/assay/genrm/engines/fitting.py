@@ -1,0 +1,85 @@
+"""Cutting the middle out of data, and breaking up what looks like a special token: text only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from assay.genrm.engines.base import Piece, Prompt
+
+LEFT_OUT = "\n[... {} characters left out ...]\n"
+
+
+def level(lengths: Sequence[int], room: int) -> int:
+    """The greatest common cap under which lengths add up to at most `room`; may be below 1.
+
+    Args:
+        lengths: ascending.
+        room: for all of them.
+    """
+    for index, length in enumerate(lengths):
+        share = room // (len(lengths) - index)
+        if length > share:
+            return share
+        room -= length
+    return max(lengths, default=0)
+
+
+def ends(piece: Piece, kept: int) -> tuple[Piece, ...]:
+    """The first and the last characters of a piece, `kept` in all, and a line of ours between."""
+    head, tail = (kept + 1) // 2, kept // 2
+    text = piece.text
+    return (
+        Piece(text[:head], trusted=piece.trusted),
+        Piece(LEFT_OUT.format(len(text) - head - tail)),
+        Piece(text[len(text) - tail :], trusted=piece.trusted),
+    )
+
+
+def broken(looks: re.Pattern[str], text: str) -> Iterator[str]:
+    """The text in parts, cut behind the first character of whatever the pattern finds."""
+    start = position = 0
+    while found := looks.search(text, position):
+        position = found.start() + 1
+        yield text[start:position]
+        start = position
+    yield text[start:]
+
+
+def without_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The same with a leading system message put before the first user's, in its message."""
+    roles = [message["role"] for message in messages[:2]]
+    if roles != ["system", "user"]:
+        return messages
+    content = f"{messages[0]['content']}\n\n{messages[1]['content']}"
+    return [{"role": "user", "content": content}, *messages[2:]]
+
+
+def skeleton(prompt: Prompt) -> tuple[object, ...]:
+    """What is ours of a prompt: equal for prompts that differ in their data only."""
+    messages = ((message.role, *_ours(message.pieces)) for message in prompt.messages)
+    return (prompt.prefill, _ours(prompt.lead), *messages)
+
+
+def pieces_of(prompt: Prompt) -> list[Piece]:
+    """All pieces, in the order in which they stand."""
+    pieces = [piece for message in prompt.messages for piece in message.pieces]
+    return [*pieces, *prompt.lead]
+
+
+def _ours(pieces: Iterable[Piece]) -> tuple[str | None, ...]:
+    return tuple(piece.text if piece.trusted else None for piece in pieces)
+
+
+def mark_for(prompt: Prompt, template: str) -> str:
+    """A format of marks that occur in nothing of ours: letters and digits, so nothing trims them.
+
+    Data is not looked at: a mark stands in its place.
+    """
+    ours = [template, prompt.prefill]
+    ours += [piece.text for piece in pieces_of(prompt) if piece.trusted]
+    whole = "\n".join(ours)
+    number = 0
+    while f"Qx{number}z" in whole:
+        number += 1
+    return f"Qx{number}z{{}}zQ"

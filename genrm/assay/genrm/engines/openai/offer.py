@@ -1,0 +1,284 @@
+"""What the server at an address can do, found by asking it small things once, at the start.
+
+Nothing is believed that was not answered: log-probabilities count as offered when they came, raw
+logits when they differ from activated ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from assay.genrm.engines.base import Capability, EngineTrouble
+from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.openai import answers
+from assay.genrm.engines.openai.transport import Absent, Refused, Transport
+from assay.rpc.errors import ConfigError, StartupError
+
+# Those that go on with an assistant message that is not finished, when told to.
+_CONTINUE = frozenset({"vllm", "sglang"})
+_TOP = (20, 5)
+_HELLO = [{"role": "user", "content": "Say A."}]
+_SAID = [*_HELLO, {"role": "assistant", "content": "A"}]
+_SHOWN_MODELS = 20
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What was found.
+
+    Attributes:
+        capabilities: the requests that can be answered.
+        owner: "vllm", "sglang", ..., as /v1/models says; empty if it does not.
+        context_tokens: as /v1/models says; 0 if it does not.
+        chat: dialogues are rendered by the server; otherwise we write plain text.
+        tokens: the server tokenises for us, and completes token ids.
+        picks: it gives the log-probabilities of the tokens that we name.
+        top: how many of the likeliest tokens it lists.
+        special: tokens that it says are special.
+        system: its chat template takes a system message.
+    """
+
+    capabilities: frozenset[Capability]
+    owner: str = ""
+    context_tokens: int = 0
+    chat: bool = True
+    tokens: bool = False
+    picks: bool = False
+    top: int = 0
+    special: tuple[str, ...] = ()
+    system: bool = True
+
+    @property
+    def continues(self) -> bool:
+        """Goes on with an assistant's message that was begun."""
+        return self.owner in _CONTINUE
+
+
+async def look(transport: Transport, config: ModelConfig) -> Offer:
+    """Asks the server.
+
+    Raises:
+        ConfigError: it does not serve the model.
+        StartupError: it can do nothing that we need, or not what `head` asks for.
+        EngineTrouble: it failed.
+    """
+    owner, context = await _model(transport, config.path)
+    chat, tokens = await _tokenizer(transport, config.path)
+    offer = Offer(frozenset(), owner, context, chat, tokens, special=await _special(transport))
+    if config.head in ("auto", "generative"):
+        found = await _generative(transport, config.path, offer)
+        if found is not None:
+            return found
+    if config.head in ("auto", "scalar") and await _classifies(transport, config.path, chat):
+        system = not chat or await _takes_system(transport, "/classify", config.path)
+        return replace(offer, capabilities=frozenset({"rate"}), system=system)
+    if config.head in ("auto", "step") and tokens and await _pools(transport, config.path):
+        system = not chat or await _takes_system(transport, "/tokenize", config.path)
+        return replace(offer, capabilities=frozenset({"rate-steps"}), system=system)
+    raise StartupError(
+        f"the server offers no route for {config.path!r} with head {config.head!r}: tried "
+        "/v1/chat/completions and /v1/completions (generative), /classify (scalar), /pooling "
+        "with /tokenize (step)"
+    )
+
+
+async def _model(transport: Transport, name: str) -> tuple[str, int]:
+    """Who owns the model, and its context."""
+    try:
+        listed = (await transport.get("/v1/models")).get("data")
+    except (Absent, Refused):
+        return "", 0
+    models = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    for model in models:
+        if model.get("id") == name:
+            length = model.get("max_model_len")
+            return str(model.get("owned_by", "")), length if isinstance(length, int) else 0
+    if models:
+        names = ", ".join(sorted(str(one.get("id")) for one in models)[:_SHOWN_MODELS])
+        raise ConfigError(f"the server does not serve {name!r}; it serves {names}")
+    return "", 0
+
+
+async def _tokenizer(transport: Transport, name: str) -> tuple[bool, bool]:
+    """Whether the server has a chat template (believed until refused), and tokenises dialogues."""
+    text = {"model": name, "prompt": "A", "add_special_tokens": False}
+    if await _ids(transport, text) is None:
+        return True, False
+    if await _ids(transport, {"model": name, "messages": _HELLO}) is not None:
+        return True, True
+    # Either it has no chat template, or its /tokenize takes no dialogues; a chat will tell.
+    return False, True
+
+
+async def _ids(transport: Transport, body: Json) -> list[int] | None:
+    try:
+        found = (await transport.post("/tokenize", body)).get("tokens")
+    except (Refused, EngineTrouble):
+        return None
+    return found if isinstance(found, list) and found else None
+
+
+async def _special(transport: Transport) -> tuple[str, ...]:
+    try:
+        table = (await transport.get("/tokenizer_info")).get("added_tokens_decoder")
+    except (Refused, EngineTrouble):
+        return ()
+    entries = table.values() if isinstance(table, dict) else ()
+    return tuple(
+        entry["content"]
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("content"), str)
+    )
+
+
+async def _generative(transport: Transport, name: str, offer: Offer) -> Offer | None:
+    """What a server that writes can do; None for one that does not."""
+    tops = await _top_of_chat(transport, name)
+    if offer.tokens:
+        listed = await _completes_ids(transport, name)
+        # A chat that /tokenize does not render is a server whose ids are of no use to us.
+        if listed is not None and offer.chat == (tops is not None):
+            return await _writer(transport, name, replace(offer, picks=listed[0], top=listed[1]))
+    if tops is not None:
+        return await _writer(transport, name, replace(offer, chat=True, tokens=False, top=tops))
+    tops = await _top_of_completion(transport, name)
+    if tops is None:
+        return None
+    return await _writer(transport, name, replace(offer, chat=False, tokens=False, top=tops))
+
+
+async def _writer(transport: Transport, name: str, offer: Offer) -> Offer:
+    capabilities: set[Capability] = {"write", "choose"} if offer.top else {"write"}
+    path = "/v1/chat/completions"
+    system = not offer.chat or await _takes_system(transport, path, name)
+    return replace(offer, capabilities=frozenset(capabilities), system=system)
+
+
+async def _takes_system(transport: Transport, path: str, name: str) -> bool:
+    """Whether the chat template takes a system message: some refuse it."""
+    messages = [{"role": "system", "content": "Be brief."}, *_HELLO]
+    body: Json = {"model": name, "messages": messages}
+    if path == "/v1/chat/completions":
+        body["max_tokens"] = 1
+    try:
+        await transport.post(path, body)
+    except Refused as refused:
+        return "max_completion_tokens" in refused.message
+    return True
+
+
+async def _completes_ids(transport: Transport, name: str) -> tuple[bool, int] | None:
+    """Whether it picks, and how many it lists; None if it does not complete ids."""
+    ids = await _ids(transport, {"model": name, "prompt": "A B", "add_special_tokens": False})
+    for top in _TOP if ids else ():
+        body = {"model": name, "prompt": ids, "max_tokens": 1, "return_tokens_as_token_ids": True}
+        try:
+            body |= {"logprobs": top}
+            answers.tokens_of(
+                answers.top_of_completion(await transport.post("/v1/completions", body))
+            )
+        except Refused:
+            continue
+        except EngineTrouble:
+            return None
+        return await _picks(transport, body, (ids or [0])[0]), top
+    return None
+
+
+async def _picks(transport: Transport, body: Json, token: int) -> bool:
+    body = {**body, "logprobs": 1, "logprob_token_ids": [token]}
+    try:
+        found = answers.top_of_completion(await transport.post("/v1/completions", body))
+        return token in answers.tokens_of(found) and len(found) <= 2
+    except (Refused, EngineTrouble):
+        return False
+
+
+async def _top_of_chat(transport: Transport, name: str) -> int | None:
+    """How many log-probabilities a chat gives, 0 for none; None if there is no chat."""
+    for top in _TOP:
+        body = {
+            "model": name,
+            "messages": _HELLO,
+            "max_tokens": 1,
+            "logprobs": True,
+            "top_logprobs": top,
+        }
+        try:
+            answers.top_of_chat(await transport.post("/v1/chat/completions", body))
+        except Refused:
+            continue
+        except Absent:
+            return None
+        except EngineTrouble as error:
+            if "log-probabilities" not in error.message:
+                raise
+            return 0
+        return top
+    return await _writes(
+        transport, "/v1/chat/completions", {"model": name, "messages": _HELLO, "max_tokens": 1}
+    )
+
+
+async def _top_of_completion(transport: Transport, name: str) -> int | None:
+    for top in _TOP:
+        body = {"model": name, "prompt": "A", "max_tokens": 1, "logprobs": top}
+        try:
+            answers.top_of_completion(await transport.post("/v1/completions", body))
+        except Refused:
+            continue
+        except Absent:
+            return None
+        except EngineTrouble as error:
+            if "log-probabilities" not in error.message:
+                raise
+            return 0
+        return top
+    return await _writes(
+        transport, "/v1/completions", {"model": name, "prompt": "A", "max_tokens": 1}
+    )
+
+
+async def _writes(transport: Transport, path: str, body: Json) -> int | None:
+    """0 if it writes without log-probabilities, None if it does not write."""
+    try:
+        answers.choice(await transport.post(path, body))
+    except (Refused, Absent):
+        return None
+    return 0
+
+
+async def _classifies(transport: Transport, name: str, chat: bool) -> bool:
+    """Whether /classify gives logits.
+
+    Raises:
+        StartupError: it gives probabilities only.
+    """
+    body: Json = {"model": name, **({"messages": _SAID} if chat else {"input": "A"})}
+    try:
+        raw = await transport.post("/classify", {**body, "use_activation": False})
+        activated = await transport.post("/classify", {**body, "use_activation": True})
+    except (Refused, Absent):
+        return False
+    logits = answers.row(answers.data(raw).get("probs"))
+    probabilities = answers.row(answers.data(activated).get("probs"))
+    if all(map(math.isclose, logits, probabilities)):
+        raise StartupError(
+            "the server's /classify gives probabilities where logits were asked for "
+            "(use_activation): use a newer vLLM, or another engine"
+        )
+    return True
+
+
+async def _pools(transport: Transport, name: str) -> bool:
+    ids = await _ids(transport, {"model": name, "prompt": "A B", "add_special_tokens": False})
+    body = {"model": name, "input": ids, "task": "token_classify", "use_activation": False}
+    try:
+        found = answers.data(await transport.post("/pooling", body)).get("data")
+    except (Refused, Absent):
+        return False
+    return isinstance(found, list)

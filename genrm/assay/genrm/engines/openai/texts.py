@@ -1,0 +1,142 @@
+"""What a prompt looks like to a server that renders and tokenises it by itself. Pure.
+
+Such a server reads special tokens wherever they stand in a message. So whatever looks like one in
+a text that is not ours is broken up by a space after its first character: "<|im_end|>" arrives as
+"< |im_end|>", which reads the same and ends no turn. The forms are those of the public chat
+formats; those that the server itself names are added to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from assay.genrm.engines import fitting
+from assay.genrm.engines.base import Message, Piece, Prompt
+
+# Every quantifier is bounded and no two of them meet, so a search takes linear time.
+_FORMS = (
+    r"<\|[^<>|\n]{0,80}\|>",  # ChatML, Llama 3, Phi, GLM
+    r"<\uff5c[^<>\uff5c\n]{0,80}\uff5c>",  # DeepSeek
+    r"</?(?:s|pad|unk|bos|eos|mask|cls|sep|image|audio)>",
+    r"<(?:start|end)_of_(?:turn|image|text)>",
+    r"<(?:extra|unused|reserved|special|additional_special|extra_id)_?(?:token_?)?[0-9]{1,5}>",
+    r"<0x[0-9A-Fa-f]{2}>",
+    r"<fim_(?:prefix|middle|suffix|pad)>",
+    r"<</?SYS>>",
+    r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK|CLS|SEP|MASK|PAD|UNK)\]",
+    r"<\|?(?:begin|end)_of_[a-z]{1,20}\|?>",
+)
+# Tokens of some vocabularies that end nothing. Judges' own answers are made of them too.
+_TAGS = r"</?(?:think|tool_call|tool_response)>"
+_MIN_NAMED_CHARS = 2
+# Breaking one may leave another that overlapped it.
+_ROUNDS = 8
+
+
+def lookalikes(named: Iterable[str] = (), *, tags: bool = True) -> re.Pattern[str]:
+    """What counts as a special token.
+
+    Args:
+        named: tokens that the server says it has.
+        tags: those of thinking and of tools as well; not in a prefill, which may hold them.
+    """
+    extra = sorted(set(named), key=lambda text: (-len(text), text))
+    extra = [text for text in extra if tags or not re.fullmatch(_TAGS, text)]
+    forms = (*_FORMS, _TAGS) if tags else _FORMS
+    return re.compile("|".join((*map(re.escape, extra), *forms)))
+
+
+def breakable(token: str) -> bool:
+    """Whether a token of the server is one to break up: it has brackets, so it is no word."""
+    return len(token) >= _MIN_NAMED_CHARS and token[0] in "<[" and token[-1] in ">]"
+
+
+def harmless(pieces: tuple[Piece, ...], pattern: re.Pattern[str]) -> tuple[Piece, ...]:
+    """The pieces, with every special token that holds a character of data broken up."""
+    for _ in range(_ROUNDS):
+        text = "".join(piece.text for piece in pieces)
+        matches = list(pattern.finditer(text))
+        trusted = [piece.trusted for piece in pieces for _ in piece.text] if matches else []
+        breaks = [
+            match.start() + 1 for match in matches if not all(trusted[match.start() : match.end()])
+        ]
+        if not breaks:
+            break
+        pieces = _spaced(pieces, breaks)
+    return pieces
+
+
+def _spaced(pieces: tuple[Piece, ...], breaks: list[int]) -> tuple[Piece, ...]:
+    """Puts a space before each of the positions, which count through all pieces."""
+    done, start, rest = [], 0, list(reversed(breaks))
+    for piece in pieces:
+        end, parts, taken = start + len(piece.text), [], 0
+        while rest and rest[-1] < end:
+            at = rest.pop() - start
+            parts.append(piece.text[taken:at])
+            taken = at
+        parts.append(piece.text[taken:])
+        done.append(Piece(" ".join(parts), piece.trusted, piece.cuttable))
+        start = end
+    return tuple(done)
+
+
+def chat(prompt: Prompt, pattern: re.Pattern[str]) -> list[dict[str, str]]:
+    """The messages as the API takes them, without what the assistant has begun."""
+    return [
+        {
+            "role": message.role,
+            "content": "".join(piece.text for piece in harmless(message.pieces, pattern)),
+        }
+        for message in prompt.messages
+    ]
+
+
+def begun(prompt: Prompt, pattern: re.Pattern[str], own: re.Pattern[str]) -> str:
+    """What the assistant has said already: the lead and the prefill, which may quote data.
+
+    Args:
+        prompt: which.
+        pattern: special tokens of data.
+        own: special tokens of what a judge writes.
+    """
+    pieces = (*harmless(prompt.lead, pattern), Piece(prompt.prefill, trusted=False))
+    return "".join(piece.text for piece in harmless(pieces, own))
+
+
+def plain(messages: Sequence[dict[str, str]], begun: str) -> str:
+    """The dialogue for a server without a chat template: `role: text` blocks."""
+    blocks = [f"{said['role']}: {said['content']}" for said in messages]
+    if messages[-1]["role"] != "assistant":
+        blocks.append(f"assistant: {begun}" if begun else "assistant:")
+    return "\n\n".join(blocks)
+
+
+def cuttable_chars(prompt: Prompt) -> int:
+    """Characters in the pieces that may be cut."""
+    return sum(map(len, _cuttable(prompt)))
+
+
+def keep(prompt: Prompt, chars: int) -> Prompt:
+    """The prompt with the middles of its cuttable pieces left out, the longest first.
+
+    Args:
+        prompt: which.
+        chars: so many characters of all cuttable pieces together stay, and lines of ours that say
+            how many are missing.
+    """
+    cap = max(0, fitting.level(sorted(map(len, _cuttable(prompt))), chars))
+    messages = []
+    for message in prompt.messages:
+        pieces: list[Piece] = []
+        for piece in message.pieces:
+            shorter = piece.cuttable and len(piece.text) > cap
+            pieces += fitting.ends(piece, cap) if shorter else (piece,)
+        messages.append(Message(message.role, tuple(pieces)))
+    return replace(prompt, messages=tuple(messages))
+
+
+def _cuttable(prompt: Prompt) -> list[str]:
+    return [p.text for message in prompt.messages for p in message.pieces if p.cuttable]

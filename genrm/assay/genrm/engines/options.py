@@ -1,0 +1,34 @@
+"""Options of several tokens as a tree: which tokens to look at where, and what they come to. Pure.
+
+The log-probability of an option is the sum over its tokens, each given those before it. Options
+that begin alike share their first questions; options of one token each need a single one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+Ids = tuple[int, ...]
+
+
+def branches(options: Sequence[Ids]) -> dict[Ids, Ids]:
+    """The questions: after these tokens (of the options), how likely is each of those next.
+
+    Raises:
+        ValueError: an option has no tokens.
+    """
+    if not all(options):
+        raise ValueError("an option without tokens")
+    asked: dict[Ids, dict[int, None]] = {}
+    for option in options:
+        for index, token in enumerate(option):
+            asked.setdefault(option[:index], {})[token] = None
+    return {before: tuple(tokens) for before, tokens in asked.items()}
+
+
+def totals(options: Sequence[Ids], found: Mapping[Ids, Mapping[int, float]]) -> tuple[float, ...]:
+    """The log-probability of each option, from the answers to `branches`."""
+    return tuple(
+        sum(found[option[:index]][token] for index, token in enumerate(option))
+        for option in options
+    )

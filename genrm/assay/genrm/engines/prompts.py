@@ -1,0 +1,395 @@
+"""From a prompt to token ids: what is ours with its special tokens, what is data without any.
+
+The chat template is rendered with a mark where each piece of data stands, and cut there. The parts
+between are ours and are tokenised with special tokens; the data is tokenised by itself, in a way
+that never yields an added token of the vocabulary, and the ids are joined. So a candidate that
+writes an end-of-turn marker writes some punctuation and letters, and two prompts that begin alike
+begin with the same ids.
+
+What follows from it:
+
+1. Token borders lie where pieces meet. A template must not count on a merge across them.
+2. A chat template that trims or rewrites the content sees the mark, not the data.
+3. A template that knows a thinking mode is asked for none: verdicts are read where they begin.
+4. A tokenizer without a chat template gets plain blocks, "role: text", and the special tokens that
+   it puts around any text.
+
+Pure, but for the memory of what was tokenised last.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from assay.genrm.engines import fitting
+from assay.genrm.engines.base import (
+    Choose,
+    EngineTrouble,
+    Message,
+    Piece,
+    Prompt,
+    Rate,
+    RateSteps,
+    Request,
+    Write,
+)
+from assay.rpc.reasons import Reason
+
+_MEMORY_TOKENS = 500_000
+_CUT_ROUNDS = 24
+_LEAST_KEPT_CHARS = 2
+_ANCHOR_TOKENS = 4
+_GUARDS = ("\n", "-", "9", "a")
+
+Ids = tuple[int, ...]
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class StepLayout:
+    """Where a step head is read: at this text after each step, or at each step's last token."""
+
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A request in tokens.
+
+    Attributes:
+        ids: the prompt.
+        cut: cuttable pieces were shortened.
+        options: of `Choose`: each option's ids, none of them empty.
+        positions: of `RateSteps`: the index of the token at which each step is read.
+    """
+
+    ids: Ids
+    cut: bool = False
+    options: tuple[Ids, ...] = ()
+    positions: tuple[int, ...] = ()
+
+
+class PromptEncoder:
+    """Makes token ids of prompts, for one tokenizer. Not for several threads at the same time."""
+
+    def __init__(
+        self, tokenizer: Any, *, chat_template: str = "", layout: StepLayout | None = None
+    ) -> None:
+        """Looks at the tokenizer.
+
+        Args:
+            tokenizer: of transformers.
+            chat_template: Jinja text in place of the tokenizer's.
+            layout: of a step head; by default each step's last token.
+        """
+        self._tokenizer = tokenizer
+        self._template: str = chat_template or getattr(tokenizer, "chat_template", None) or ""
+        self._mark = layout.token if layout else None
+        added = dict(tokenizer.added_tokens_decoder)
+        self._added = frozenset(int(number) for number in added)
+        contents = sorted({str(token.content) for token in added.values()} - {""}, key=len)
+        self._looks = re.compile("|".join(map(re.escape, reversed(contents))) or r"(?!)")
+        self._data: _Memory[Ids] = _Memory(len)
+        self._parts: _Memory[tuple[Ids, ...]] = _Memory(lambda parts: sum(map(len, parts)))
+        # Tokenizers of the SentencePiece family put a space before whatever they are given. Behind
+        # another character they do not: one that the text does not merge with.
+        guards = {text: self._ids(text, special=False) for text in _GUARDS}
+        spaced = self._ids("\na", special=False) != guards["\n"] + self._ids("a", special=False)
+        self._guards = guards if spaced else {}
+        self._before, self._behind = self._around()
+
+    def encode_request(self, request: Request, context_tokens: int) -> Encoded:
+        """Any request, fitted into the context.
+
+        Raises:
+            EngineTrouble: CONTEXT_TOO_LONG, or INVALID_PARAMETER for what cannot be rendered.
+        """
+        if isinstance(request, RateSteps):
+            ids, positions = self.encode_steps(request.prompt, request.steps)
+            if len(ids) > context_tokens:
+                raise _too_long(len(ids), context_tokens)
+            return Encoded(ids, positions=positions)
+        limit = context_tokens
+        options: tuple[Ids, ...] = ()
+        closed = isinstance(request, Rate)
+        if isinstance(request, Choose):
+            options = self.encode_options(request.options)
+            limit -= max(map(len, options))
+        elif isinstance(request, Write):
+            limit -= request.max_tokens
+        prompt, cut = self.fit(request.prompt, limit, request.keep_ends, closed=closed)
+        return Encoded(self.encode(prompt, closed=closed), cut, options)
+
+    def encode(self, prompt: Prompt, *, closed: bool = False) -> Ids:
+        """Token ids of a prompt.
+
+        Args:
+            prompt: what the model reads.
+            closed: for a head over the whole dialogue: a tokenizer without chat template ends it as
+                it ends any text.
+
+        Raises:
+            EngineTrouble: INVALID_PARAMETER, the chat template refuses the messages.
+        """
+        return self._assemble(prompt, closed)[0]
+
+    def encode_data(self, text: str) -> Ids:
+        """Ids of data: none of them is an added token of the vocabulary."""
+        return self._data.get(text, lambda: self._plain(text))
+
+    def encode_options(self, options: Sequence[str]) -> tuple[Ids, ...]:
+        """Ids of each option of `Choose`, as it stands.
+
+        Raises:
+            EngineTrouble: INVALID_PARAMETER, an option is empty, or two are the same.
+        """
+        encoded = tuple(self.encode_data(option) for option in options)
+        if len(encoded) < 2 or not all(encoded) or len(set(encoded)) < len(encoded):
+            raise EngineTrouble(
+                Reason.INVALID_PARAMETER,
+                f"the options {list(options)!r} are not at least two different texts to this "
+                "tokenizer",
+            )
+        return encoded
+
+    def encode_steps(self, prompt: Prompt, steps: Sequence[str]) -> tuple[Ids, Ids]:
+        """The dialogue with the response, and the index of the token at which each step is read.
+
+        With a step token, line breaks at the end of a step are left out, as in the use that
+        Qwen2.5-Math-PRM's model card describes (arXiv 2501.07301); otherwise steps stay as they
+        are.
+
+        Raises:
+            EngineTrouble: INVALID_PARAMETER, there is no step, or one without a token.
+        """
+        pieces: list[Piece] = []
+        for step in steps:
+            text = (step.rstrip("\r\n") or step) if self._mark else step
+            pieces.append(Piece(text, trusted=False))
+            if self._mark:
+                pieces.append(Piece(self._mark))
+        if not steps or not all(self.encode_data(p.text) for p in pieces if not p.trusted):
+            raise EngineTrouble(
+                Reason.INVALID_PARAMETER,
+                "a response to be scored by steps needs at least one step, and each step a token",
+            )
+        whole = Prompt((*prompt.messages, Message("assistant", tuple(pieces))))
+        ids, borders = self._assemble(whole, closed=True)
+        borders = borders[-len(steps) :]
+        if not self._mark:
+            return ids, tuple(border - 1 for border in borders)
+        mark = self._inside(self._mark, special=True)
+        if any(ids[border : border + len(mark)] != mark for border in borders):
+            raise EngineTrouble(
+                Reason.INVALID_PARAMETER,
+                f"the model's tokenizer or chat template does not keep the step token "
+                f"{self._mark!r}; set step_token or chat_template",
+            )
+        return ids, tuple(border + len(mark) - 1 for border in borders)
+
+    def fit(
+        self, prompt: Prompt, limit: int, keep_ends: bool, *, closed: bool = False
+    ) -> tuple[Prompt, bool]:
+        """The prompt in at most `limit` tokens, and whether something was left out.
+
+        What is cut: the middle of the cuttable pieces, the longest first, down to a common length;
+        a line in its place says how many characters are missing.
+
+        Raises:
+            EngineTrouble: CONTEXT_TOO_LONG, it does not fit, or what is not cuttable fills it.
+        """
+        tokens = len(self.encode(prompt, closed=closed))
+        if tokens <= limit:
+            return prompt, False
+        cuttable = [piece for piece in fitting.pieces_of(prompt) if piece.cuttable]
+        lengths = sorted(self._size(piece) for piece in cuttable)
+        if not keep_ends or not lengths:
+            raise _too_long(tokens, limit)
+        cap = fitting.level(lengths, limit - (tokens - sum(lengths)))
+        for _ in range(_CUT_ROUNDS):
+            if cap < 1:
+                break
+            shorter = self._cut(prompt, cap)
+            over = len(self.encode(shorter, closed=closed)) - limit
+            if over <= 0:
+                return shorter, True
+            cap -= -(-over // len(lengths))
+        raise _too_long(tokens, limit)
+
+    def decode(self, ids: Sequence[int], after: Sequence[int] = ()) -> str:
+        """Text of tokens that stand after others; special tokens are left out."""
+        if not self._guards or not after:
+            return self._text(ids)
+        before = list(after[-_ANCHOR_TOKENS:])
+        return self._text([*before, *ids])[len(self._text(before)) :]
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return str(
+            self._tokenizer.decode(
+                list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )
+
+    def _ids(self, text: str, *, special: bool) -> Ids:
+        """Ids of text at the beginning; `special`: special tokens in it are such."""
+        encoded = self._tokenizer(
+            text, add_special_tokens=False, split_special_tokens=not special, verbose=False
+        )
+        return tuple(encoded["input_ids"])
+
+    def _inside(self, text: str, *, special: bool) -> Ids:
+        """Ids of text that does not stand at the beginning."""
+        for guard, known in self._guards.items():
+            ids = self._ids(guard + text, special=special)
+            if ids[: len(known)] == known:
+                return ids[len(known) :]
+        return self._ids(text, special=special)
+
+    def _plain(self, text: str) -> Ids:
+        """Ids of data; where they name an added token all the same, its text is broken in two."""
+        if not text:
+            return ()
+        ids = self._inside(text, special=False)
+        if self._added.isdisjoint(ids):
+            return ids
+        parts = fitting.broken(self._looks, text)
+        ids = tuple(token for part in parts for token in self._inside(part, special=False))
+        return tuple(token for token in ids if token not in self._added)
+
+    def _around(self) -> tuple[Ids, Ids]:
+        """What the tokenizer puts before and behind any text."""
+        bare = self._ids("a", special=True)
+        full = tuple(self._tokenizer("a")["input_ids"])
+        for start in range(len(full) - len(bare) + 1):
+            if full[start : start + len(bare)] == bare:
+                return full[:start], full[start + len(bare) :]
+        return (), ()
+
+    def _assemble(self, prompt: Prompt, closed: bool) -> tuple[Ids, Ids]:
+        """The ids, and for each piece of data the index behind it."""
+        texts = [piece.text for piece in fitting.pieces_of(prompt) if not piece.trusted]
+        parts = self._parts.get(
+            (fitting.skeleton(prompt), closed), lambda: self._render(prompt, len(texts), closed)
+        )
+        ids, borders = list(parts[0]), []
+        for text, part in zip(texts, parts[1:], strict=True):
+            ids += self.encode_data(text)
+            borders.append(len(ids))
+            ids += part
+        return tuple(ids), tuple(borders)
+
+    def _render(self, prompt: Prompt, count: int, closed: bool) -> tuple[Ids, ...]:
+        """Ids of the parts that are ours, around `count` pieces of data."""
+        mark = fitting.mark_for(prompt, self._template)
+        numbers = itertools.count()
+
+        def marked(pieces: Iterable[Piece]) -> str:
+            return "".join(p.text if p.trusted else mark.format(next(numbers)) for p in pieces)
+
+        messages = [{"role": m.role, "content": marked(m.pieces)} for m in prompt.messages]
+        text = self._rendered(messages) + marked(prompt.lead) + prompt.prefill
+        texts = re.split(mark.format(r"(\d+)"), text)
+        if [int(found) for found in texts[1::2]] != list(range(count)):
+            raise EngineTrouble(
+                Reason.INVALID_PARAMETER,
+                "the model's chat template drops, repeats or moves parts of the messages; give the "
+                "model another one (chat_template)",
+            )
+        parts = [self._inside(part, special=True) if part else () for part in texts[0::2]]
+        parts[0] = self._ids(texts[0], special=True) if texts[0] else ()
+        if not self._template:
+            parts[0] = self._before + parts[0]
+            parts[-1] += self._behind if closed else ()
+        return tuple(parts)
+
+    def _rendered(self, messages: list[dict[str, str]]) -> str:
+        """The messages as the model's text; ours to be continued unless the assistant's is last."""
+        answered = bool(messages) and messages[-1]["role"] == "assistant"
+        if not self._template:
+            blocks = [f"{message['role']}: {message['content']}" for message in messages]
+            return "\n\n".join(blocks if answered else [*blocks, "assistant: "])
+        try:
+            return self._apply(messages, answered)
+        except Exception as error:
+            # What a chat template raises is its own affair; many refuse a system message.
+            merged = fitting.without_system(messages)
+            if merged != messages:
+                return self._rendered(merged)
+            message = (str(error) or type(error).__name__).splitlines()[0][:200]
+            raise EngineTrouble(
+                Reason.INVALID_PARAMETER,
+                f"the model's chat template refuses these messages: {message}",
+            ) from error
+
+    def _apply(self, messages: list[dict[str, str]], answered: bool) -> str:
+        text = self._tokenizer.apply_chat_template(
+            messages,
+            chat_template=self._template,
+            tokenize=False,
+            add_generation_prompt=not answered,
+            enable_thinking=False,
+        )
+        return str(text)
+
+    def _cut(self, prompt: Prompt, cap: int) -> Prompt:
+        messages = []
+        for message in prompt.messages:
+            pieces: list[Piece] = []
+            for piece in message.pieces:
+                pieces += self._shortened(piece, cap) if piece.cuttable else (piece,)
+            messages.append(replace(message, pieces=tuple(pieces)))
+        return replace(prompt, messages=tuple(messages))
+
+    def _shortened(self, piece: Piece, cap: int) -> tuple[Piece, ...]:
+        """Both ends of a piece, together at most `cap` tokens with the line between them."""
+        tokens = self._size(piece)
+        if tokens <= cap:
+            return (piece,)
+        kept = len(piece.text) * cap // tokens
+        parts = fitting.ends(piece, kept)
+        for _ in range(_CUT_ROUNDS):
+            size = sum(map(self._size, parts))
+            if size <= cap or kept <= _LEAST_KEPT_CHARS:
+                break
+            kept = max(_LEAST_KEPT_CHARS, min(kept - 1, kept * cap // size))
+            parts = fitting.ends(piece, kept)
+        return parts
+
+    def _size(self, piece: Piece) -> int:
+        if piece.trusted:
+            return len(self._inside(piece.text, special=True))
+        return len(self.encode_data(piece.text))
+
+
+class _Memory(Generic[V]):
+    """What was made last, up to a number of tokens."""
+
+    def __init__(self, weight: Callable[[V], int]) -> None:
+        self._weight = weight
+        self._values: OrderedDict[Hashable, V] = OrderedDict()
+        self._total = 0
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key]
+        value = self._values[key] = make()
+        self._total += self._weight(value) + 1
+        while self._total > _MEMORY_TOKENS and len(self._values) > 1:
+            _, oldest = self._values.popitem(last=False)
+            self._total -= self._weight(oldest) + 1
+        return value
+
+
+def _too_long(tokens: int, limit: int) -> EngineTrouble:
+    return EngineTrouble(
+        Reason.CONTEXT_TOO_LONG,
+        f"the prompt takes {tokens} tokens, and the model has room for {max(limit, 0)}; shorten "
+        "it, allow the candidate to be cut (keep-ends), or give the model more context_tokens",
+        {"prompt_tokens": str(tokens), "limit_tokens": str(max(limit, 0))},
+    )

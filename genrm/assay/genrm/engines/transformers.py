@@ -1,0 +1,381 @@
+"""The embedded engine: transformers, in a process of its own that is started anew when it dies.
+
+Here, in the service's process: prompts become tokens, requests wait for their turn, answers find
+their way back. There (see worker): the model, continuous batching, shared beginnings. Requests that
+arrive in one turn of the event loop travel in one message, so they are read together.
+
+When the worker dies, what was at work there gets ENGINE_DIED; what waits, and what comes, waits for
+the next worker. One that dies before it has answered anything is a failed start: after each, the
+next waits longer, and after three in a row requests are refused at once until one succeeds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from assay.genrm.engines import loading
+from assay.genrm.engines.base import (
+    Answer,
+    Capability,
+    Choose,
+    Chosen,
+    EngineTrouble,
+    ModelInfo,
+    Rate,
+    Rated,
+    RateSteps,
+    Request,
+    StepsRated,
+    TokenCounts,
+    Write,
+    Written,
+)
+from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.link import LinkError, WorkerLink
+from assay.genrm.engines.prompts import Encoded
+from assay.genrm.engines.worker.frames import Settings
+from assay.rpc.errors import ConfigError, StartupError
+from assay.rpc.reasons import Reason
+
+_FAILED_STARTS = 3
+_BACKOFF_S = (0.0, 1.0, 4.0, 15.0)
+_log = logging.getLogger(__name__)
+
+_CAPABILITY: dict[type[object], Capability] = {
+    Choose: "choose",
+    Write: "write",
+    Rate: "rate",
+    RateSteps: "rate-steps",
+}
+
+
+def _nothing() -> Encoded:
+    return Encoded(())
+
+
+@dataclass(slots=True, eq=False)
+class _Ticket:
+    """A request on its way."""
+
+    id: int
+    request: Request
+    future: asyncio.Future[Answer]
+    encoded: Encoded = field(default_factory=_nothing)
+    trouble: EngineTrouble | None = None
+
+    def fail(self, trouble: EngineTrouble) -> None:
+        if not self.future.done():
+            self.future.set_exception(trouble)
+
+
+class TransformersEngine:
+    """Runs one model with transformers. See `Engine`."""
+
+    def __init__(self, name: str, config: ModelConfig) -> None:
+        """Does not load anything yet.
+
+        Args:
+            name: as the service calls the model.
+            config: its settings.
+        """
+        self._name = name
+        self._config = config
+        self._opened: loading.Opened | None = None
+        self._info: ModelInfo | None = None
+        self._link: WorkerLink | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._encoding: asyncio.Task[None] | None = None
+        self._encoder = ThreadPoolExecutor(1, thread_name_prefix=f"encode-{name}")
+        self._numbers = itertools.count(1)
+        self._fresh: deque[_Ticket] = deque()  # not tokenised yet
+        self._inside: list[_Ticket] = []  # being tokenised
+        self._waiting: deque[_Ticket] = deque()
+        self._working: dict[int, _Ticket] = {}
+        self._refusal: tuple[str, str] | None = None
+
+    @property
+    def info(self) -> ModelInfo:
+        """What the model is; known after `start`."""
+        if self._info is None:
+            raise RuntimeError(f"model {self._name} was not started")
+        return self._info
+
+    @property
+    def worker_pid(self) -> int | None:
+        """Process id of the worker, None while there is none; for logs and tests."""
+        return self._link.pid if self._link else None
+
+    async def start(self) -> None:
+        """Loads the model; see `Engine`."""
+        self._opened = await asyncio.to_thread(loading.open_model, self._name, self._config)
+        ready = await self._launch()
+        opened = self._opened
+        if opened.head == "step" and self._config.good_label >= max(ready["labels"], 2):
+            await self.close()
+            raise ConfigError(
+                f"model {self._name}: good_label is {self._config.good_label}, but the model has "
+                f"{ready['labels']} labels, counted from 0"
+            )
+        capabilities = loading.CAPABILITIES[opened.head]
+        self._info = ModelInfo(
+            name=self._name,
+            engine="transformers",
+            revision=opened.revision,
+            capabilities=capabilities if ready["write"] else capabilities - {"write"},
+            context_tokens=opened.context_tokens,
+            deterministic=True,
+            error_threshold=self._config.error_threshold,
+            splitting=self._config.splitting,
+        )
+        self._keeper = asyncio.create_task(self._keep())
+
+    async def ask(self, request: Request) -> Answer:
+        """Answers one request; see `Engine`."""
+        capability = _CAPABILITY[type(request)]
+        able = self.info.capabilities
+        if capability not in able:
+            raise EngineTrouble(
+                Reason.INVALID_PARAMETER,
+                f"model {self._name} does not answer {capability}, only {', '.join(sorted(able))}; "
+                "choose another model",
+            )
+        if self._refusal:
+            raise EngineTrouble(*self._refusal)
+        ticket = _Ticket(next(self._numbers), request, asyncio.get_running_loop().create_future())
+        self._fresh.append(ticket)
+        if self._encoding is None:
+            self._encoding = asyncio.create_task(self._encode())
+        try:
+            return await ticket.future
+        except asyncio.CancelledError:
+            self._withdraw(ticket)
+            raise
+
+    async def close(self) -> None:
+        """Ends the worker; see `Engine`."""
+        self._refuse(Reason.ENGINE_DIED, f"model {self._name} is being shut down")
+        for task in (self._keeper, self._encoding):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        self._keeper = self._encoding = None
+        await self._unlink()
+        self._encoder.shutdown(wait=False, cancel_futures=True)
+
+    # Requests on their way to the worker, and back.
+
+    async def _encode(self) -> None:
+        """Tokenises what has arrived, in a thread, and sends it on together."""
+        loop = asyncio.get_running_loop()
+        while self._fresh:
+            tickets = [ticket for ticket in self._fresh if not ticket.future.done()]
+            self._fresh.clear()
+            self._inside = tickets
+            await loop.run_in_executor(self._encoder, self._encode_all, tickets)
+            for ticket in tickets:
+                if ticket.trouble is not None:
+                    ticket.fail(ticket.trouble)
+                elif not ticket.future.done():
+                    self._waiting.append(ticket)
+            self._inside = []
+            self._send()
+        self._encoding = None
+
+    def _encode_all(self, tickets: list[_Ticket]) -> None:
+        if self._opened is None:
+            return
+        encoder, context = self._opened.encoder, self._opened.context_tokens
+        for ticket in tickets:
+            try:
+                ticket.encoded = encoder.encode_request(ticket.request, context)
+            except EngineTrouble as trouble:
+                ticket.trouble = trouble
+            except Exception as error:  # noqa: BLE001  # the border to a model's own template and tokenizer
+                _log.exception("%s: a prompt cannot be made into tokens", self._what())
+                text = (str(error) or type(error).__name__).splitlines()[0][:300]
+                ticket.trouble = EngineTrouble(
+                    Reason.ENGINE_FAILED,
+                    f"the chat template or tokenizer of {self._what()} refuses the prompt: {text}",
+                )
+
+    def _send(self) -> None:
+        """Hands over what waits, as far as there is room."""
+        if self._link is None:
+            return
+        jobs = []
+        while self._waiting and len(self._working) < self._config.max_concurrent:
+            ticket = self._waiting.popleft()
+            if ticket.future.done():
+                continue
+            self._working[ticket.id] = ticket
+            jobs.append(_job(ticket))
+        if jobs:
+            self._link.send({"ask": jobs})
+
+    def _withdraw(self, ticket: _Ticket) -> None:
+        if self._working.pop(ticket.id, None) is not None and self._link is not None:
+            self._link.send({"cancel": [ticket.id]})
+            self._send()
+
+    def _take(self, answers: list[dict[str, Any]]) -> None:
+        for body in answers:
+            ticket = self._working.pop(body["id"], None)
+            if ticket is None:
+                continue  # withdrawn
+            if "trouble" in body:
+                ticket.fail(EngineTrouble(*body["trouble"]))
+            elif not ticket.future.done():
+                ticket.future.set_result(_answer(ticket, body))
+        self._send()
+
+    def _refuse(self, reason: Reason, message: str) -> None:
+        """Fails what waits and what comes."""
+        self._refusal = (reason, message)
+        tickets = [*self._fresh, *self._inside, *self._waiting, *self._working.values()]
+        self._fresh.clear()
+        self._waiting.clear()
+        self._working.clear()
+        for ticket in tickets:
+            ticket.fail(EngineTrouble(reason, message))
+
+    # The worker's life.
+
+    async def _launch(self) -> dict[str, Any]:
+        """Starts a worker; what it says of the model.
+
+        Raises:
+            StartupError: it cannot load the model.
+        """
+        if self._opened is None:
+            raise RuntimeError("the model was not opened")
+        link = WorkerLink()
+        try:
+            ready = await link.start(
+                _settings(self._config, self._opened), self._config.start_timeout_s
+            )
+        except LinkError as error:
+            await link.close()
+            raise StartupError(f"{self._what()} cannot be loaded: {error}") from error
+        except BaseException:
+            await link.close()
+            raise
+        if "failed" in ready:
+            await link.close()
+            raise StartupError(f"{self._what()} cannot be loaded: {ready['failed']}")
+        self._link = link
+        return ready
+
+    async def _keep(self) -> None:
+        """Takes answers; starts another worker when one dies."""
+        failures = 0
+        while True:
+            answered = await self._listen()
+            await self._unlink()
+            lost = list(self._working.values())
+            self._working.clear()
+            _log.warning("%s: the worker died with %d requests at work", self._what(), len(lost))
+            for ticket in lost:
+                ticket.fail(
+                    EngineTrouble(
+                        Reason.ENGINE_DIED,
+                        f"the process that runs {self._what()} died while it worked on this; the "
+                        "log says more, and another one is being started",
+                    )
+                )
+            failures = 0 if answered else failures + 1
+            failures = await self._relaunch(failures)
+            self._send()
+
+    async def _relaunch(self, failures: int) -> int:
+        """Starts workers until one stands; how many failures that makes in a row."""
+        while True:
+            await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+            try:
+                await self._launch()
+            except StartupError as error:
+                failures += 1
+                _log.error("%s", error)
+                if failures >= _FAILED_STARTS:
+                    self._refuse(
+                        Reason.ENGINE_DIED,
+                        f"the engine died, and {failures} starts failed since: {error}",
+                    )
+                continue
+            self._refusal = None
+            return failures
+
+    async def _listen(self) -> bool:
+        """Passes answers on until the worker is gone; whether there was one."""
+        answered = False
+        while self._link is not None:
+            try:
+                body = await self._link.receive()
+            except LinkError:
+                break
+            answered = True
+            self._take(body["answers"])
+        return answered
+
+    async def _unlink(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
+
+    def _what(self) -> str:
+        return f"model {self._name} ({self._config.path})"
+
+
+def _settings(config: ModelConfig, opened: loading.Opened) -> dict[str, Any]:
+    return asdict(
+        Settings(
+            location=opened.location,
+            arguments=loading.hub_arguments(config, opened.location),
+            head=opened.head,
+            device=config.device,
+            precision=config.precision,
+            good_label=config.good_label,
+            max_batch_tokens=config.max_batch_tokens,
+            max_batch_items=config.max_batch_items,
+            prefix_cache_tokens=config.prefix_cache_tokens,
+        )
+    )
+
+
+def _job(ticket: _Ticket) -> dict[str, Any]:
+    """A request as the worker takes it; see worker/jobs.py."""
+    request, encoded = ticket.request, ticket.encoded
+    body: dict[str, Any] = {"id": ticket.id, "kind": _CAPABILITY[type(request)]}
+    body["ids"] = encoded.ids
+    if isinstance(request, Choose):
+        body["options"] = encoded.options
+    elif isinstance(request, RateSteps):
+        body["positions"] = encoded.positions
+    elif isinstance(request, Write):
+        body |= {
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "seed": request.seed,
+            "stop": request.stop,
+        }
+    return body
+
+
+def _answer(ticket: _Ticket, body: dict[str, Any]) -> Answer:
+    request, cut = ticket.request, ticket.encoded.cut
+    tokens = TokenCounts(len(ticket.encoded.ids), body["cached"], body.get("completion", 0))
+    if isinstance(request, Choose):
+        return Chosen(tuple(body["logprobs"]), tokens, cut)
+    if isinstance(request, Write):
+        return Written(body["text"], body["finish"], tokens, cut)
+    if isinstance(request, Rate):
+        return Rated(tuple(body["logits"]), tokens, cut)
+    return StepsRated(tuple(body["probabilities"]), tokens)

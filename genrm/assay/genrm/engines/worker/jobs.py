@@ -1,0 +1,212 @@
+"""Requests in the worker: which sequences to read, where, and what to make of the logits.
+
+    {"id", "kind": "choose", "ids", "options"}          -> {"id", "logprobs"}
+    {"id", "kind": "write", "ids", "max_tokens", "temperature", "top_p", "seed", "stop"}
+                                                        -> {"id", "text", "finish", "completion"}
+    {"id", "kind": "rate", "ids"}                       -> {"id", "logits"}
+    {"id", "kind": "rate-steps", "ids", "positions"}    -> {"id", "probabilities"}
+
+Every answer has "cached", the tokens of the prompt that were known; {"id", "trouble": [reason,
+message]} says why there is none.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from assay.genrm.engines.worker.sampling import Sampler
+from assay.rpc.reasons import Reason
+
+Ids = tuple[int, ...]
+NOT_FINITE = (
+    Reason.SCORE_NOT_FINITE,
+    "the model's numbers are not finite; look at its weights, or use precision float32",
+)
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """Tokens to read for a job.
+
+    Attributes:
+        job: whose.
+        ids: the tokens.
+        reads: positions at which logits are wanted, ascending.
+    """
+
+    job: Job
+    ids: Ids
+    reads: Ids
+
+
+@dataclass(slots=True, eq=False)
+class Logits:
+    """What was read of one sequence: [N, V], row n belongs to its n-th position."""
+
+    values: torch.Tensor
+
+    def finite(self) -> bool:
+        """Whether each position has a distribution."""
+        return bool(torch.logsumexp(self.values, -1).isfinite().all())
+
+
+class Job(Protocol):
+    """A request at work."""
+
+    id: int
+    cached: int | None
+
+    def sequences(self) -> list[Sequence]:
+        """What to read first."""
+
+    def take(self, sequence: Sequence, logits: Logits) -> dict[str, Any] | None:
+        """What is made of it; the answer, once there is one."""
+
+
+@dataclass(slots=True, eq=False)
+class ChooseJob:
+    """Log-probabilities of options: of several tokens, the sum over them."""
+
+    id: int
+    ids: Ids
+    options: tuple[Ids, ...]
+    cached: int | None = None
+    _known: dict[Ids, float] = field(default_factory=dict)
+    _waiting: dict[Ids, Sequence] = field(default_factory=dict)
+
+    def sequences(self) -> list[Sequence]:
+        """One for each different beginning of an option; one in all if each has one token."""
+        last = len(self.ids) - 1
+        beginnings = {option[:-1] for option in self.options if len(option) > 1} or {()}
+        for beginning in sorted(beginnings):
+            reads = tuple(range(last, last + len(beginning) + 1))
+            self._waiting[beginning] = Sequence(self, self.ids + beginning, reads)
+        return list(self._waiting.values())
+
+    def take(self, sequence: Sequence, logits: Logits) -> dict[str, Any] | None:
+        """Adds up what the sequence says of each option that it begins."""
+        if not logits.finite():
+            return trouble(self.id, *NOT_FINITE)
+        logprobs_NV = torch.log_softmax(logits.values, -1)
+        beginning = sequence.ids[len(self.ids) :]
+        self._waiting.pop(beginning)
+        for option in self.options:
+            if option[:-1] == beginning[: len(option) - 1] and option not in self._known:
+                rows = torch.arange(len(option), device=logprobs_NV.device)
+                tokens = torch.tensor(option, device=logprobs_NV.device)
+                total = float(logprobs_NV[rows, tokens].double().sum())
+                self._known[option] = min(0.0, total)
+        if self._waiting:
+            return None
+        return {"logprobs": [self._known[option] for option in self.options]}
+
+
+@dataclass(slots=True, eq=False)
+class WriteJob:
+    """Text, token by token; see writing.py, which goes on from what is read here."""
+
+    id: int
+    ids: Ids
+    max_tokens: int
+    stop: tuple[str, ...]
+    sampler: Sampler
+    start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
+    cached: int | None = None
+    written: list[int] = field(default_factory=list)
+
+    def sequences(self) -> list[Sequence]:
+        """The prompt, and what is written already if the work was interrupted."""
+        ids = (*self.ids, *self.written)
+        return [Sequence(self, ids, (len(ids) - 1,))]
+
+    def take(self, sequence: Sequence, logits: Logits) -> dict[str, Any] | None:
+        """Samples a token, and the writer goes on."""
+        return self.start(self, sequence, logits)
+
+
+@dataclass(slots=True, eq=False)
+class RateJob:
+    """Logits of a head over the whole dialogue: at the last token that is not padding's.
+
+    That is where transformers reads its sequence classification heads, whatever the dialogue's last
+    token is.
+    """
+
+    id: int
+    ids: Ids
+    pad_token: int | None
+    cached: int | None = None
+
+    def sequences(self) -> list[Sequence]:
+        """The dialogue."""
+        last = len(self.ids) - 1
+        while last > 0 and self.ids[last] == self.pad_token:
+            last -= 1
+        return [Sequence(self, self.ids, (last,))]
+
+    def take(self, sequence: Sequence, logits: Logits) -> dict[str, Any] | None:
+        """The logits as they are."""
+        if not bool(logits.values.isfinite().all()):
+            return trouble(self.id, *NOT_FINITE)
+        return {"logits": logits.values[0].tolist()}
+
+
+@dataclass(slots=True, eq=False)
+class RateStepsJob:
+    """The chance that each step is right: softmax over the labels, or sigmoid of one logit."""
+
+    id: int
+    ids: Ids
+    positions: Ids
+    good_label: int
+    cached: int | None = None
+
+    def sequences(self) -> list[Sequence]:
+        """The dialogue, read at the steps."""
+        return [Sequence(self, self.ids, self.positions)]
+
+    def take(self, sequence: Sequence, logits: Logits) -> dict[str, Any] | None:
+        """One chance for each step."""
+        values_SV = logits.values
+        if not bool(values_SV.isfinite().all()):
+            return trouble(self.id, *NOT_FINITE)
+        if values_SV.shape[1] == 1:
+            chances = torch.sigmoid(values_SV[:, 0])
+        else:
+            chances = torch.softmax(values_SV, -1)[:, self.good_label]
+        return {"probabilities": chances.tolist()}
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes jobs of what the engine sends."""
+
+    pad_token: int | None
+    good_label: int
+    start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
+
+    def __call__(self, body: dict[str, Any]) -> Job:
+        """The job of a message."""
+        number, ids = int(body["id"]), tuple(body["ids"])
+        match body["kind"]:
+            case "choose":
+                return ChooseJob(number, ids, tuple(tuple(option) for option in body["options"]))
+            case "rate":
+                return RateJob(number, ids, self.pad_token)
+            case "rate-steps":
+                return RateStepsJob(number, ids, tuple(body["positions"]), self.good_label)
+            case _:
+                numbers = random.Random(int(body["seed"]))  # noqa: S311  # sampling, not secrets
+                sampler = Sampler(float(body["temperature"]), float(body["top_p"]), numbers)
+                stop = tuple(body["stop"])
+                return WriteJob(number, ids, int(body["max_tokens"]), stop, sampler, self.start)
+
+
+def trouble(number: int, reason: str, message: str) -> dict[str, Any]:
+    """The answer that there is none."""
+    return {"id": number, "trouble": [str(reason), message]}

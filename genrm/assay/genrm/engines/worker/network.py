@@ -1,0 +1,300 @@
+"""The model: weights on a device, and one forward pass over rows of tokens.
+
+What is read is read where it is asked for: the language model's head is applied to those positions
+alone, never to a whole [B, T, V].
+
+Two ways of running. With a slab, where the model's attention is plain or by sliding windows: rows
+go on from what is known of them. Without, where it is not (state-space layers, encoders): each row
+is read from its beginning, and nothing is written. Which one serves is tried out at the start, by
+comparing both on a few tokens.
+
+Shape suffixes as in slab.py; V vocabulary or labels, N positions read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from assay.genrm.engines.worker.frames import Settings
+from assay.genrm.engines.worker.slab import Place, Shape, Slab, cache_of
+
+_CHUNK_TOKENS = 2048
+_PROBE_TOKENS = 24
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class LoadError(Exception):
+    """The model cannot be loaded; the text says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Part of a forward pass: tokens to add behind `start` known ones, and which to read.
+
+    Attributes:
+        start: tokens that the slab holds already.
+        ids: tokens to add.
+        reads: positions to read, counted from the row's first token, not below `start`.
+    """
+
+    start: int
+    ids: Sequence[int]
+    reads: Sequence[int]
+
+
+class Network:
+    """A loaded model."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Loads it.
+
+        Raises:
+            LoadError: it cannot be.
+        """
+        self.device = _device(settings.device)
+        self.dtype = _dtype(settings.precision, self.device)
+        self._head = settings.head
+        self._model = _load(settings, self.dtype).to(self.device).eval()
+        config = self._model.config.get_text_config()
+        self.pad_token: int | None = config.pad_token_id
+        if config.pad_token_id is None:
+            config.pad_token_id = 0  # only so that batches are not refused; where to read is ours
+        self._windows = _windows(config)
+        self._picked: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._scores: torch.Tensor | None = None
+        self._hooked = self._hook()
+        self.shape = self._probe()
+
+    @property
+    def labels(self) -> int:
+        """How many labels a classification head has."""
+        return int(self._model.config.num_labels)
+
+    def end_tokens(self, tokenizer: Any) -> set[int]:
+        """Tokens that end a text: those of the generation settings, and of the tokenizer."""
+        settings = getattr(self._model, "generation_config", None)
+        named = getattr(settings, "eos_token_id", None)
+        ends = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])}
+        return {int(token) for token in ends if token is not None}
+
+    def slab(self, rows: int, tokens: int) -> Slab:
+        """Room for rows; only with a `shape`."""
+        if self.shape is None:
+            raise RuntimeError("this model keeps no keys and values")
+        return Slab(self.shape, rows, tokens, self.dtype, self.device)
+
+    @torch.inference_mode()
+    def run(self, rows: Sequence[Row], slab: Slab | None) -> torch.Tensor:
+        """One forward pass, in chunks where rows are long.
+
+        Args:
+            rows: at least one; the slab's rows in order.
+            slab: where their keys and values are and go; None: all starts are 0.
+
+        Returns:
+            Logits of what is read, row by row: [N, V], float32.
+        """
+        longest = max(len(row.ids) for row in rows)
+        step = longest if slab is None else min(longest, _CHUNK_TOKENS)
+        found: dict[tuple[int, int], torch.Tensor] = {}
+        for begin in range(0, longest, step):
+            size = min(step, longest - begin)
+            wanted = [
+                (number, position - row.start - begin)
+                for number, row in enumerate(rows)
+                for position in row.reads
+                if 0 <= position - row.start - begin < size
+            ]
+            tokens_BS = torch.tensor(
+                [_padded(row.ids[begin : begin + size], size) for row in rows], device=self.device
+            )
+            logits = self._pass(rows, begin, tokens_BS, wanted, slab)
+            for (number, offset), value in zip(wanted, logits, strict=False):
+                found[number, rows[number].start + begin + offset] = value
+        ordered = [found[number, at] for number, row in enumerate(rows) for at in row.reads]
+        return torch.stack(ordered) if ordered else torch.zeros((0, 1))
+
+    def _pass(
+        self,
+        rows: Sequence[Row],
+        begin: int,
+        tokens_BS: torch.Tensor,
+        wanted: list[tuple[int, int]],
+        slab: Slab | None,
+    ) -> torch.Tensor:
+        """One call of the model; logits at (row, offset) of `wanted`: [N, V], float32."""
+        picked = torch.tensor(wanted or [(0, 0)], device=self.device)
+        self._picked = (picked[:, 0], picked[:, 1])
+        arguments: dict[str, Any] = {"input_ids": tokens_BS}
+        if slab is None:
+            lengths = torch.tensor([len(row.ids) for row in rows], device=self.device)
+            columns = torch.arange(tokens_BS.shape[1], device=self.device)
+            arguments["attention_mask"] = (columns[None] < lengths[:, None]).long()
+            if self._keeps:
+                arguments["use_cache"] = False
+        else:
+            place = Place([row.start + begin for row in rows], tokens_BS.shape[1], self.device)
+            arguments |= {
+                "past_key_values": cache_of(slab, len(rows), place),
+                "position_ids": place.positions_BS,
+                "attention_mask": self._mask(place) if place.end > place.added else None,
+                "use_cache": True,
+            }
+        logits = self._model(**arguments).logits
+        if self._scores is not None:
+            logits, self._scores = self._scores, None
+        elif self._hooked:
+            return logits[0].float()
+        if logits.dim() == 2:  # one for a whole row
+            return logits[self._picked[0]].float()
+        return logits[self._picked].float()
+
+    def _mask(self, place: Place) -> Any:
+        masks = {kind: place.mask(window, self.dtype) for kind, window in self._windows.items()}
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+    @property
+    def _keeps(self) -> bool:
+        return hasattr(self._model.config.get_text_config(), "use_cache")
+
+    def _hook(self) -> bool:
+        """Has the head applied only where it is read; returns whether it is a vocabulary's."""
+        if self._head == "generative":
+            head = self._model.get_output_embeddings()
+            if head is not None:
+                head.register_forward_pre_hook(self._pick)
+            return head is not None
+        score = getattr(self._model, "score", None)
+        if self._head == "scalar" and isinstance(score, nn.Module):
+            score.register_forward_hook(self._catch)
+        return False
+
+    def _pick(self, _: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Leaves of the hidden states [B, S, D] those that are read, as [1, N, D]."""
+        if self._picked is None:
+            return inputs
+        return (inputs[0][self._picked][None], *inputs[1:])
+
+    def _catch(self, _: nn.Module, __: tuple[Any, ...], scores_BSV: torch.Tensor) -> None:
+        """Keeps the scores of all positions, before the model takes the last one's."""
+        if scores_BSV.dim() == 3:
+            self._scores = scores_BSV
+
+    def _probe(self) -> Shape | None:
+        """The shape of keys and values, if going on from them gives what reading anew gives."""
+        if self._windows is _UNKNOWN:
+            return None
+        vocabulary = int(self._model.config.get_text_config().vocab_size)
+        ids = [(7 * number + 3) % vocabulary for number in range(_PROBE_TOKENS)]
+        if self.pad_token in ids:
+            ids = [token if token != self.pad_token else (token + 1) % vocabulary for token in ids]
+        last = len(ids) - 1
+        anew = self.run([Row(0, ids, [last]), Row(0, ids[:-5], [last - 5])], None)
+        try:
+            self.shape = self._shape_of(ids[:2])
+            slab = self.slab(2, len(ids))
+            self.run([Row(0, ids[:-3], []), Row(0, ids[:-8], [])], slab)
+            rows = [Row(last - 2, ids[-3:], [last]), Row(last - 7, ids[-8:-5], [last - 5])]
+            going_on = self.run(rows, slab)
+        except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
+            return None
+        scale = 1e-3 if self.dtype == torch.float32 else 5e-2
+        room = scale * (1 + float(anew.nan_to_num().abs().max()))
+        same = torch.allclose(anew, going_on, rtol=0, atol=room, equal_nan=True)
+        return self.shape if same else None
+
+    @torch.inference_mode()
+    def _shape_of(self, ids: list[int]) -> Shape:
+        self._picked = None
+        tokens = torch.tensor([ids], device=self.device)
+        cache = self._model(input_ids=tokens, use_cache=True).past_key_values
+        self._scores = None
+        sizes = {(layer.keys.shape[1:], layer.values.shape[1:]) for layer in cache.layers}
+        ((keys, values),) = sizes  # ValueError where layers differ
+        if keys[1] != len(ids) or keys[0] != values[0]:
+            raise ValueError("keys and values are not one per token")
+        return Shape(len(cache.layers), keys[0], keys[2], values[2])
+
+
+_UNKNOWN: dict[str, int | None] = {}
+
+
+def _windows(config: Any) -> dict[str, int | None]:
+    """By kind of layer how far back it looks, None for everything; `_UNKNOWN` if unheard of."""
+    window = getattr(config, "sliding_window", None)
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if not kinds:
+        return {"full_attention": window}
+    known = {"full_attention": None, "sliding_attention": window}
+    return {kind: known[kind] for kind in kinds} if kinds <= known.keys() else _UNKNOWN
+
+
+def _padded(ids: Sequence[int], size: int) -> list[int]:
+    return [*ids, *([0] * (size - len(ids)))]
+
+
+def _device(name: str) -> torch.device:
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise LoadError('there is no CUDA device here; set device = "cpu", or "auto"')
+    return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def _dtype(name: str, device: torch.device) -> torch.dtype:
+    if name == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    return _DTYPES[name]
+
+
+def _load(settings: Settings, dtype: torch.dtype) -> Any:
+    kind = _kind(settings)
+    arguments = {**settings.arguments, "dtype": dtype, "output_loading_info": True}
+    try:
+        model, told = kind.from_pretrained(
+            settings.location, attn_implementation="sdpa", **arguments
+        )
+    except ValueError as error:
+        if "scaled_dot_product_attention" not in str(error):
+            raise
+        model, told = kind.from_pretrained(
+            settings.location, attn_implementation="eager", **arguments
+        )
+    missing = sorted(told["missing_keys"])
+    if missing:
+        raise LoadError(
+            f"its files lack {len(missing)} weights, such as {missing[0]}, so it has no "
+            f"{settings.head} head of its own; set head to what it has, or give another folder"
+        )
+    return model
+
+
+def _kind(settings: Settings) -> Any:
+    """The class of transformers, or ours, that loads the model."""
+    from transformers import (  # noqa: PLC0415  # each takes its time
+        AutoConfig,
+        AutoModel,
+        AutoModelForCausalLM,
+        AutoModelForSequenceClassification,
+        AutoModelForTokenClassification,
+    )
+
+    if settings.head == "generative":
+        return AutoModelForCausalLM
+    if settings.head == "scalar":
+        return AutoModelForSequenceClassification
+    config = AutoConfig.from_pretrained(settings.location, **settings.arguments)
+    names = [str(name) for name in config.architectures or ()]
+    if "Qwen2ForProcessRewardModel" in names:
+        from assay.genrm.engines.worker.qwen import (  # noqa: PLC0415
+            Qwen2ForProcessRewardModel,
+        )
+
+        return Qwen2ForProcessRewardModel
+    if any(name.endswith("ForProcessRewardModel") for name in names):
+        return AutoModel
+    return AutoModelForTokenClassification

@@ -1,0 +1,162 @@
+"""Keys and values of token sequences that were read, as a tree: what begins alike is kept once.
+
+A node holds a stretch of tokens; a path from the root is a sequence. Looking up a sequence walks
+down as far as it agrees. Storing one adds what is new, and splits a node where paths part. What was
+used longest ago goes first, leaves before what they hang on.
+
+The idea is RadixAttention's (SGLang, arXiv 2312.07104); here the stretches are copied into the rows
+of a batch instead of being paged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+Ids = tuple[int, ...]
+
+
+class Stretchable(Protocol):
+    """What a node keeps for its tokens."""
+
+    def part(self, start: int, end: int) -> Stretchable:
+        """A copy of some of its tokens."""
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """Some tokens behind those of its parent."""
+
+    ids: Ids
+    kept: Stretchable
+    parent: Node | None
+    children: dict[int, Node] = field(default_factory=dict)
+    used: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How far a sequence is known: each node, and how many of its tokens. `length` is the sum."""
+
+    path: tuple[tuple[Node, int], ...] = ()
+    length: int = 0
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Equal for two sequences that are known equally far on the same path."""
+        return (id(self.path[-1][0]) if self.path else 0, self.length)
+
+
+class PrefixTree:
+    """The tree, and its budget in tokens."""
+
+    def __init__(self, budget: int) -> None:
+        """Makes an empty one.
+
+        Args:
+            budget: tokens to keep; 0 keeps none but those that waiting sequences need.
+        """
+        self._budget = budget
+        self._children: dict[int, Node] = {}
+        self._clock = 0
+        self.tokens = 0
+
+    def match(self, ids: Ids, limit: int) -> Match:
+        """The longest known beginning of a sequence, at most `limit` tokens of it."""
+        self._clock += 1
+        path: list[tuple[Node, int]] = []
+        length = 0
+        children = self._children
+        while length < limit and (node := children.get(ids[length])) is not None:
+            same = common(node.ids, ids[length:limit])
+            if not same:
+                break
+            node.used = self._clock
+            path.append((node, same))
+            length += same
+            if same < len(node.ids):
+                break
+            children = node.children
+        return Match(tuple(path), length)
+
+    def store(self, ids: Ids, cut: Callable[[int, int], Stretchable]) -> None:
+        """Remembers a sequence.
+
+        Args:
+            ids: its tokens.
+            cut: gives what is to be kept of the tokens from one index to another.
+        """
+        if not ids:
+            return
+        match = self.match(ids, len(ids))
+        if match.length == len(ids):
+            return
+        parent: Node | None = None
+        if match.path:
+            parent, same = match.path[-1]
+            if same < len(parent.ids):
+                parent = self._split(parent, same)
+        node = Node(ids[match.length :], cut(match.length, len(ids)), parent, used=self._clock)
+        (parent.children if parent else self._children)[node.ids[0]] = node
+        self.tokens += len(node.ids)
+
+    def shrink(self, waiting: Iterable[tuple[Ids, int]], extra: int) -> None:
+        """Forgets down to the budget.
+
+        Args:
+            waiting: sequences that will be looked up, and up to where: what they need goes last.
+            extra: tokens by which that may exceed the budget.
+        """
+        if self.tokens <= self._budget:
+            return
+        needed = {id(node) for ids, limit in waiting for node, _ in self.match(ids, limit).path}
+        while self.tokens > self._budget:
+            leaves = [node for node in self._walk() if not node.children]
+            spare = [node for node in leaves if id(node) not in needed]
+            if not spare and self.tokens <= self._budget + extra:
+                return
+            self._drop_oldest(spare or leaves)
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._children.clear()
+        self.tokens = 0
+
+    def _drop_oldest(self, leaves: list[Node]) -> None:
+        for node in sorted(leaves, key=lambda leaf: leaf.used):
+            siblings = node.parent.children if node.parent else self._children
+            del siblings[node.ids[0]]
+            self.tokens -= len(node.ids)
+            if self.tokens <= self._budget:
+                return
+
+    def _split(self, node: Node, at: int) -> Node:
+        """Cuts a node in two; returns the upper one."""
+        upper = Node(node.ids[:at], node.kept.part(0, at), node.parent, used=node.used)
+        siblings = node.parent.children if node.parent else self._children
+        siblings[upper.ids[0]] = upper
+        node.kept = node.kept.part(at, len(node.ids))
+        node.ids = node.ids[at:]
+        node.parent = upper
+        upper.children[node.ids[0]] = node
+        return upper
+
+    def _walk(self) -> Iterator[Node]:
+        stack = list(self._children.values())
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.children.values())
+
+
+def common(one: Ids, other: Ids) -> int:
+    """Length of the common beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:  # slices compare at the speed of C
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,106 @@
+"""Which sequences go into the next forward pass.
+
+Sequences that begin alike are not read side by side: one of them goes first, and what it leaves in
+the prefix tree is where the others go on. So each common beginning is computed once, on however
+many levels they part (the template, the question, the candidate), and no plan of it is needed.
+
+Of those that may go, a batch takes such of similar length that little of it is padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from assay.genrm.engines.worker.jobs import Sequence
+from assay.genrm.engines.worker.prefixes import Match, PrefixTree
+
+SHARED_TOKENS = 16
+"""Beginnings that agree for fewer tokens are not worth a pass of their own."""
+PLANNED = 4
+"""Of what waits, so many times the items of one pass are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one forward pass.
+
+    Attributes:
+        tokens: rows times the longest row, known tokens counted.
+        items: rows.
+        waste: padding up to this part of the pass is accepted.
+        free: and any padding in a pass of no more tokens than this.
+    """
+
+    tokens: int
+    items: int
+    waste: float = 0.2
+    free: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A sequence in a batch, and what is known of it."""
+
+    sequence: Sequence
+    match: Match
+
+    @property
+    def added(self) -> int:
+        """Tokens to compute."""
+        return len(self.sequence.ids) - self.match.length
+
+
+def plan(
+    waiting: list[Sequence],
+    tree: PrefixTree | None,
+    limits: Limits,
+    admit: Callable[[Sequence], bool],
+) -> list[Planned]:
+    """The next batch.
+
+    Args:
+        waiting: oldest first.
+        tree: what is known; None where nothing can be kept.
+        limits: of the pass.
+        admit: whether there is room for what follows the reading; asked for one after the other.
+    """
+    leaders: list[Planned] = []
+    taken: set[tuple[object, ...]] = set()
+    for sequence in waiting[: PLANNED * limits.items]:
+        match = Match() if tree is None else tree.match(sequence.ids, sequence.reads[0])
+        ahead = sequence.ids[match.length : sequence.reads[0]][:SHARED_TOKENS]
+        if tree is not None and len(ahead) == SHARED_TOKENS:
+            if (match.key, ahead) in taken:
+                continue
+            taken.add((match.key, ahead))
+        if admit(sequence):
+            leaders.append(Planned(sequence, match))
+    return _batch_of_oldest(leaders, limits)
+
+
+def _batch_of_oldest(leaders: list[Planned], limits: Limits) -> list[Planned]:
+    if not leaders:
+        return []
+    oldest = leaders[0]
+    ordered = sorted(leaders, key=lambda planned: -planned.added)
+    at = ordered.index(oldest)
+    batch = [oldest]
+    # First what is a little shorter, then what is a little longer, than the oldest.
+    for planned in [*ordered[at + 1 :], *reversed(ordered[:at])]:
+        if not _fits([*batch, planned], limits):
+            continue
+        batch.append(planned)
+        if len(batch) == limits.items:
+            break
+    return batch
+
+
+def _fits(batch: list[Planned], limits: Limits) -> bool:
+    widest = max(planned.added for planned in batch)
+    known = max(planned.match.length for planned in batch)
+    if len(batch) * (known + widest) > limits.tokens:
+        return False
+    padded = len(batch) * widest
+    waste = 1 - sum(planned.added for planned in batch) / padded
+    return padded <= limits.free or waste <= limits.waste

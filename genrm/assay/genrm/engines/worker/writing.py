@@ -1,0 +1,180 @@
+"""Rows that are being written, one token at a time, all of them in one forward pass.
+
+A row joins when its prompt has been read, and leaves when it has ended; the others do not wait for
+it. Where the rows outgrow the batch's tokens, the newest gives way: it is read anew later, and goes
+on with the random numbers it would have had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from assay.genrm.engines.worker.jobs import NOT_FINITE, Logits, WriteJob, trouble
+from assay.genrm.engines.worker.network import Network, Row
+from assay.genrm.engines.worker.reading import Limits
+from assay.genrm.engines.worker.sampling import next_tokens
+from assay.genrm.engines.worker.slab import Slab, Stretch
+
+_ROOM_TOKENS = 64
+_STOP_TOKENS = 4  # more than a text's bytes, so that a stop text is seen across token borders
+Decode = Callable[[list[int], tuple[int, ...]], str]
+Store = Callable[[tuple[int, ...], Callable[[int, int], Stretch]], None]
+
+
+@dataclass(slots=True, eq=False)
+class Active:
+    """A row: `known` of its tokens have keys and values; the last one written has none yet."""
+
+    job: WriteJob
+    known: int
+
+
+class Writer:
+    """The rows at work."""
+
+    def __init__(self, network: Network, limits: Limits, ends: Iterable[int], decode: Decode):
+        """Starts without rows.
+
+        Args:
+            network: the model.
+            limits: of one forward pass.
+            ends: tokens that end a text.
+            decode: text of tokens that stand after others.
+        """
+        self._network = network
+        self._limits = limits
+        self._ends = frozenset(ends)
+        self._decode = decode
+        self._rows: list[Active] = []
+        self._slab: Slab | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def room(self, tokens: int, joining: int) -> bool:
+        """Whether a row of so many tokens may join, after `joining` others."""
+        rows = len(self._rows) + joining
+        longest = max([tokens, *(row.known for row in self._rows)]) + _ROOM_TOKENS
+        return not rows or (
+            rows < self._limits.items and (rows + 1) * longest <= self._limits.tokens
+        )
+
+    def first(self, job: WriteJob, logits: Logits) -> dict[str, Any] | None:
+        """The token after what was read; the answer if it is the last one."""
+        return self._add(job, next_tokens(logits.values, [job.sampler])[0])
+
+    def join(self, job: WriteJob, stretch: Stretch) -> None:
+        """Takes up a job whose prompt was read: the stretch is its keys and values."""
+        self._reserve(len(self._rows) + 1, len(stretch) + 1)
+        slab = self._slab
+        if slab is None:
+            raise RuntimeError("the rows have no slab")
+        slab.clear(len(self._rows))
+        slab.load([len(self._rows)], 0, stretch)
+        self._rows.append(Active(job, len(stretch)))
+
+    def step(self, store: Store) -> list[dict[str, Any]]:
+        """Writes one token in each row; the answers of those that ended."""
+        self._reserve(len(self._rows), max(row.known for row in self._rows) + 1)
+        rows = [Row(row.known, row.job.written[-1:], (row.known,)) for row in self._rows]
+        logits = self._network.run(rows, self._slab)
+        tokens = next_tokens(logits, [row.job.sampler for row in self._rows])
+        answers = []
+        for index in reversed(range(len(self._rows))):
+            row = self._rows[index]
+            row.known += 1
+            if answer := self._add(row.job, tokens[index]):
+                answers.append(answer)
+                if "trouble" not in answer:
+                    self._remember(index, store)
+                self._leave(index)
+        return answers
+
+    def crowded(self) -> list[WriteJob]:
+        """Jobs that must give way for the others to go on."""
+        out = []
+        while len(self._rows) > 1:
+            longest = max(row.known for row in self._rows) + 1
+            if len(self._rows) * longest <= self._limits.tokens:
+                break
+            out.append(self._rows[-1].job)
+            self._leave(len(self._rows) - 1)
+        return out
+
+    def give_up(self, count: int) -> list[WriteJob]:
+        """The newest rows leave; their jobs."""
+        out = []
+        for _ in range(count):
+            out.append(self._rows[-1].job)
+            self._leave(len(self._rows) - 1)
+        return out
+
+    def drop(self, numbers: set[int]) -> None:
+        """Rows of these jobs leave."""
+        for index in reversed(range(len(self._rows))):
+            if self._rows[index].job.id in numbers:
+                self._leave(index)
+
+    def _add(self, job: WriteJob, token: int | None) -> dict[str, Any] | None:
+        """Writes a token down; the answer if the text ends with it."""
+        if token is None:
+            return trouble(job.id, *NOT_FINITE)
+        job.written.append(token)
+        if token in self._ends:
+            return self._answer(job, "stop", self._text(job, job.written[:-1]))
+        if (text := self._stopped(job)) is not None:
+            return self._answer(job, "stop", text)
+        if len(job.written) >= job.max_tokens:
+            return self._answer(job, "length", self._text(job, job.written))
+        return None
+
+    def _stopped(self, job: WriteJob) -> str | None:
+        """The text before the first stop text, if there is one."""
+        if not job.stop:
+            return None
+        reach = max(len(stop.encode()) for stop in job.stop) + _STOP_TOKENS
+        tail = self._decode(job.written[-reach:], ())
+        if not any(stop in tail for stop in job.stop):
+            return None
+        text = self._text(job, job.written)
+        found = [text.find(stop) for stop in job.stop if stop in text]
+        return text[: min(found)] if found else None
+
+    def _text(self, job: WriteJob, tokens: list[int]) -> str:
+        return self._decode(tokens, job.ids)
+
+    @staticmethod
+    def _answer(job: WriteJob, finish: str, text: str) -> dict[str, Any]:
+        return {"id": job.id, "text": text, "finish": finish, "completion": len(job.written)}
+
+    def _reserve(self, rows: int, tokens: int) -> None:
+        """Makes the slab large enough."""
+        slab = self._slab
+        if slab is not None and slab.rows >= rows and slab.tokens >= tokens:
+            return
+        old_rows, old_tokens = (slab.rows, slab.tokens) if slab else (0, 0)
+        rows = old_rows if rows <= old_rows else max(rows, min(2 * old_rows, self._limits.items))
+        if tokens > old_tokens:
+            tokens += max(_ROOM_TOKENS, tokens // 4)
+        new = self._network.slab(rows, max(tokens, old_tokens))
+        if slab is not None:
+            slab.copy_into(new, old_rows)
+        self._slab = new
+
+    def _remember(self, index: int, store: Store) -> None:
+        row, slab = self._rows[index], self._slab
+        if slab is not None:
+            ids = (*row.job.ids, *row.job.written)[: row.known]
+            store(ids, lambda start, end: slab.stretch(index, start, end))
+
+    def _leave(self, index: int) -> None:
+        """Takes a row out; the last one moves into its place."""
+        last = len(self._rows) - 1
+        if index != last and self._slab is not None:
+            self._slab.move(last, index)
+        self._rows[index] = self._rows[last]
+        self._rows.pop()
+        if not self._rows:
+            self._slab = None

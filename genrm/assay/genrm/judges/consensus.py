@@ -1,0 +1,153 @@
+"""Consensus: several critiques with a verdict on each step, and what most of them say (SPARK).
+
+SPARK samples verifications of a solution and keeps what they agree on, step by step,
+or has each refined by a critique of it first. It makes labels of that; here it is the judgement:
+
+1. The score is the least share of critiques that call a step, or the whole, right. It is above 0.5
+   exactly where the majority of each step, and of the closing verdicts, says "correct".
+2. A vote that cannot be read counts for nothing, before and after it is refined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    ChatMessage,
+    JudgeItem,
+    JudgeSettings,
+    ModelJudgement,
+    Run,
+    Usage,
+    Vote,
+)
+from assay.genrm.engines.base import Written
+from assay.genrm.judges.critique import FORM, Critique, majority, parse_critique
+from assay.genrm.judges.modes import invalid
+from assay.genrm.judges.numbers import vote_error
+from assay.genrm.judges.verdict import expect, require_half, usage_of, vote_requests
+from assay.genrm.templates import Template, Templates
+
+MAX_STEPS = 64
+_PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
+
+
+def judge_by_consensus(
+    item: JudgeItem, settings: JudgeSettings, templates: Templates
+) -> Run[ModelJudgement]:
+    """Judges a response by the majority of its critiques.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, there is an anchor or a rubric; UNKNOWN_TEMPLATE;
+            JUDGE_UNPARSED, fewer than half of the critiques can be read.
+    """
+    if item.anchor is not None or item.rubric is not None:
+        raise invalid("consensus judges the steps of a response; leave out anchor and rubric")
+    template = templates.get(settings.template, "critique", "critique")
+    steps = cut(item.response)
+    critiques, written, usage = yield from critiques_of(
+        item.prompt,
+        steps,
+        item.ground_truth,
+        settings=settings,
+        template=template,
+        templates=templates,
+    )
+    counted = [critique for critique in critiques if critique is not None]
+    agreed = majority(counted)
+    speaker = next((one for one in counted if one.final == agreed.final), counted[0])
+    weakest = min(
+        (
+            [one.final for one in counted],
+            *([one.steps[index] for one in counted] for index in range(len(steps))),
+        ),
+        key=sum,
+    )
+    return ModelJudgement(
+        agreed.share,
+        template.ref,
+        usage,
+        vote_error([float(value) for value in weakest]),
+        tuple(Vote(float(one.final), one.text[:RATIONALE_CHARS]) for one in counted),
+        len(critiques) - len(counted),
+        speaker.text[:RATIONALE_CHARS],
+        any(answer.cut for answer in written),
+    )
+
+
+def critiques_of(
+    prompt: tuple[ChatMessage, ...],
+    steps: Sequence[str],
+    ground_truth: str | None,
+    *,
+    settings: JudgeSettings,
+    template: Template,
+    templates: Templates,
+) -> Run[tuple[tuple[Critique | None, ...], tuple[Written, ...], Usage]]:
+    """Samples critiques of a response, each refined where the settings say so.
+
+    Args:
+        prompt: what the policy was asked.
+        steps: the response, cut.
+        ground_truth: the right answer, if there is one.
+        settings: votes, temperature, seed, max_tokens, overflow and meta_critique count.
+        template: of the critique.
+        templates: where the template of the meta-critique is.
+
+    Returns:
+        One critique for each vote, None where it cannot be read; what was written last for each;
+        and the tokens of all.
+
+    Raises:
+        Unjudgeable: JUDGE_UNPARSED, fewer than half can be read.
+    """
+    rendered = template.render(question=prompt, steps=tuple(steps), ground_truth=ground_truth)
+    requests = vote_requests(rendered, template, settings, settings.seed)
+    written = expect(Written, (yield requests))
+    usage = usage_of(written)
+    texts = [answer.text for answer in written]
+    critiques = [_read(answer, len(steps)) for answer in written]
+    if settings.meta_critique and any(critiques):
+        again = templates.get("", "meta-critique", "meta-critique")
+        kept = [index for index, critique in enumerate(critiques) if critique is not None]
+        asked = []
+        for index in kept:
+            refining = again.render(
+                question=prompt,
+                steps=tuple(steps),
+                ground_truth=ground_truth,
+                critique=texts[index],
+            )
+            seed = settings.seed + len(requests) + index
+            asked.append(vote_requests(refining, again, settings, seed)[0])
+        refined = expect(Written, (yield tuple(asked)))
+        usage += usage_of(refined)
+        for index, answer in zip(kept, refined, strict=True):
+            texts[index] = answer.text
+            critiques[index] = _read(answer, len(steps))
+        written += refined
+    unread = [text for text, one in zip(texts, critiques, strict=True) if one is None]
+    require_half(len(texts) - len(unread), texts, unread, FORM)
+    return tuple(critiques), written, usage
+
+
+def _read(answer: Written, step_count: int) -> Critique | None:
+    """A critique that was cut short may end in a quotation: it is not read."""
+    return parse_critique(answer.text, step_count) if answer.finish == "stop" else None
+
+
+def cut(response: str) -> tuple[str, ...]:
+    """The steps of a response: its paragraphs, or its lines where it is one paragraph.
+
+    At most 64: what is left over belongs to the last.
+    """
+    parts = _PARAGRAPH.split(response)
+    separator = "\n\n"
+    if len([part for part in parts if part.strip()]) < 2:
+        parts, separator = response.split("\n"), "\n"
+    parts = [part for part in parts if part.strip()]
+    if len(parts) > MAX_STEPS:
+        parts = [*parts[: MAX_STEPS - 1], separator.join(parts[MAX_STEPS - 1 :])]
+    return tuple(parts)

@@ -1,0 +1,112 @@
+"""Critiques: a verdict on each step and one on the whole, and what several of them agree on.
+
+The judge writes freely, and gives each verdict on a line of its own:
+
+    The sum is right.
+    Step 1: correct
+    It divides by zero.
+    Step 2: wrong
+    Verdict: wrong
+
+Strict: each step once, in order, none left out, one closing verdict, and nothing after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.genrm.domain import CRITIQUE_CHARS
+
+FORM = '"Step k: correct" or "Step k: wrong" on a line for each step, then "Verdict: correct|wrong"'
+_STEP = re.compile(r"[ \t]*[Ss]tep ([0-9]{1,4}): ?([Cc]orrect|[Ww]rong)\.?[ \t]*")
+_FINAL = re.compile(r"[ \t]*[Vv]erdict: ?([Cc]orrect|[Ww]rong)\.?[ \t]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Critique:
+    """One critique, read.
+
+    Attributes:
+        steps: whether each step is right, [steps].
+        final: whether the whole is right.
+        notes: what was written about each step before its verdict, cut to 2,000 characters.
+        text: all that was written.
+    """
+
+    steps: tuple[bool, ...]
+    final: bool
+    notes: tuple[str, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Majority:
+    """What critiques agree on.
+
+    Attributes:
+        steps: whether most critiques call each step right; a tie is not most.
+        shares: the share that calls each step right, in [0, 1].
+        final: most of them call every single step right, and most of them the whole.
+        share: the least of all shares, that of the whole included; above 0.5 where `final`.
+    """
+
+    steps: tuple[bool, ...]
+    shares: tuple[float, ...]
+    final: bool
+    share: float
+
+
+def parse_critique(text: str, step_count: int) -> Critique | None:
+    """The verdicts of a critique.
+
+    Args:
+        text: what the judge wrote.
+        step_count: how many steps the response has.
+
+    Returns:
+        The critique; None where it does not keep to the form.
+    """
+    steps: list[bool] = []
+    notes: list[str] = []
+    final: bool | None = None
+    note: list[str] = []
+    for line in text.split("\n"):
+        if final is not None:
+            if line.strip():
+                return None
+        elif match := _STEP.fullmatch(line.rstrip("\r")):
+            steps.append(match[2].lower() == "correct")
+            notes.append("\n".join(note).strip()[:CRITIQUE_CHARS])
+            note = []
+            if int(match[1]) != len(steps):
+                return None
+        elif match := _FINAL.fullmatch(line.rstrip("\r")):
+            final = match[1].lower() == "correct"
+        else:
+            note.append(line)
+    if final is None or len(steps) != step_count:
+        return None
+    return Critique(tuple(steps), final, tuple(notes), text)
+
+
+def majority(critiques: Sequence[Critique]) -> Majority:
+    """The majority of each step, then of the whole (SPARK).
+
+    The whole is right where the majority finds every step right and the majority of the closing
+    verdicts says so too.
+
+    Args:
+        critiques: at least one; of the same steps.
+
+    Raises:
+        ValueError: there are none, or they are of different lengths.
+    """
+    if not critiques or len({len(critique.steps) for critique in critiques}) > 1:
+        raise ValueError("a majority needs critiques of the same steps, and at least one")
+    count = len(critiques)
+    by_step = zip(*(critique.steps for critique in critiques), strict=True)
+    shares = tuple(sum(verdicts) / count for verdicts in by_step)
+    share = min((*shares, sum(critique.final for critique in critiques) / count))
+    return Majority(tuple(part > 0.5 for part in shares), shares, share > 0.5, share)

@@ -1,0 +1,142 @@
+"""Groups: the samples of one prompt, each against the anchor or each against each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from assay.genrm.domain import (
+    GroupItem,
+    GroupRanking,
+    JudgeSettings,
+    PairJudgement,
+    RankingMode,
+    Run,
+    Unjudgeable,
+    Usage,
+)
+from assay.genrm.engines.base import ModelInfo
+from assay.genrm.judges.modes import invalid, require_text, resolve_mode
+from assay.genrm.judges.pairwise import (
+    PAIR_MODES,
+    comparison,
+    require_gap,
+    turned,
+    win_by_logits,
+    within,
+)
+from assay.genrm.judges.scalar import rate, refuse_reference
+from assay.genrm.judges.together import together
+from assay.genrm.templates import Templates
+from assay.rpc.reasons import Reason
+
+Results = list[list[PairJudgement]]
+"""For each response, its comparisons, from its own side."""
+
+
+def judge_group(
+    item: GroupItem,
+    settings: JudgeSettings,
+    model: ModelInfo,
+    templates: Templates,
+    ranking: RankingMode = "auto",
+    *,
+    max_order_gap: float | None = None,
+) -> Run[GroupRanking]:
+    """Ranks a group: the mean win probability of each response, over its comparisons.
+
+    All comparisons are asked for at once, so that they share the prompt. Of n responses there are
+    n comparisons with an anchor and n (n - 1) / 2 without. Round-robin scores of a group whose
+    comparisons all count sum to n / 2.
+
+    Args:
+        item: the group.
+        settings: how to judge.
+        model: what answers.
+        templates: known prompts.
+        ranking: "auto": against the anchor where there is one, else round-robin.
+        max_order_gap: a comparison with a greater gap does not count. A response that keeps fewer
+            than half of its comparisons cannot be ranked, nor can its group.
+
+    Raises:
+        Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,
+            JUDGE_UNPARSED, SCORE_NOT_FINITE, ORDER_GAP; of the group as a whole.
+    """
+    anchored = _check(item, ranking)
+    if resolve_mode(settings, model, PAIR_MODES) == "scalar-head":
+        return (yield from _rated_group(item, anchored, settings, model))
+    compare = comparison(item.prompt, item.ground_truth, settings, model, templates)
+    if anchored:
+        pairs = yield from together([compare(text, item.anchor) for text in item.responses])
+        results = [[pair] for pair in pairs]
+    else:
+        places = _pairs(len(item.responses))
+        runs = [compare(item.responses[one], item.responses[two]) for one, two in places]
+        pairs = yield from together(runs)
+        results = [[] for _ in item.responses]
+        for (one, two), pair in zip(places, pairs, strict=True):
+            results[one].append(pair)
+            results[two].append(turned(pair))
+    usage = sum((pair.usage for pair in pairs), Usage())
+    counted = [_counted(own, max_order_gap) for own in results]
+    return GroupRanking(
+        tuple(_mean([pair.win_probability for pair in own]) for own in counted),
+        tuple(_mean([pair.order_gap for pair in own]) for own in counted),
+        pairs[0].template,
+        usage,
+    )
+
+
+def _check(item: GroupItem, ranking: RankingMode) -> bool:
+    """Whether it goes by the anchor."""
+    anchored = ranking == "anchor" or (ranking == "auto" and bool(item.anchor.strip()))
+    if anchored and not item.anchor.strip():
+        raise Unjudgeable(
+            Reason.MISSING_REFERENCE, "ranking by anchor needs one; give one, or rank round-robin"
+        )
+    if not item.responses:
+        raise Unjudgeable(Reason.MISSING_RESPONSE, "the group holds no responses")
+    for index, text in enumerate(item.responses):
+        require_text(text, f"response {index}")
+    if not anchored and len(item.responses) < 2:
+        raise invalid("one response alone has no rank; give an anchor, or at least two responses")
+    return anchored
+
+
+def _pairs(count: int) -> list[tuple[int, int]]:
+    return [(one, two) for one in range(count) for two in range(one + 1, count)]
+
+
+def _counted(own: Sequence[PairJudgement], max_order_gap: float | None) -> list[PairJudgement]:
+    """The comparisons whose order gap still counts."""
+    counted = [pair for pair in own if within(pair, max_order_gap)]
+    if not counted or 2 * len(counted) < len(own):
+        require_gap(max(own, key=lambda pair: pair.order_gap), max_order_gap)
+    return counted
+
+
+def _rated_group(
+    item: GroupItem, anchored: bool, settings: JudgeSettings, model: ModelInfo
+) -> Run[GroupRanking]:
+    """By a scalar head: one logit for each text, then the chances among them."""
+    refuse_reference(model, ground_truth=item.ground_truth)
+    texts = (*item.responses, item.anchor) if anchored else item.responses
+    rated = yield from rate(item.prompt, texts, settings, model)
+    logits = [judgement.score for judgement in rated]
+    scores = []
+    for one in range(len(item.responses)):
+        others = [len(texts) - 1] if anchored else [two for two in range(len(texts)) if two != one]
+        scores.append(_mean([_win(logits, one, two) for two in others]))
+    usage = sum((judgement.usage for judgement in rated), Usage())
+    return GroupRanking(tuple(scores), (0.0,) * len(scores), "", usage)
+
+
+def _win(logits: Sequence[float], one: int, two: int) -> float:
+    """sigmoid(r_one - r_two), with w(i, j) = 1 - w(j, i) exactly."""
+    if one < two:
+        return win_by_logits(logits[one], logits[two])
+    return 1.0 - win_by_logits(logits[two], logits[one])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

@@ -1,0 +1,77 @@
+"""What a model can do against what was asked of it, and what an item must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.genrm.domain import JudgeSettings, ScoringMode, Unjudgeable
+from assay.genrm.engines.base import Capability, ModelInfo
+from assay.rpc.reasons import Reason
+
+NEEDS: dict[ScoringMode, Capability] = {
+    "token-probability": "choose",
+    "scalar-head": "rate",
+    "votes": "write",
+    "consensus": "write",
+}
+
+
+def resolve_mode(
+    settings: JudgeSettings, model: ModelInfo, allowed: Sequence[ScoringMode]
+) -> ScoringMode:
+    """How the verdict becomes a number.
+
+    "auto" is the first that the model can do of: verdict-token probabilities, its scalar head,
+    votes.
+
+    Args:
+        settings: what was asked for.
+        model: what answers.
+        allowed: the modes of this call.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, the model or the call cannot do it.
+    """
+    if settings.scoring == "auto":
+        for mode in ("token-probability", "scalar-head", "votes"):
+            if NEEDS[mode] in model.capabilities:
+                return mode
+        able = ", ".join(sorted(model.capabilities)) or "nothing"
+        raise invalid(f"model {model.name} cannot judge: it answers {able}; choose another model")
+    if settings.scoring not in allowed:
+        raise invalid(f"{settings.scoring} is for single responses; choose {', '.join(allowed)}")
+    if NEEDS[settings.scoring] not in model.capabilities:
+        raise invalid(
+            f"model {model.name} cannot be scored by {settings.scoring}: it does not answer "
+            f"{NEEDS[settings.scoring]!r} requests; leave the mode open, or choose another model"
+        )
+    return settings.scoring
+
+
+def require_text(text: str, what: str) -> None:
+    """Refuses a response of nothing but white space.
+
+    Raises:
+        Unjudgeable: MISSING_RESPONSE.
+    """
+    if not text.strip():
+        raise Unjudgeable(
+            Reason.MISSING_RESPONSE, f"{what} is empty; there is nothing for a judge to read"
+        )
+
+
+def require_reference(text: str | None, what: str) -> None:
+    """Refuses a reference of nothing but white space; None is no reference, which is fine.
+
+    Raises:
+        Unjudgeable: MISSING_REFERENCE.
+    """
+    if text is not None and not text.strip():
+        raise Unjudgeable(
+            Reason.MISSING_REFERENCE, f"the {what} is empty; correct the data row, or leave it out"
+        )
+
+
+def invalid(message: str) -> Unjudgeable:
+    """A fault of the caller's settings."""
+    return Unjudgeable(Reason.INVALID_PARAMETER, message)

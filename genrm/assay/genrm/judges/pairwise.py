@@ -1,0 +1,230 @@
+"""Pairs, each judged in both orders (Pairwise-RL, arXiv 2504.04950).
+
+Exactly symmetric, whatever the model: the pair is put into an order of its own first, so that both
+ways of asking send the same requests, and win probabilities are whole multiples of 2^-53, of which
+one minus another is exact. Hence w(a, b) = 1 - w(b, a) to the last bit. Equal texts are 0.5 and are
+not asked about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    ChatMessage,
+    JudgeSettings,
+    PairItem,
+    PairJudgement,
+    Run,
+    ScoringMode,
+    Unjudgeable,
+    Usage,
+)
+from assay.genrm.engines.base import ModelInfo
+from assay.genrm.judges.modes import invalid, require_text, resolve_mode
+from assay.genrm.judges.numbers import debias, on_grid, sigmoid
+from assay.genrm.judges.scalar import rate, refuse_reference
+from assay.genrm.judges.together import together
+from assay.genrm.judges.verdict import How, Verdict, verdict
+from assay.genrm.templates import Template, Templates
+from assay.rpc.reasons import Reason
+
+DEFAULT_TEMPLATE = "preference"
+PAIR_MODES: tuple[ScoringMode, ...] = ("token-probability", "scalar-head", "votes")
+
+
+class Comparison(Protocol):
+    """Compares two responses; settled for one prompt, one model and one template."""
+
+    def __call__(self, a: str, b: str, /) -> Run[PairJudgement]:
+        """The chance that `a` is better."""
+
+
+def judge_pair(
+    item: PairItem,
+    settings: JudgeSettings,
+    model: ModelInfo,
+    templates: Templates,
+    max_order_gap: float | None = None,
+) -> Run[PairJudgement]:
+    """Judges which of two responses is better, in both orders.
+
+    Args:
+        item: the pair.
+        settings: how to judge.
+        model: what answers.
+        templates: known prompts.
+        max_order_gap: greatest order gap that still counts, in [0, 1]; None for any.
+
+    Raises:
+        Unjudgeable: MISSING_RESPONSE, INVALID_PARAMETER, UNKNOWN_TEMPLATE, JUDGE_UNPARSED,
+            SCORE_NOT_FINITE, ORDER_GAP.
+    """
+    require_text(item.a, "response a")
+    require_text(item.b, "response b")
+    compare = comparison(item.prompt, item.ground_truth, settings, model, templates)
+    judgement = yield from compare(item.a, item.b)
+    require_gap(judgement, max_order_gap)
+    return judgement
+
+
+def require_gap(judgement: PairJudgement, max_order_gap: float | None) -> None:
+    """Refuses a judgement that hangs on the order.
+
+    Raises:
+        Unjudgeable: ORDER_GAP, with both orders' probabilities as metadata.
+    """
+    if within(judgement, max_order_gap):
+        return
+    raise Unjudgeable(
+        Reason.ORDER_GAP,
+        f"the two orders differ by {judgement.order_gap:.3f}, more than the {max_order_gap:g} "
+        "allowed: the judge goes by the place",
+        {
+            "order_gap": repr(judgement.order_gap),
+            "forward_probability": repr(judgement.forward),
+            "reverse_probability": repr(judgement.reverse),
+        },
+    )
+
+
+def within(judgement: PairJudgement, max_order_gap: float | None) -> bool:
+    """Whether the order gap still counts as a judgement."""
+    return max_order_gap is None or judgement.order_gap <= max_order_gap
+
+
+def comparison(
+    prompt: Sequence[ChatMessage],
+    ground_truth: str,
+    settings: JudgeSettings,
+    model: ModelInfo,
+    templates: Templates,
+) -> Comparison:
+    """How two responses to this prompt are compared; everything but the responses is checked.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, UNKNOWN_TEMPLATE, MISSING_REFERENCE.
+    """
+    mode = resolve_mode(settings, model, PAIR_MODES)
+    if mode == "scalar-head":
+        refuse_reference(model, ground_truth=ground_truth)
+        return partial(_rated_pair, prompt=prompt, settings=settings, model=model)
+    template = templates.get(settings.template, "pairwise", DEFAULT_TEMPLATE)
+    if template.places.get("ground_truth") and not ground_truth.strip():
+        raise Unjudgeable(
+            Reason.MISSING_REFERENCE,
+            f"template {template.ref} needs a ground truth; give one, or choose another template",
+        )
+    how: How = "probability" if mode == "token-probability" else "votes"
+    return partial(
+        _compare,
+        prompt=tuple(prompt),
+        ground_truth=ground_truth,
+        settings=settings,
+        template=template,
+        how=how,
+    )
+
+
+def _compare(
+    a: str,
+    b: str,
+    /,
+    *,
+    prompt: tuple[ChatMessage, ...],
+    ground_truth: str,
+    settings: JudgeSettings,
+    template: Template,
+    how: How,
+) -> Run[PairJudgement]:
+    """Both orders at once, of the pair in an order of its own."""
+    if a == b:
+        return PairJudgement(0.5, 0.5, 0.5, 0.0, template.ref, Usage())
+    low, high = sorted((a, b))
+    count = settings.votes if settings.temperature > 0 else 1
+    orders = [
+        verdict(
+            template.render(
+                question=prompt, ground_truth=ground_truth, response_a=first, response_b=second
+            ),
+            template,
+            how,
+            settings,
+            settings.seed + order * count,
+        )
+        for order, (first, second) in enumerate(((low, high), (high, low)))
+    ]
+    low_first, high_first = yield from together(orders)
+    judgement = _both_orders(low_first, high_first, template.ref)
+    return judgement if a == low else turned(judgement)
+
+
+def _both_orders(low_first: Verdict, high_first: Verdict, ref: str) -> PairJudgement:
+    """The judgement on (low, high); a verdict's value is the chance of what stands first."""
+    forward, reverse = on_grid(low_first.value), 1.0 - on_grid(high_first.value)
+    win, gap = debias(forward, reverse)
+    errors = (low_first.standard_error, high_first.standard_error)
+    error = None
+    if errors[0] is not None and errors[1] is not None:
+        error = math.hypot(errors[0], errors[1]) / 2
+    reasons = [order.rationale for order in (low_first, high_first) if order.rationale]
+    return PairJudgement(
+        win,
+        forward,
+        reverse,
+        gap,
+        ref,
+        low_first.usage + high_first.usage,
+        error,
+        low_first.unparsed + high_first.unparsed,
+        "\n\n".join(text[: RATIONALE_CHARS // 2 - 1] for text in reasons),
+        low_first.truncated or high_first.truncated,
+    )
+
+
+def turned(judgement: PairJudgement) -> PairJudgement:
+    """The same judgement on (b, a): exact, for all three are multiples of 2^-53."""
+    return replace(
+        judgement,
+        win_probability=1.0 - judgement.win_probability,
+        forward=1.0 - judgement.reverse,
+        reverse=1.0 - judgement.forward,
+    )
+
+
+def _rated_pair(
+    a: str, b: str, /, *, prompt: Sequence[ChatMessage], settings: JudgeSettings, model: ModelInfo
+) -> Run[PairJudgement]:
+    """By a scalar head: sigmoid(r_a - r_b), Bradley and Terry's; it knows no order."""
+    if a == b:
+        return PairJudgement(0.5, 0.5, 0.5, 0.0, "", Usage())
+    low, high = sorted((a, b))
+    rated_low, rated_high = yield from rate(prompt, (low, high), settings, model)
+    win = win_by_logits(rated_low.score, rated_high.score)
+    judgement = PairJudgement(
+        win,
+        win,
+        win,
+        0.0,
+        "",
+        rated_low.usage + rated_high.usage,
+        truncated=rated_low.truncated or rated_high.truncated,
+    )
+    return judgement if a == low else turned(judgement)
+
+
+def win_by_logits(first: float, second: float) -> float:
+    """The chance that the first is better, on the grid: sigmoid(first - second).
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, the difference of the logits is not a number.
+    """
+    difference = first - second
+    if math.isnan(difference):
+        raise invalid("the logits of the two responses have no difference")
+    return on_grid(sigmoid(difference))

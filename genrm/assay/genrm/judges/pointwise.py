@@ -1,0 +1,103 @@
+"""One response: against a ground truth, an anchor or a rubric, or by the prompt alone."""
+
+from __future__ import annotations
+
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    JudgeItem,
+    JudgeSettings,
+    ModelJudgement,
+    Run,
+    ScoringMode,
+)
+from assay.genrm.engines.base import ModelInfo
+from assay.genrm.judges.consensus import judge_by_consensus
+from assay.genrm.judges.modes import invalid, require_reference, require_text, resolve_mode
+from assay.genrm.judges.pairwise import comparison
+from assay.genrm.judges.scalar import rate, refuse_reference
+from assay.genrm.judges.verdict import How, verdict
+from assay.genrm.templates import Templates
+
+MODES: tuple[ScoringMode, ...] = ("token-probability", "scalar-head", "votes", "consensus")
+
+
+def judge_response(
+    item: JudgeItem, settings: JudgeSettings, model: ModelInfo, templates: Templates
+) -> Run[ModelJudgement]:
+    """Judges one response.
+
+    Against an anchor it is the pairwise judge in both orders, and 0.5 is parity; without one, the
+    score is the chance of being right or good that the template asks for. A scalar head gives its
+    logit, or with an anchor the chance of beating it.
+
+    Args:
+        item: the response, and what to hold it against.
+        settings: how to judge.
+        model: what answers.
+        templates: known prompts.
+
+    Raises:
+        Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,
+            JUDGE_UNPARSED, SCORE_NOT_FINITE.
+    """
+    require_text(item.response, "the response")
+    require_reference(item.ground_truth, "ground truth")
+    require_reference(item.anchor, "anchor")
+    require_reference(item.rubric, "rubric")
+    mode = resolve_mode(settings, model, MODES)
+    if mode == "consensus":
+        return (yield from judge_by_consensus(item, settings, templates))
+    if item.anchor is not None:
+        return (yield from _against_anchor(item, item.anchor, settings, model, templates))
+    if mode == "scalar-head":
+        refuse_reference(model, ground_truth=item.ground_truth, rubric=item.rubric)
+        return (yield from rate(item.prompt, (item.response,), settings, model))[0]
+    how: How = "probability" if mode == "token-probability" else "votes"
+    return (yield from _alone(item, how, settings, templates))
+
+
+def _alone(
+    item: JudgeItem, how: How, settings: JudgeSettings, templates: Templates
+) -> Run[ModelJudgement]:
+    default = "quality"
+    if item.ground_truth is not None:
+        default = "correctness"
+    elif item.rubric is not None:
+        default = "rubric"
+    template = templates.get(settings.template, "pointwise", default, "self-verification")
+    prompt = template.render(
+        question=item.prompt,
+        response=item.response,
+        ground_truth=item.ground_truth,
+        rubric=item.rubric,
+    )
+    made = yield from verdict(prompt, template, how, settings, settings.seed)
+    return ModelJudgement(
+        made.value,
+        template.ref,
+        made.usage,
+        made.standard_error,
+        made.votes,
+        made.unparsed,
+        made.rationale[:RATIONALE_CHARS],
+        made.truncated,
+    )
+
+
+def _against_anchor(
+    item: JudgeItem, anchor: str, settings: JudgeSettings, model: ModelInfo, templates: Templates
+) -> Run[ModelJudgement]:
+    if item.ground_truth is not None or item.rubric is not None:
+        raise invalid("a response is held against one thing: leave out all but the anchor")
+    compare = comparison(item.prompt, "", settings, model, templates)
+    pair = yield from compare(item.response, anchor)
+    return ModelJudgement(
+        pair.win_probability,
+        pair.template,
+        pair.usage,
+        pair.standard_error,
+        (),
+        pair.unparsed_votes,
+        pair.rationale,
+        pair.truncated,
+    )

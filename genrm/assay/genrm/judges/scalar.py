@@ -1,0 +1,85 @@
+"""Scalar reward models: a sequence classification head with one logit on the whole dialogue.
+
+A Bradley-Terry model knows only differences of its logits, so against another response the score is
+sigmoid(r - r'), and the order of the two does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from assay.genrm.domain import ChatMessage, JudgeSettings, ModelJudgement, Run, Unjudgeable
+from assay.genrm.engines.base import Message, ModelInfo, Piece, Prompt, Rate, Rated
+from assay.genrm.judges.modes import invalid
+from assay.genrm.judges.verdict import expect, keep_ends, usage_of
+from assay.rpc.reasons import Reason
+
+
+def dialogue(prompt: Sequence[ChatMessage], response: str) -> Prompt:
+    """The dialogue that a head rates: what was asked, then the response, all of it data.
+
+    A tool's message is read as a user's.
+    """
+    asked = tuple(
+        Message(
+            "user" if message.role == "tool" else message.role,
+            (Piece(message.content, trusted=False),),
+        )
+        for message in prompt
+    )
+    answer = Message("assistant", (Piece(response, trusted=False, cuttable=True),))
+    return Prompt((*asked, answer))
+
+
+def rate(
+    prompt: Sequence[ChatMessage],
+    responses: Sequence[str],
+    settings: JudgeSettings,
+    model: ModelInfo,
+) -> Run[tuple[ModelJudgement, ...]]:
+    """The head's logit on each response, unbounded, as judgements without a template.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, the head has several labels or the settings name a
+            template; SCORE_NOT_FINITE.
+    """
+    if settings.template:
+        raise invalid(
+            f"model {model.name} has a scalar head, which reads no template; leave it out"
+        )
+    requests = tuple(Rate(dialogue(prompt, text), keep_ends(settings)) for text in responses)
+    rated = expect(Rated, (yield requests))
+    return tuple(
+        ModelJudgement(_only_logit(answer, model), "", usage_of([answer]), truncated=answer.cut)
+        for answer in rated
+    )
+
+
+def refuse_reference(model: ModelInfo, **references: str | None) -> None:
+    """A head reads the dialogue and no more; to leave a reference out in silence would mislead.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, there is a reference.
+    """
+    for name, text in references.items():
+        if text:
+            raise invalid(
+                f"model {model.name} has a scalar head, which reads no {name.replace('_', ' ')}; "
+                "leave it out, or choose a generative model"
+            )
+
+
+def _only_logit(answer: Rated, model: ModelInfo) -> float:
+    if len(answer.logits) != 1:
+        raise invalid(
+            f"the head of model {model.name} has {len(answer.logits)} labels; a scalar reward "
+            "model has one"
+        )
+    if not math.isfinite(answer.logits[0]):
+        raise Unjudgeable(
+            Reason.SCORE_NOT_FINITE,
+            f"model {model.name} rates the response {answer.logits[0]}; look at its weights and "
+            "its precision",
+        )
+    return answer.logits[0]

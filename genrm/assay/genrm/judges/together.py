@@ -1,0 +1,56 @@
+"""Several judges at work as one, so that all their requests reach the engine at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from assay.genrm.domain import Run
+from assay.genrm.engines.base import Answer, Request
+
+R = TypeVar("R")
+
+
+def together(runs: Sequence[Run[R]]) -> Run[tuple[R, ...]]:
+    """Runs side by side: each round of requests is yielded as one.
+
+    Args:
+        runs: not yet started.
+
+    Returns:
+        What each of them returned, in order.
+
+    Raises:
+        Unjudgeable: what the first of them raised; the others are closed.
+    """
+    results: dict[int, R] = {}
+    waiting: dict[int, tuple[Request, ...]] = {}
+    try:
+        for index, run in enumerate(runs):
+            _step(index, run, None, waiting, results)
+        while waiting:
+            asked = waiting
+            answers = yield tuple(request for requests in asked.values() for request in requests)
+            waiting, start = {}, 0
+            for index, requests in asked.items():
+                end = start + len(requests)
+                _step(index, runs[index], answers[start:end], waiting, results)
+                start = end
+    finally:
+        for run in runs:
+            run.close()
+    return tuple(results[index] for index in range(len(runs)))
+
+
+def _step(
+    index: int,
+    run: Run[R],
+    answers: tuple[Answer, ...] | None,
+    waiting: dict[int, tuple[Request, ...]],
+    results: dict[int, R],
+) -> None:
+    """One round of one run: what it asks next goes to `waiting`, what it returns to `results`."""
+    try:
+        waiting[index] = next(run) if answers is None else run.send(answers)
+    except StopIteration as end:
+        results[index] = end.value

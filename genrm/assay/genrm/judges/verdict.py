@@ -1,0 +1,203 @@
+"""One prompt, one verdict: by the probabilities of its options, or by sampled votes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    RAW_TEXT_CHARS,
+    JudgeSettings,
+    Run,
+    Unjudgeable,
+    Usage,
+    Vote,
+)
+from assay.genrm.engines.base import Answer, Choose, Chosen, Piece, Prompt, Write, Written
+from assay.genrm.judges.numbers import expected_value, sample_error, vote_error
+from assay.genrm.judges.parsing import (
+    ANSWER_BEGINS,
+    read_direct,
+    read_reasoned,
+    reasons,
+    thought,
+)
+from assay.genrm.templates import Template
+from assay.rpc.reasons import Reason
+
+How = Literal["probability", "votes"]
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge made of one prompt; `value` in [0, 1], the rest as in ModelJudgement."""
+
+    value: float
+    usage: Usage
+    standard_error: float | None = None
+    votes: tuple[Vote, ...] = ()
+    unparsed: int = 0
+    rationale: str = ""
+    truncated: bool = False
+
+
+def verdict(
+    prompt: Prompt, template: Template, how: How, settings: JudgeSettings, seed: int
+) -> Run[Verdict]:
+    """Asks for one verdict.
+
+    A direct template's options are read at once, or voted on. A reasoned one always writes its
+    reasons first; each set of reasons is a vote, whose value is what the judge wrote, or with
+    "probability" the mean over its options right after its reasons.
+
+    Args:
+        prompt: rendered by the template.
+        template: its verdicts and its style.
+        how: from probabilities or from votes.
+        settings: of the sampling.
+        seed: of the first vote; the others count up.
+
+    Raises:
+        Unjudgeable: JUDGE_UNPARSED, fewer than half of the votes can be read; SCORE_NOT_FINITE.
+    """
+    if how == "probability" and template.style == "direct":
+        request = Choose(prompt, template.options, keep_ends(settings))
+        chosen = expect(Chosen, (yield (request,)))[0]
+        value = expected_value(chosen.logprobs, template.values)
+        return Verdict(value, usage_of([chosen]), truncated=chosen.cut)
+    return (yield from _voted(prompt, template, how, settings, seed))
+
+
+def keep_ends(settings: JudgeSettings) -> bool:
+    """Whether a prompt over the context is cut."""
+    return settings.overflow == "keep-ends"
+
+
+def vote_requests(
+    prompt: Prompt, template: Template, settings: JudgeSettings, seed: int
+) -> tuple[Write, ...]:
+    """One request for each vote; a single one at temperature 0, where all would be equal."""
+    count = settings.votes if settings.temperature > 0 else 1
+    return tuple(
+        Write(
+            prompt,
+            settings.max_tokens or template.max_tokens,
+            temperature=settings.temperature,
+            seed=seed + index,
+            stop=("\n",) if template.style == "direct" and template.options else (),
+            keep_ends=keep_ends(settings),
+        )
+        for index in range(count)
+    )
+
+
+def usage_of(answers: Sequence[Answer]) -> Usage:
+    """Tokens of all answers together."""
+    total = Usage()
+    for answer in answers:
+        tokens = answer.tokens
+        total += Usage(tokens.prompt, tokens.cached, tokens.completion)
+    return total
+
+
+def expect(kind: type[A], answers: Sequence[Answer]) -> tuple[A, ...]:
+    """The answers, known to be of a kind; anything else is a defect of the engine."""
+    for answer in answers:
+        if not isinstance(answer, kind):
+            raise TypeError(f"an engine answered {type(answer).__name__}, not {kind.__name__}")
+    return tuple(answer for answer in answers if isinstance(answer, kind))
+
+
+def require_half(parsed: int, texts: Sequence[str], unread: Sequence[str], form: str) -> None:
+    """Refuses to judge on fewer than half of the votes.
+
+    Args:
+        parsed: how many could be read.
+        texts: all that was written.
+        unread: what could not be read.
+        form: what was expected, for the message.
+
+    Raises:
+        Unjudgeable: JUDGE_UNPARSED, with the first unread text as metadata "raw_text".
+    """
+    if parsed and 2 * parsed >= len(texts):
+        return
+    raise Unjudgeable(
+        Reason.JUDGE_UNPARSED,
+        f"{len(unread)} of the judge's {len(texts)} texts hold no verdict; expected {form}",
+        {"raw_text": (unread or texts or ("",))[0][:RAW_TEXT_CHARS]},
+    )
+
+
+def _voted(
+    prompt: Prompt, template: Template, how: How, settings: JudgeSettings, seed: int
+) -> Run[Verdict]:
+    """The mean of the votes that can be read."""
+    written = expect(Written, (yield vote_requests(prompt, template, settings, seed)))
+    usage = usage_of(written)
+    truncated = any(answer.cut for answer in written)
+    if how == "probability":
+        values, more = yield from _values_after_reasons(prompt, template, settings, written)
+        usage += more
+    else:
+        values = tuple(_written_value(answer, template) for answer in written)
+    votes = tuple(
+        Vote(value, answer.text[:RATIONALE_CHARS])
+        for value, answer in zip(values, written, strict=True)
+        if value is not None
+    )
+    texts = [answer.text for answer in written]
+    unread = [text for text, value in zip(texts, values, strict=True) if value is None]
+    require_half(len(votes), texts, unread, _form(template))
+    counted = [vote.value for vote in votes]
+    error = sample_error(counted) if how == "probability" else vote_error(counted)
+    rationale = reasons(votes[0].text) if template.style == "reasoned" else ""
+    return Verdict(
+        sum(counted) / len(counted), usage, error, votes, len(unread), rationale, truncated
+    )
+
+
+def _values_after_reasons(
+    prompt: Prompt, template: Template, settings: JudgeSettings, written: Sequence[Written]
+) -> Run[tuple[tuple[float | None, ...], Usage]]:
+    """The mean over the options right after each set of reasons; None where they do not end."""
+    thoughts = [thought(answer.text) for answer in written]
+    requests = tuple(
+        Choose(_after(prompt, text), template.options, keep_ends(settings))
+        for text in thoughts
+        if text is not None
+    )
+    chosen = expect(Chosen, (yield requests)) if requests else ()
+    left = iter(chosen)
+    values = tuple(
+        None if text is None else expected_value(next(left).logprobs, template.values)
+        for text in thoughts
+    )
+    return values, usage_of(chosen)
+
+
+def _after(prompt: Prompt, text: str) -> Prompt:
+    """The judge's answer up to its verdict. Its reasons may quote the candidate: they are data."""
+    said = (*prompt.lead, Piece(prompt.prefill), Piece(text, trusted=False))
+    return replace(prompt, lead=said, prefill=f"\n{ANSWER_BEGINS}")
+
+
+def _written_value(answer: Written, template: Template) -> float | None:
+    """What a vote is worth. Reasons that were cut short may end in a quotation: no verdict."""
+    if template.style == "direct":
+        index = read_direct(answer.text, template.options, template.prefill)
+    elif answer.finish == "stop":
+        index = read_reasoned(answer.text, template.options)
+    else:
+        index = None
+    return None if index is None else template.values[index]
+
+
+def _form(template: Template) -> str:
+    options = " or ".join(option.strip() for option in template.options)
+    if template.style == "reasoned":
+        return f"reasons, </think>, then <answer>OPTION</answer> and no more; options: {options}"
+    return f"one of: {options}"

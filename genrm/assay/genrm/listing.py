@@ -1,0 +1,91 @@
+"""What ListJudgeModels and ListProcessModels answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import version
+
+from assay.api.common.v1 import common_pb2
+from assay.api.judge.v1 import judge_pb2
+from assay.api.process.v1 import process_pb2
+from assay.genrm.convert import SPLITTINGS
+from assay.genrm.engines.base import Capability
+from assay.genrm.models import Models, ServedModel
+from assay.genrm.templates import Template
+from assay.rpc import limits
+
+# What a model that answers the request on the left can do; the first that there is, is its default.
+_MODES: tuple[tuple[Capability, judge_pb2.ScoringMode.ValueType], ...] = (
+    ("choose", judge_pb2.SCORING_MODE_TOKEN_PROBABILITY),
+    ("rate", judge_pb2.SCORING_MODE_SCALAR_HEAD),
+    ("write", judge_pb2.SCORING_MODE_VOTES),
+    ("write", judge_pb2.SCORING_MODE_CONSENSUS),
+)
+_SPLITTINGS = {
+    splitting: process_pb2.StepSplitting.ValueType(n) for n, splitting in SPLITTINGS.items()
+}
+
+
+def judge_models(
+    models: Models, templates: Iterable[Template], max_items: int
+) -> judge_pb2.ListJudgeModelsResponse:
+    """The judges, the templates and the limits.
+
+    Args:
+        models: that run.
+        templates: that are served.
+        max_items: most items of one request.
+    """
+    response = judge_pb2.ListJudgeModelsResponse(
+        limits=_limits(max_items), server_version=version("assay-genrm")
+    )
+    for model in _sorted(models):
+        if not model.judges:
+            continue
+        info = model.info
+        response.models.add(
+            name=model.name,
+            revision=info.revision,
+            engine=info.engine,
+            scoring_modes=[mode for capability, mode in _MODES if model.does(capability)],
+            context_tokens=info.context_tokens,
+            deterministic=info.deterministic,
+            is_default=model.name == models.default_judge,
+        )
+    for template in sorted(templates, key=lambda known: known.ref):
+        response.templates.add(
+            name=template.ref, description=template.description, kind=template.kind
+        )
+    return response
+
+
+def process_models(models: Models, max_items: int) -> process_pb2.ListProcessModelsResponse:
+    """The models that score steps, and the limits."""
+    response = process_pb2.ListProcessModelsResponse(
+        limits=_limits(max_items), server_version=version("assay-genrm")
+    )
+    for model in _sorted(models):
+        if not model.scores_steps:
+            continue
+        info = model.info
+        response.models.add(
+            name=model.name,
+            revision=info.revision,
+            engine=info.engine,
+            default_splitting=_SPLITTINGS[info.splitting],
+            generative=not model.does("rate-steps"),
+            context_tokens=info.context_tokens,
+        )
+    return response
+
+
+def _sorted(models: Models) -> list[ServedModel]:
+    return sorted(models, key=lambda model: model.name)
+
+
+def _limits(max_items: int) -> common_pb2.BatchLimits:
+    return common_pb2.BatchLimits(
+        max_items=max_items,
+        max_message_bytes=limits.MAX_MESSAGE_BYTES,
+        max_item_bytes=limits.MAX_ITEM_BYTES,
+    )

@@ -1,0 +1,257 @@
+"""The models of the service: started, each proved by requests, found by name.
+
+Those of vLLM start after the others and one after another, because they measure a GPU's free memory
+when they start; the others start together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.genrm.config import ModelsConfig
+from assay.genrm.domain import Unjudgeable
+from assay.genrm.engines import load_engine
+from assay.genrm.engines.base import (
+    Capability,
+    Choose,
+    Engine,
+    EngineTrouble,
+    Message,
+    ModelInfo,
+    Piece,
+    Prompt,
+    Rate,
+    RateSteps,
+    Request,
+    Write,
+)
+from assay.genrm.engines.config import ModelConfig
+from assay.rpc.errors import ConfigError, StartupError
+from assay.rpc.reasons import Reason
+
+_log = logging.getLogger(__name__)
+
+_JUDGING: tuple[Capability, ...] = ("choose", "write", "rate")
+_STEPS: tuple[Capability, ...] = ("rate-steps", "write")
+_QUESTION = Message("user", (Piece("Is 7 greater than 3? Answer with yes or no."),))
+_ANSWER = Message("assistant", (Piece("Yes."),))
+_PROOFS: dict[Capability, Request] = {
+    "choose": Choose(Prompt((_QUESTION,)), ("yes", "no")),
+    "write": Write(Prompt((_QUESTION,)), max_tokens=2),
+    "rate": Rate(Prompt((_QUESTION, _ANSWER))),
+    "rate-steps": RateSteps(Prompt((_QUESTION,)), ("7 is greater than 3.\n", "So: yes.")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """One model that runs."""
+
+    name: str
+    config: ModelConfig
+    engine: Engine
+
+    @property
+    def info(self) -> ModelInfo:
+        """What it is."""
+        return self.engine.info
+
+    def does(self, *capabilities: Capability) -> bool:
+        """It answers one of these requests."""
+        return not self.info.capabilities.isdisjoint(capabilities)
+
+    @property
+    def judges(self) -> bool:
+        """It can be a judge."""
+        return self.does(*_JUDGING)
+
+    @property
+    def scores_steps(self) -> bool:
+        """It can score steps."""
+        return self.does(*_STEPS)
+
+
+class Models:
+    """The models by name. Belongs to the event loop that starts them.
+
+    Args:
+        config: which they are.
+        make: makes an engine of a model's name and settings.
+    """
+
+    def __init__(
+        self,
+        config: ModelsConfig,
+        make: Callable[[str, ModelConfig], Engine] = load_engine,
+    ) -> None:
+        self._config = config
+        self._make = make
+        self._served: dict[str, ServedModel] = {}
+        self._judge = ""
+        self._steps = ""
+
+    def __iter__(self) -> Iterator[ServedModel]:
+        return iter(self._served.values())
+
+    async def start(self) -> None:
+        """Loads every model and has each answer every kind of request that it says it answers.
+
+        Raises:
+            StartupError: a model cannot be loaded or does not answer, or a default cannot do its
+                work.
+            ConfigError: a model's settings are wrong.
+        """
+        for name, config in self._config.model.items():
+            self._served[name] = ServedModel(name, config, self._make(name, config))
+        alone = [model for model in self if model.config.engine == "vllm"]
+        await _together([_start(model) for model in self if model not in alone])
+        for model in alone:
+            await _start(model)
+        self._judge = self._default("default", lambda model: model.judges)
+        self._steps = self._default_steps()
+
+    async def close(self) -> None:
+        """Ends every engine. May be called at any time, and more than once."""
+        served, self._served = self._served, {}
+        ended = await asyncio.gather(
+            *(model.engine.close() for model in served.values()), return_exceptions=True
+        )
+        for name, outcome in zip(served, ended, strict=True):
+            if outcome is not None:
+                _log.error("model %s did not close", name, exc_info=outcome)
+
+    @property
+    def default_judge(self) -> str:
+        """Who judges where a call names nobody; empty where no model judges."""
+        return self._judge
+
+    @property
+    def default_steps(self) -> str:
+        """Who scores steps where a call names nobody; empty where no model does."""
+        return self._steps
+
+    def judge(self, name: str) -> ServedModel:
+        """The judge of a name, or the default one.
+
+        Raises:
+            Unjudgeable: UNKNOWN_MODEL, naming those that are known.
+        """
+        judges = {model.name: model for model in self if model.judges}
+        return _find(name or self._judge, judges, "judges")
+
+    def step_model(self, name: str) -> ServedModel:
+        """The model of a name that scores steps, or the default one.
+
+        Raises:
+            Unjudgeable: UNKNOWN_MODEL, naming those that are known.
+        """
+        models = {model.name: model for model in self if model.scores_steps}
+        return _find(name or self._steps, models, "scores steps")
+
+    def chooser(self, name: str) -> ServedModel:
+        """The judge of a name, which gives probabilities.
+
+        Raises:
+            Unjudgeable: UNKNOWN_MODEL, naming those that are known.
+        """
+        models = {model.name: model for model in self if model.does("choose")}
+        return _find(name, models, "gives probabilities of words")
+
+    def _default(self, key: str, able: Callable[[ServedModel], bool]) -> str:
+        """What the settings say; else the first that is able, or empty.
+
+        Raises:
+            StartupError: the one that the settings name is not able.
+        """
+        named: str = getattr(self._config, key)
+        if named and not able(self._served[named]):
+            raise StartupError(
+                f"{key} = {named!r}: this model answers "
+                f"{', '.join(sorted(self._served[named].info.capabilities))} and cannot do this"
+            )
+        return named or next((model.name for model in self if able(model)), "")
+
+    def _default_steps(self) -> str:
+        named = self._config.default_steps or self._config.default
+        heads = [model.name for model in self if model.does("rate-steps")]
+        if not self._config.default_steps and heads:
+            return named if named in heads else heads[0]
+        return self._default("default_steps", lambda model: model.scores_steps)
+
+
+async def _together(starts: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Awaits all; the first that fails ends the others."""
+    tasks = [asyncio.ensure_future(start) for start in starts]
+    try:
+        for task in asyncio.as_completed(tasks):
+            await task
+    finally:
+        for unfinished in tasks:
+            unfinished.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _start(served: ServedModel) -> None:
+    """Loads a model and has it answer.
+
+    Raises:
+        StartupError: it cannot be loaded, or does not answer.
+        ConfigError: its settings are wrong.
+    """
+    began_s = time.monotonic()
+    try:
+        await served.engine.start()
+    except (StartupError, ConfigError) as error:
+        if f"model {served.name}" in str(error):
+            raise
+        raise type(error)(f"model {served.name}: {error}") from error
+    await _prove(served)
+    info = served.info
+    _log.info(
+        "model %s: %s, %s, %d tokens of context, revision %s, ready in %.1f s",
+        served.name,
+        info.engine,
+        ", ".join(sorted(info.capabilities)),
+        info.context_tokens,
+        info.revision,
+        time.monotonic() - began_s,
+    )
+
+
+async def _prove(served: ServedModel) -> None:
+    """Has a model answer one request of each kind.
+
+    Raises:
+        StartupError: it does not.
+    """
+    info = served.info
+    proofs = [_PROOFS[capability] for capability in sorted(info.capabilities)]
+    try:
+        async with asyncio.timeout(served.config.start_timeout_s):
+            await asyncio.gather(*map(served.engine.ask, proofs))
+    except EngineTrouble as trouble:
+        raise StartupError(
+            f"model {served.name} is loaded and does not answer: {trouble.message}"
+        ) from trouble
+    except TimeoutError as error:
+        raise StartupError(
+            f"model {served.name} is loaded and does not answer within "
+            f"{served.config.start_timeout_s:g} s (start_timeout_s)"
+        ) from error
+
+
+def _find(name: str, known: Mapping[str, ServedModel], does: str) -> ServedModel:
+    model = known.get(name)
+    if model is not None:
+        return model
+    names = ", ".join(sorted(known))
+    if not known:
+        text = f"no model here {does}: start the server with one that does"
+    else:
+        text = f"no model called {name[:80]!r} {does} here; known: {names}"
+    raise Unjudgeable(Reason.UNKNOWN_MODEL, text, {"known": names})

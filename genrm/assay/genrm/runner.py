@@ -1,0 +1,318 @@
+"""The runner: items in, one judgement or fault for each out. No gRPC here but its messages.
+
+What it promises is the contract of judge.proto and process.proto: judgements and faults together
+equal the items, in their order; a call that is refused has asked nothing; what is not finished
+shortly before the deadline is a fault, and what is finished is returned; nothing goes on for a call
+that is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from assay.api.judge.v1 import judge_pb2
+from assay.api.process.v1 import process_pb2
+from assay.genrm import convert, dialogues, listing, results
+from assay.genrm.answers import AnswerVerifier, Attempts
+from assay.genrm.config import RunnerConfig
+from assay.genrm.domain import Fault, Unjudgeable
+from assay.genrm.driving import Asks
+from assay.genrm.judges import judge_group, judge_pair, judge_response
+from assay.genrm.models import Models
+from assay.genrm.self_verification import score_dialogue
+from assay.genrm.steps import score_steps
+from assay.genrm.templates import load_templates
+from assay.genrm.tickets import LATE, Line, Plan, Ticket, answer_by_s, check_batch
+from assay.rpc.errors import refuse
+from assay.rpc.queue import QueueFull
+from assay.rpc.reasons import Reason
+
+_SEED_BITS = 62
+
+
+class Runner:
+    """Judges items. Belongs to the event loop that starts it.
+
+    Args:
+        config: how items are judged.
+        models: who is asked; by default those of the settings.
+        answers: says whether an attempt is right; None where callers must say so.
+
+    Raises:
+        ConfigError: a template is wrong.
+    """
+
+    def __init__(
+        self,
+        config: RunnerConfig,
+        *,
+        models: Models | None = None,
+        answers: AnswerVerifier | None = None,
+    ) -> None:
+        self._config = config
+        self._models = models or Models(config.models)
+        self._answers = answers
+        self._templates = load_templates(config.templates)
+        self._lines: dict[str, Line] = {}
+        self._start_ended = asyncio.Event()
+
+    async def start(self) -> None:
+        """Loads the models and has each of them answer.
+
+        Raises:
+            StartupError: a model cannot be loaded, or does not answer.
+            ConfigError: a model's settings are wrong.
+        """
+        config = self._config
+        try:
+            await self._models.start()
+            at_work = {model.name: model.config.max_concurrent for model in self._models}
+            # Runs that ask nobody have a line of their own, without a name.
+            for name, items in {**at_work, "": config.queue_items}.items():
+                self._lines[name] = Line(items, config.queue_items, config.queue_mb * 2**20)
+        finally:
+            self._start_ended.set()
+
+    async def started(self) -> None:
+        """Returns when `start` has ended, well or not."""
+        await self._start_ended.wait()
+
+    async def close(self) -> None:
+        """Ends every engine. May be called at any time, and more than once."""
+        await self._models.close()
+        if self._answers is not None:
+            await self._answers.close()
+
+    async def judge_responses(
+        self, request: judge_pb2.JudgeResponsesRequest, *, timeout_s: float
+    ) -> judge_pb2.JudgeResponsesResponse:
+        """Judges each response by itself.
+
+        Args:
+            request: the items.
+            timeout_s: seconds until the caller's deadline; the answer comes slightly before it.
+
+        Returns:
+            One result for each item, in order.
+
+        Raises:
+            CallError: the request as a whole is refused; nothing was asked.
+        """
+        seed = secrets.randbits(_SEED_BITS)
+
+        def plan(message: judge_pb2.JudgeItem) -> Plan:
+            model = self._models.judge(request.settings.model)
+            settings = convert.judge_settings(request.settings, seed)
+            item = convert.judge_item(message)
+            run = judge_response(item, settings, model.info, self._templates)
+            return Plan(model, run, partial(results.fill_judgement, model=model.info))
+
+        response = judge_pb2.JudgeResponsesResponse()
+        await self._answer(request.items, plan, response.results, timeout_s)
+        return response
+
+    async def judge_pairs(
+        self, request: judge_pb2.JudgePairsRequest, *, timeout_s: float
+    ) -> judge_pb2.JudgePairsResponse:
+        """Judges pairs in both orders; arguments and errors as for `judge_responses`."""
+        seed = secrets.randbits(_SEED_BITS)
+
+        def plan(message: judge_pb2.PairItem) -> Plan:
+            model = self._models.judge(request.settings.model)
+            settings = convert.judge_settings(request.settings, seed)
+            gap = convert.max_order_gap(request)
+            item = convert.pair_item(message)
+            run = judge_pair(item, settings, model.info, self._templates, gap)
+            return Plan(model, run, partial(results.fill_pair, model=model.info))
+
+        response = judge_pb2.JudgePairsResponse()
+        await self._answer(request.items, plan, response.results, timeout_s)
+        return response
+
+    async def judge_groups(
+        self, request: judge_pb2.JudgeGroupsRequest, *, timeout_s: float
+    ) -> judge_pb2.JudgeGroupsResponse:
+        """Ranks the samples of groups; arguments and errors as for `judge_responses`."""
+        seed = secrets.randbits(_SEED_BITS)
+
+        def plan(message: judge_pb2.GroupItem) -> Plan:
+            model = self._models.judge(request.settings.model)
+            settings = convert.judge_settings(request.settings, seed)
+            gap = convert.max_order_gap(request)
+            ranking = convert.ranking_mode(request.ranking_mode)
+            item = convert.group_item(message, ranking)
+            run = judge_group(
+                item, settings, model.info, self._templates, ranking, max_order_gap=gap
+            )
+            return Plan(model, run, partial(results.fill_ranking, model=model.info))
+
+        response = judge_pb2.JudgeGroupsResponse()
+        await self._answer(request.items, plan, response.results, timeout_s)
+        return response
+
+    async def score_steps(
+        self, request: process_pb2.ScoreStepsRequest, *, timeout_s: float
+    ) -> process_pb2.ScoreStepsResponse:
+        """Scores the steps of responses; arguments and errors as for `judge_responses`."""
+        seed = secrets.randbits(_SEED_BITS)
+
+        def plan(message: process_pb2.StepItem) -> Plan:
+            model = self._models.step_model(request.settings.model)
+            settings = convert.step_settings(request.settings, seed)
+            item = convert.step_item(message)
+            run = score_steps(item, settings, model.info, self._templates)
+            return Plan(model, run, partial(results.fill_steps, model=model.info))
+
+        response = process_pb2.ScoreStepsResponse()
+        await self._answer(request.items, plan, response.results, timeout_s)
+        return response
+
+    async def score_self_verification(
+        self, request: process_pb2.ScoreSelfVerificationRequest, *, timeout_s: float
+    ) -> process_pb2.ScoreSelfVerificationResponse:
+        """Scores dialogues; arguments and errors as for `judge_responses`."""
+        deadline_s = time.monotonic() + timeout_s
+        check_batch(request.items, self._config.max_batch_items)
+        known = await self._attempts_correct(request, answer_by_s(0.0, timeout_s))
+
+        def plan(message: process_pb2.SelfVerificationItem) -> Plan:
+            settings = dialogues.settings_from_proto(request.settings)
+            name = request.settings.model
+            model = self._models.chooser(name) if name else None
+            item = dialogues.item_from_proto(message)
+            correct = known.get(message.id) or tuple(message.attempts_correct)
+            if isinstance(correct, Fault):
+                raise Unjudgeable(correct.reason, correct.message, correct.metadata)
+            run = score_dialogue(item, settings, correct, model.info if model else None)
+            return Plan(model, run, dialogues.fill_scores)
+
+        response = process_pb2.ScoreSelfVerificationResponse()
+        left_s = max(0.0, deadline_s - time.monotonic())
+        tickets = await self._answer(request.items, plan, response.results, left_s)
+        scored = [ticket.outcome for ticket in tickets if not isinstance(ticket.outcome, Fault)]
+        dialogues.fill_metrics(response.metrics, scored)
+        return response
+
+    async def _attempts_correct(
+        self, request: process_pb2.ScoreSelfVerificationRequest, timeout_s: float
+    ) -> dict[str, tuple[bool, ...] | Fault]:
+        """Whether the attempts are right of those dialogues that do not say so themselves."""
+        found: dict[str, tuple[bool, ...] | Fault] = {}
+        asked: dict[str, Attempts] = {}
+        for message in request.items:
+            if message.attempts_correct:
+                continue
+            try:
+                convert.check_size(message)
+                asked[message.id] = dialogues.attempts_of(message, served=self._answers is not None)
+            except Unjudgeable as trouble:
+                found[message.id] = Fault(trouble.reason, trouble.message, trouble.metadata)
+        if asked and self._answers is not None:
+            verifier = request.settings.answer_verifier or dialogues.ANSWER_VERIFIER
+            found.update(await self._answers.judge(asked, verifier, timeout_s))
+        return found
+
+    async def list_judge_models(
+        self, request: judge_pb2.ListJudgeModelsRequest, *, timeout_s: float
+    ) -> judge_pb2.ListJudgeModelsResponse:
+        """Says which judges and templates are served, and the limits. Answers at once."""
+        del request, timeout_s
+        return listing.judge_models(
+            self._models, self._templates.all(), self._config.max_batch_items
+        )
+
+    async def list_process_models(
+        self, request: process_pb2.ListProcessModelsRequest, *, timeout_s: float
+    ) -> process_pb2.ListProcessModelsResponse:
+        """Says which models score steps, and the limits. Answers at once."""
+        del request, timeout_s
+        return listing.process_models(self._models, self._config.max_batch_items)
+
+    async def _answer(
+        self, messages: Sequence[Any], plan: Callable[[Any], Plan], into: Any, timeout_s: float
+    ) -> list[Ticket]:
+        """Has the items of a call judged, and writes one result for each.
+
+        Args:
+            messages: the items.
+            plan: what is to be done for one; raises Unjudgeable where the item is wrong.
+            into: where the response keeps its results.
+            timeout_s: seconds until the caller's deadline.
+
+        Returns:
+            The settled tickets, in order.
+
+        Raises:
+            CallError: the request as a whole is refused.
+        """
+        arrived_s = time.monotonic()
+        check_batch(messages, self._config.max_batch_items)
+        tickets = _issue(messages, plan, arrived_s)
+        deadline_s = answer_by_s(arrived_s, timeout_s)
+        try:
+            self._submit(tickets)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, deadline_s - time.monotonic())):
+                    for ticket in tickets:
+                        await ticket.done.wait()
+        finally:
+            for ticket in tickets:
+                self._close(ticket)
+        room = results.Room()
+        for ticket in tickets:
+            ticket.write(into.add(), room)
+        return tickets
+
+    def _submit(self, tickets: Sequence[Ticket]) -> None:
+        """Hands the items that can be judged to the line of their model, which is one for all.
+
+        Raises:
+            CallError: QUEUE_FULL; nothing was asked.
+        """
+        planned = [ticket for ticket in tickets if ticket.plan is not None]
+        if not planned:
+            return
+        line = self._line(planned[0])
+        model = planned[0].plan.model if planned[0].plan else None
+        asks = Asks(model.engine if model else None)
+        for ticket in planned:
+            ticket.asks = asks
+        try:
+            line.submit(planned)
+        except QueueFull:
+            raise refuse(
+                Reason.QUEUE_FULL,
+                f"{line.waiting} items wait already; none of this request was taken",
+                retry_after_s=line.retry_after_s(),
+            ) from None
+
+    def _close(self, ticket: Ticket) -> None:
+        """Ends what is done for an item; one without an outcome gets the fault LATE."""
+        ticket.settle(LATE)
+        if ticket.plan is not None:
+            self._line(ticket).give_up(ticket)
+
+    def _line(self, ticket: Ticket) -> Line:
+        model = ticket.plan.model if ticket.plan else None
+        return self._lines[model.name if model else ""]
+
+
+def _issue(messages: Sequence[Any], plan: Callable[[Any], Plan], arrived_s: float) -> list[Ticket]:
+    """A ticket for each item, in order; that of an item that is wrong is settled."""
+    lane = object()
+    tickets: list[Ticket] = []
+    for message in messages:
+        ticket = Ticket(message.id, arrived_s, message.ByteSize(), lane)
+        tickets.append(ticket)
+        try:
+            convert.check_size(message)
+            ticket.plan = plan(message)
+        except Unjudgeable as trouble:
+            ticket.settle(Fault(trouble.reason, trouble.message, trouble.metadata))
+    return tickets

@@ -1,0 +1,194 @@
+"""Scores dialogues of a policy that verifies itself, with a model's P(correct). Pure.
+
+What a turn says and earns is in assay.clients.self_verification; this adds the model: for each
+verification it is asked how likely "correct" is against "wrong" where the closing sentence begins,
+in the dialogue as the policy had it and after what the verification says up to there. The policy's
+own model gives PAG's confidence for best-of-n (arXiv 2506.10406); any other model may
+be asked, too.
+
+A verification that closes in other words is read up to them, and one without a verdict to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.clients.self_verification import (
+    CLOSING,
+    OPTIONS,
+    Dialogue,
+    Parsing,
+    TurnScore,
+    before_verdict,
+    dialogue_messages,
+    dialogue_of,
+    parse_verdict,
+    revision_due,
+    score_turns,
+)
+from assay.genrm.domain import ChatMessage, Run, Unjudgeable, Usage
+from assay.genrm.engines.base import Choose, Chosen, Message, ModelInfo, Piece, Prompt
+from assay.genrm.judges.modes import invalid
+from assay.genrm.judges.numbers import option_probabilities
+from assay.genrm.judges.verdict import expect, usage_of
+from assay.rpc.reasons import Reason
+
+MAX_TURNS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueItem:
+    """One dialogue: what the policy was asked, and its turns, attempts at even indices from 0."""
+
+    prompt: tuple[ChatMessage, ...]
+    turns: tuple[str, ...]
+    group_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueSettings:
+    """How to score; see SelfVerificationSettings of process.proto."""
+
+    parsing: Parsing = "strict"
+    shaping_weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueScores:
+    """The turns of a dialogue and their rewards.
+
+    Attributes:
+        turns: one for each turn, in order.
+        revision_due: the last turn is a verification that asks for another attempt.
+        usage: tokens that the probabilities took.
+        dialogue: what the metrics of a batch count.
+    """
+
+    turns: tuple[TurnScore, ...]
+    revision_due: bool
+    usage: Usage
+    dialogue: Dialogue
+
+
+def check_dialogue(item: DialogueItem, attempts_correct: Sequence[bool] = ()) -> None:
+    """Refuses a dialogue that cannot be scored.
+
+    Args:
+        item: the dialogue.
+        attempts_correct: what the caller says of the attempts; empty where it says nothing.
+
+    Raises:
+        Unjudgeable: MISSING_RESPONSE, there is no turn; INVALID_PARAMETER, there are more than 32,
+            or not one truth for each attempt.
+    """
+    if not item.turns:
+        raise Unjudgeable(
+            Reason.MISSING_RESPONSE, "the dialogue has no turn of the policy; give its attempts"
+        )
+    if len(item.turns) > MAX_TURNS:
+        raise invalid(f"the dialogue has {len(item.turns)} turns; at most {MAX_TURNS} are scored")
+    attempts = len(attempts_of(item))
+    if attempts_correct and len(attempts_correct) != attempts:
+        raise invalid(
+            f"attempts_correct has {len(attempts_correct)} entries for {attempts} attempts; give "
+            "one for each, or none and a ground truth"
+        )
+
+
+def attempts_of(item: DialogueItem) -> tuple[str, ...]:
+    """The attempts, in order."""
+    return item.turns[0::2]
+
+
+def score_dialogue(
+    item: DialogueItem,
+    settings: DialogueSettings,
+    attempts_correct: Sequence[bool],
+    model: ModelInfo | None = None,
+) -> Run[DialogueScores]:
+    """Scores one dialogue.
+
+    Args:
+        item: the dialogue.
+        settings: how.
+        attempts_correct: whether each attempt is right.
+        model: whose P(correct) is reported; None asks nobody.
+
+    Raises:
+        Unjudgeable: as `check_dialogue`; INVALID_PARAMETER, the model gives no probabilities;
+            SCORE_NOT_FINITE.
+    """
+    check_dialogue(item, attempts_correct)
+    if len(attempts_correct) != len(attempts_of(item)):
+        raise invalid("whether each attempt is right must be known before a dialogue is scored")
+    chances: tuple[float, ...] = ()
+    usage = Usage()
+    if model is not None and len(item.turns) > 1:
+        chances, usage = yield from ask_probabilities(item.prompt, item.turns, model)
+    scores = score_turns(
+        item.turns,
+        attempts_correct,
+        parsing=settings.parsing,
+        shaping=settings.shaping_weight,
+        probabilities=chances,
+    )
+    said = item.turns[-1] if len(item.turns) % 2 == 0 else None
+    return DialogueScores(
+        scores,
+        said is not None and revision_due(parse_verdict(said, settings.parsing == "strict")),
+        usage,
+        dialogue_of(item.turns, scores, settings.parsing, item.group_id),
+    )
+
+
+def ask_probabilities(
+    prompt: tuple[ChatMessage, ...], turns: Sequence[str], model: ModelInfo
+) -> Run[tuple[tuple[float, ...], Usage]]:
+    """P(correct) of each verification, all asked at the same time.
+
+    Args:
+        prompt: what the policy was asked at first.
+        turns: what it said, attempts at even indices, verifications at odd ones.
+        model: what answers.
+
+    Returns:
+        One number in [0, 1] for each verification, and the tokens that they took.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, the model gives no probabilities; SCORE_NOT_FINITE.
+    """
+    if "choose" not in model.capabilities:
+        raise invalid(f"model {model.name} gives no probabilities of verdicts; choose another one")
+    asked = tuple(
+        Choose(verification_prompt(prompt, turns[: index + 1]), OPTIONS)
+        for index in range(1, len(turns), 2)
+    )
+    if not asked:
+        return (), Usage()
+    chosen = expect(Chosen, (yield asked))
+    chances = tuple(option_probabilities(answer.logprobs)[0] for answer in chosen)
+    return chances, usage_of(chosen)
+
+
+def verification_prompt(prompt: Sequence[ChatMessage], turns: Sequence[str]) -> Prompt:
+    """The dialogue up to the closing sentence of its last turn, a verification.
+
+    The policy's words are data wherever they stand; only what asks for its turns, and the beginning
+    of the closing sentence, is ours.
+    """
+    said = len(prompt)
+    pairs = dialogue_messages([(one.role, one.content) for one in prompt], turns)[:-1]
+    messages = tuple(
+        Message(role, (Piece(text, trusted=place >= said and role == "user"),))
+        for place, (role, text) in enumerate(pairs)
+    )
+    before = before_verdict(turns[-1])
+    kept = before.rstrip()
+    lead = (Piece(kept, trusted=False),) if kept else ()
+    return Prompt(messages, (_gap(before[len(kept) :]) if kept else "") + CLOSING, lead)
+
+
+def _gap(white_space: str) -> str:
+    """What stands between a text and its closing sentence: as it was, in its simplest form."""
+    return "\n" * min(2, white_space.count("\n")) or " "

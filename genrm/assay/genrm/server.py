@@ -1,0 +1,59 @@
+"""Puts the server together from its settings and runs it until it is told to stop."""
+
+from __future__ import annotations
+
+from assay.clients import AsyncRewardClient
+from assay.genrm.answers import AnswerVerifier
+from assay.genrm.config import ServerConfig
+from assay.genrm.runner import Runner
+from assay.genrm.service import genrm_services
+from assay.rpc.process import announce, server_tls
+from assay.rpc.serving import ServeConfig, serve
+from assay.rpc.tls import ClientTls
+
+
+async def run(config: ServerConfig) -> None:
+    """Serves until SIGTERM or SIGINT, then drains.
+
+    Args:
+        config: the settings.
+
+    Raises:
+        ConfigError: a setting or a file is wrong.
+        StartupError: the port is in use, or a model cannot be loaded or does not answer.
+    """
+    serve_config = ServeConfig(
+        host=config.host,
+        port=config.port,
+        drain_s=config.drain_s,
+        tls=server_tls(config.tls_cert, config.tls_key, config.tls_client_ca),
+        token=config.token,
+    )
+    runner = Runner(config.runner, answers=_answers(config))
+    try:
+        await serve(
+            genrm_services(runner),
+            serve_config,
+            on_ready=lambda running: announce("genrm", running, config.port_file),
+        )
+    finally:
+        await runner.close()
+        if config.port_file is not None:
+            config.port_file.unlink(missing_ok=True)
+
+
+def _answers(config: ServerConfig) -> AnswerVerifier | None:
+    """Who says whether an attempt is right, if the operator named a reward server.
+
+    Raises:
+        ConfigError: the authority's file is wrong.
+    """
+    if not config.reward_target:
+        return None
+    tls = None
+    if config.reward_tls_ca is not None:
+        tls = ClientTls(ca_file=config.reward_tls_ca)
+        tls.credentials()
+    return AnswerVerifier(
+        AsyncRewardClient(config.reward_target, tls=tls, token=config.reward_token)
+    )

@@ -1,0 +1,33 @@
+"""The scores of a response's steps as one number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from assay.genrm.domain import Aggregation
+
+
+def aggregate(scores: Sequence[float | None], how: Aggregation) -> float:
+    """Brings the scores of steps together; neutral ones do not count.
+
+    Args:
+        scores: in [0, 1], in the steps' order; None for a neutral step.
+        how: "min", the least; "product"; "last"; "mean".
+
+    Returns:
+        A number in [0, 1].
+
+    Raises:
+        ValueError: no step has a score.
+    """
+    counted = [score for score in scores if score is not None]
+    if not counted:
+        raise ValueError("no step has a score")
+    if how == "min":
+        return min(counted)
+    if how == "last":
+        return counted[-1]
+    if how == "product":
+        return math.prod(counted)
+    return min(max(counted), max(min(counted), math.fsum(counted) / len(counted)))

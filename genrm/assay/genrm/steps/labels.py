@@ -1,0 +1,56 @@
+"""Labels of a program's lines, by search for the longest prefix that can still be completed.
+
+Source: process supervision for code (arXiv 2410.17621). A prefix is feasible where one
+of K completions of it passes all tests; up to the longest feasible prefix lines are right, behind
+it they are wrong, and comments are neutral. Sampling and testing completions is the caller's part.
+
+Differences from the paper:
+
+1. Its search is described in words only; this one halves the range between the longest prefix known
+   to be feasible and the shortest known not to be, and takes the empty prefix as feasible: where
+   even that cannot be completed, every line is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+
+def search_prefix(line_count: int, feasible: Callable[[int], bool]) -> tuple[int, int]:
+    """The longest feasible prefix of a program, in lines.
+
+    Args:
+        line_count: lines of the program, at least 0.
+        feasible: whether the first m lines can be completed, for m from 1 to `line_count`; taken to
+            be monotone: what holds for m lines holds for fewer.
+
+    Returns:
+        The number of lines, from 0 to `line_count`, and how often `feasible` was asked: at most
+        ceil(log2(line_count + 1)) times.
+    """
+    least, most, calls = 0, line_count, 0
+    while least < most:
+        middle = (least + most + 1) // 2
+        calls += 1
+        if feasible(middle):
+            least = middle
+        else:
+            most = middle - 1
+    return least, calls
+
+
+def label_lines(neutral: Sequence[bool], feasible_lines: int) -> tuple[int, ...]:
+    """A label for each line: 1 up to the longest feasible prefix, -1 behind it, 0 where neutral.
+
+    Args:
+        neutral: for each line, whether it is a comment or blank.
+        feasible_lines: length of the longest feasible prefix, as `search_prefix` finds it.
+
+    Raises:
+        ValueError: there are not so many lines.
+    """
+    if not 0 <= feasible_lines <= len(neutral):
+        raise ValueError(f"{feasible_lines} of {len(neutral)} lines cannot be feasible")
+    return tuple(
+        0 if idle else (1 if index < feasible_lines else -1) for index, idle in enumerate(neutral)
+    )

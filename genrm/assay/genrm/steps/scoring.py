@@ -1,0 +1,222 @@
+"""Scores the steps of a response: by a head that reads each, or by critiques that judge each.
+
+A step head answers for every step in one pass. A model that writes is asked for critiques with a
+verdict on each step; a step's score is the share of critiques that call it right (SPARK; papers
+11.1), so that a threshold of 0.5 is the majority, and a tie is no error.
+
+Neutral steps (comments, blank lines) have no score and no part in the aggregate; else a policy
+could fill its program with them (arXiv 2410.17621). A step head reads them where they
+stand; a critique sees them as part of the step behind them, and gives them no verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from assay.genrm.domain import (
+    CRITIQUE_CHARS,
+    JudgeSettings,
+    Run,
+    StepItem,
+    StepScore,
+    StepScores,
+    StepSettings,
+    Unjudgeable,
+    Usage,
+)
+from assay.genrm.engines.base import (
+    Message,
+    ModelInfo,
+    Piece,
+    Prompt,
+    RateSteps,
+    StepsRated,
+)
+from assay.genrm.judges.consensus import critiques_of
+from assay.genrm.judges.critique import Critique, majority
+from assay.genrm.judges.modes import invalid, require_text
+from assay.genrm.judges.verdict import expect, usage_of
+from assay.genrm.steps.aggregation import aggregate
+from assay.genrm.steps.splitting import StepSpan, spans_of, split
+from assay.genrm.templates import Templates
+from assay.rpc.reasons import Reason
+
+_CHARS_PER_TOKEN = 64
+
+
+def score_steps(
+    item: StepItem, settings: StepSettings, model: ModelInfo, templates: Templates
+) -> Run[StepScores]:
+    """Scores one response by steps.
+
+    Args:
+        item: the response, cut or not. A step head is not told the ground truth.
+        settings: how to cut, and how to bring the scores together.
+        model: what answers: a step head, or a model that writes.
+        templates: of the critiques.
+
+    Raises:
+        Unjudgeable: MISSING_RESPONSE, nothing in it can be scored; INVALID_PARAMETER, the steps do
+            not join to the response, a tag is missing, or the model cannot do it; CONTEXT_TOO_LONG,
+            it is hopelessly long; UNKNOWN_TEMPLATE; JUDGE_UNPARSED, fewer than half of the
+            critiques can be read; SCORE_NOT_FINITE.
+    """
+    spans = _cut(item, settings, model)
+    if "rate-steps" in model.capabilities:
+        return (yield from _rated(item, spans, settings, model))
+    if "write" in model.capabilities:
+        return (yield from _criticised(item, spans, settings, model, templates))
+    able = ", ".join(sorted(model.capabilities)) or "nothing"
+    raise invalid(f"model {model.name} cannot score steps: it answers {able}; choose another model")
+
+
+def _cut(item: StepItem, settings: StepSettings, model: ModelInfo) -> tuple[StepSpan, ...]:
+    """The steps of the item, at least one of them not neutral."""
+    require_text(item.response, "the response")
+    _require_room(len(item.response) / _CHARS_PER_TOKEN, model)
+    splitting = model.splitting if settings.splitting == "auto" else settings.splitting
+    if item.steps:
+        _check_given(item)
+        spans = spans_of(item.steps, splitting)
+    elif splitting == "tag" and not settings.step_tag:
+        raise invalid("splitting by tag needs the tag: set step_tag, or choose another splitting")
+    else:
+        spans = split(item.response, splitting, settings.step_tag)
+    _require_room(len(spans), model)
+    if all(span.neutral for span in spans):
+        raise Unjudgeable(
+            Reason.MISSING_RESPONSE,
+            f"none of the response's {len(spans)} steps can be scored: all are comments, blank, "
+            "or outside of code",
+            {"neutral_steps": str(len(spans))},
+        )
+    return spans
+
+
+def _require_room(tokens: float, model: ModelInfo) -> None:
+    """Refuses at once what takes at least so many tokens, before work is spent on it.
+
+    A step takes a token or more; and no text worth scoring has 64 code points for each token.
+    """
+    if model.context_tokens and tokens > model.context_tokens:
+        raise Unjudgeable(
+            Reason.CONTEXT_TOO_LONG,
+            f"the response takes far more than the {model.context_tokens} tokens for which model "
+            f"{model.name} has room; shorten it, or give the model more context_tokens",
+            {"limit_tokens": str(model.context_tokens)},
+        )
+
+
+def _check_given(item: StepItem) -> None:
+    if "".join(item.steps) != item.response:
+        raise invalid(
+            "the steps put together are not the response; keep the white space between steps, or "
+            "leave them out and have the response cut here"
+        )
+    if "" in item.steps:
+        raise invalid(f"step {item.steps.index('')} is empty; leave it out")
+
+
+def _rated(
+    item: StepItem, spans: Sequence[StepSpan], settings: StepSettings, model: ModelInfo
+) -> Run[StepScores]:
+    """Scores by a step head, in one request."""
+    if settings.template or settings.meta_critique:
+        raise invalid(
+            f"model {model.name} has a head for steps and writes no critiques; leave out template "
+            "and meta_critique, or choose another model"
+        )
+    messages = tuple(
+        Message(message.role, (Piece(message.content, trusted=False),)) for message in item.prompt
+    )
+    steps = tuple(item.response[span.start : span.end] for span in spans)
+    rated = expect(StepsRated, (yield (RateSteps(Prompt(messages), steps),)))[0]
+    scores = [
+        StepScore(span.start, span.end, None if span.neutral else _finite(chance, model))
+        for span, chance in zip(spans, rated.probabilities, strict=True)
+    ]
+    return _scores(scores, settings, model, usage_of([rated]))
+
+
+def _criticised(
+    item: StepItem,
+    spans: Sequence[StepSpan],
+    settings: StepSettings,
+    model: ModelInfo,
+    templates: Templates,
+) -> Run[StepScores]:
+    """Scores by critiques, all sampled at the same time."""
+    critiques, _, usage = yield from critiques_of(
+        item.prompt,
+        _shown(item.response, spans),
+        item.ground_truth or None,
+        settings=JudgeSettings(
+            votes=settings.votes,
+            temperature=settings.temperature,
+            max_tokens=settings.max_tokens,
+            seed=settings.seed,
+            meta_critique=settings.meta_critique,
+        ),
+        template=templates.get(settings.template, "critique", "critique"),
+        templates=templates,
+    )
+    counted = [critique for critique in critiques if critique is not None]
+    agreed = majority(counted)
+    verdicts = iter(range(len(agreed.shares)))
+    scores: list[StepScore] = []
+    for span in spans:
+        if span.neutral:
+            scores.append(StepScore(span.start, span.end, None))
+            continue
+        index = next(verdicts)
+        share, note = agreed.shares[index], _note(counted, index, agreed.steps[index])
+        scores.append(StepScore(span.start, span.end, share, note))
+    return _scores(scores, settings, model, usage, len(critiques) - len(counted))
+
+
+def _shown(response: str, spans: Sequence[StepSpan]) -> tuple[str, ...]:
+    """The steps as a critique sees them: neutral ones are part of the next, or else of the last."""
+    shown: list[str] = []
+    start = 0
+    for span in spans:
+        if not span.neutral:
+            shown.append(response[start : span.end])
+            start = span.end
+    shown[-1] += response[start:]
+    return tuple(shown)
+
+
+def _note(critiques: Sequence[Critique], index: int, right: bool) -> str:
+    """What the first critique that agrees with the majority says about a step."""
+    for critique in critiques:
+        if critique.steps[index] == right and critique.notes:
+            return critique.notes[index][:CRITIQUE_CHARS]
+    return ""
+
+
+def _scores(
+    steps: Sequence[StepScore],
+    settings: StepSettings,
+    model: ModelInfo,
+    usage: Usage,
+    unparsed: int = 0,
+) -> StepScores:
+    threshold = settings.error_threshold
+    return StepScores(
+        tuple(steps),
+        aggregate([step.score for step in steps], settings.aggregation),
+        model.error_threshold if threshold is None else threshold,
+        usage,
+        unparsed,
+    )
+
+
+def _finite(chance: float, model: ModelInfo) -> float:
+    if not math.isfinite(chance):
+        raise Unjudgeable(
+            Reason.SCORE_NOT_FINITE,
+            f"model {model.name} gives a step the score {chance}; look at its weights and its "
+            "precision",
+        )
+    return min(1.0, max(0.0, chance))

@@ -1,0 +1,136 @@
+r"""Cuts a response into steps: spans of code points that cover it without overlap.
+
+line        one step for each line that is not blank; blank lines belong to the step before
+paragraph   one step for each part between blank lines, which belong to the step before
+tag         a step ends behind each tag; what is blank between two tags belongs to the step before
+code-line   every line is a step; blank lines and comments are neutral, and so is all that stands
+            outside of fenced blocks where the response has any
+auto        paragraphs where there are two, else lines
+
+White space before the first step belongs to it. Lines end with "\n", "\r\n" or "\r".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from assay.genrm.engines.base import Splitting
+from assay.genrm.steps.code import mask_idle
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_PARAGRAPH_ENDS = re.compile(r"(?>\r\n|\r|\n)(?:[ \t]*+(?>\r\n|\r|\n))++")
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpan:
+    """The code points `start <= i < end` of a response; neutral: there is nothing to score."""
+
+    start: int
+    end: int
+    neutral: bool = False
+
+
+def split(
+    response: str, splitting: Splitting, tag: str = "", language: str = "python"
+) -> tuple[StepSpan, ...]:
+    """The steps of a response, in order, covering it without overlap.
+
+    Args:
+        response: the policy's text; may be empty, and then it has no steps.
+        splitting: how to cut.
+        tag: what ends a step, with "tag".
+        language: with "code-line": of programs that do not say what they are.
+
+    Raises:
+        ValueError: "tag" without a tag.
+    """
+    if splitting == "code-line":
+        ends = (line.end() for line in _LINE.finditer(response))
+        return _mark_idle(response, _between(ends), language)
+    if splitting == "tag":
+        if not tag:
+            raise ValueError("splitting by tag needs a tag")
+        return _gather(response, _between(_tag_ends(response, tag)), tag)
+    paragraphs = _gather(response, _between(_paragraph_ends(response)))
+    if splitting == "paragraph" or (splitting == "auto" and len(paragraphs) > 1):
+        return paragraphs
+    return _gather(response, _between(line.end() for line in _LINE.finditer(response)))
+
+
+def spans_of(
+    steps: Sequence[str], splitting: Splitting, language: str = "python"
+) -> tuple[StepSpan, ...]:
+    """The spans of a response that is cut already; blank steps are neutral.
+
+    Args:
+        steps: the response, cut; none of them empty.
+        splitting: with "code-line", steps without code are neutral, too.
+        language: as for `split`.
+    """
+    response = "".join(steps)
+    ends: list[int] = []
+    for step in steps:
+        ends.append((ends[-1] if ends else 0) + len(step))
+    spans = _between(ends)
+    if splitting == "code-line":
+        return _mark_idle(response, spans, language)
+    return _mark(response, spans)
+
+
+def _between(ends: Iterable[int]) -> list[tuple[int, int]]:
+    """The stretches between ends that rise; empty ones are left out."""
+    stretches: list[tuple[int, int]] = []
+    start = 0
+    for end in ends:
+        if end > start:
+            stretches.append((start, end))
+            start = end
+    return stretches
+
+
+def _paragraph_ends(response: str) -> Iterable[int]:
+    yield from (gap.end() for gap in _PARAGRAPH_ENDS.finditer(response))
+    yield len(response)
+
+
+def _tag_ends(response: str, tag: str) -> Iterable[int]:
+    at = response.find(tag)
+    while at >= 0:
+        yield at + len(tag)
+        at = response.find(tag, at + len(tag))
+    yield len(response)
+
+
+def _gather(
+    response: str, stretches: Iterable[tuple[int, int]], tag: str = ""
+) -> tuple[StepSpan, ...]:
+    """Spans of stretches; one without text of its own joins the one before, or else the next."""
+    spans: list[StepSpan] = []
+    waiting: int | None = None
+    for start, end in stretches:
+        blank = not response[start:end].removesuffix(tag).strip()
+        if blank and spans:
+            spans[-1] = StepSpan(spans[-1].start, end)
+        elif blank:
+            waiting = start if waiting is None else waiting
+        else:
+            spans.append(StepSpan(start if waiting is None else waiting, end))
+            waiting = None
+    if waiting is not None:
+        spans.append(StepSpan(waiting, len(response), neutral=True))
+    return tuple(spans)
+
+
+def _mark_idle(
+    response: str, stretches: Iterable[tuple[int, int]], language: str
+) -> tuple[StepSpan, ...]:
+    return _mark(mask_idle(response, language), stretches)
+
+
+def _mark(masked: str, stretches: Iterable[tuple[int, int]]) -> tuple[StepSpan, ...]:
+    """Spans of stretches; neutral where nothing but white space is left."""
+    return tuple(
+        StepSpan(start, end, neutral=not masked[start:end].strip()) for start, end in stretches
+    )

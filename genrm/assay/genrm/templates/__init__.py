@@ -1,0 +1,198 @@
+"""Versioned prompt templates: the shipped ones in this folder, and the operator's own.
+
+fencing     puts other people's text into a prompt
+template    one template, and how it is filled
+*.toml      the templates; a change of wording is a new version
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from assay.clients import toml_config
+from assay.genrm.domain import Unjudgeable
+from assay.genrm.templates.fencing import code_of, fence, fence_steps, join
+from assay.genrm.templates.template import (
+    NEEDED,
+    PLACE,
+    POSSIBLE,
+    Kind,
+    Style,
+    Template,
+    VerdictOption,
+)
+from assay.rpc.errors import ConfigError
+from assay.rpc.reasons import Reason
+
+__all__ = [
+    "Template",
+    "Templates",
+    "VerdictOption",
+    "code_of",
+    "fence",
+    "fence_steps",
+    "join",
+    "load_templates",
+]
+
+SHIPPED = Path(__file__).parent
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A [[verdicts]] table."""
+
+    __pydantic_config__ = toml_config.STRICT
+
+    text: Annotated[str, Field(min_length=1, max_length=64)]
+    value: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A template file; see Template for what the keys mean."""
+
+    __pydantic_config__ = toml_config.STRICT
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    version: Annotated[int, Field(ge=1)]
+    kind: Kind
+    description: Annotated[str, Field(min_length=1)]
+    user: Annotated[str, Field(min_length=1)]
+    system: str = ""
+    style: Style = "direct"
+    prefill: str = ""
+    max_tokens: Annotated[int, Field(ge=1)] = 1024
+    verdicts: tuple[_Option, ...] = ()
+
+
+class Templates:
+    """The templates that a service knows, by name and version."""
+
+    def __init__(self, templates: Iterable[Template]) -> None:
+        """Takes them in.
+
+        Raises:
+            ConfigError: two have the same name and version.
+        """
+        self._by_ref: dict[str, Template] = {}
+        self._newest: dict[str, Template] = {}
+        for template in templates:
+            if template.ref in self._by_ref:
+                raise ConfigError(f"template {template.ref} is there twice; give one a new version")
+            self._by_ref[template.ref] = template
+            newest = self._newest.get(template.name)
+            if newest is None or newest.version < template.version:
+                self._newest[template.name] = template
+
+    def get(self, name_or_empty: str, kind: str, default: str, *also: str) -> Template:
+        """The template of a name.
+
+        Args:
+            name_or_empty: "name" for the newest version, "name@version" for that one, empty for
+                the default.
+            kind: what it must be for.
+            default: the name that empty stands for.
+            *also: further kinds that will do.
+
+        Raises:
+            Unjudgeable: UNKNOWN_TEMPLATE, there is none, or it is for something else.
+        """
+        wanted = name_or_empty or default
+        template = self._by_ref.get(wanted) or self._newest.get(wanted)
+        if template is not None and template.kind in (kind, *also):
+            return template
+        fitting = ", ".join(one.ref for one in self.all() if one.kind in (kind, *also)) or "none"
+        what = f"is a {template.kind} template" if template else "is not known"
+        raise Unjudgeable(
+            Reason.UNKNOWN_TEMPLATE,
+            f"template {wanted[:80]!r} {what}; known {kind} templates: {fitting}",
+        )
+
+    def all(self) -> tuple[Template, ...]:
+        """All of them, sorted by name and version."""
+        return tuple(sorted(self._by_ref.values(), key=lambda known: (known.name, known.version)))
+
+
+def load_templates(folders: Sequence[Path] = ()) -> Templates:
+    """The shipped templates and those of the operator's folders (`*.toml`).
+
+    A name without a version means the newest: an operator who gives a shipped name a higher
+    version replaces the default.
+
+    Raises:
+        ConfigError: a folder is not there, or a file is wrong; the text names it.
+    """
+    for folder in folders:
+        if not folder.is_dir():
+            raise ConfigError(f"template folder {folder} does not exist")
+    paths = [path for folder in (SHIPPED, *folders) for path in sorted(folder.glob("*.toml"))]
+    return Templates(read_template(path) for path in paths)
+
+
+def read_template(path: Path) -> Template:
+    """The template of one file.
+
+    Raises:
+        ConfigError: it cannot be read, or does not hold together; the text names the file.
+    """
+    tree = toml_config.read(path, examples="the shipped ones are in assay/genrm/templates")
+    made = toml_config.build(_File, tree, origin=str(path))
+    template = Template(
+        name=made.name,
+        version=made.version,
+        kind=made.kind,
+        description=made.description,
+        system=made.system.strip("\n"),
+        user=made.user.strip("\n"),
+        verdicts=tuple(VerdictOption(option.text, option.value) for option in made.verdicts),
+        style=made.style,
+        prefill=made.prefill,
+        max_tokens=made.max_tokens,
+    )
+    if mistake := _mistake(template):
+        raise ConfigError(f"{path}: {mistake}")
+    return template
+
+
+def _mistake(template: Template) -> str:
+    """What does not hold together, or nothing."""
+    if not _NAME.fullmatch(template.name):
+        return f"name {template.name!r} must be lower-case words joined by hyphens"
+    return _mistake_in_places(template) or _mistake_in_verdicts(template)
+
+
+def _mistake_in_places(template: Template) -> str:
+    needed, possible = NEEDED[template.kind], POSSIBLE[template.kind]
+    lines = f"{template.system}\n{template.user}".split("\n")
+    found = [match[1] for match in map(PLACE.fullmatch, lines) if match]
+    for name in found:
+        if name not in needed | possible:
+            known = ", ".join(sorted(needed | possible))
+            return f"a {template.kind} template has no place {{{name}}}; it may have: {known}"
+        if found.count(name) > 1:
+            return f"the place {{{name}}} is there more than once"
+    for name in sorted(needed):
+        if not template.places.get(name):
+            return f"a {template.kind} template needs a line that is {{{name}}}"
+    return ""
+
+
+def _mistake_in_verdicts(template: Template) -> str:
+    if template.kind in ("critique", "meta-critique"):
+        return "critiques have no verdicts to choose from" if template.verdicts else ""
+    stripped = [option.strip() for option in template.options]
+    if len(stripped) < 2 or len(set(stripped)) < len(stripped) or not all(stripped):
+        return "verdicts must be at least two, and their texts must differ by more than space"
+    if any(set("<>\n") & set(option) for option in template.options):
+        return "the text of a verdict is one line without angle brackets"
+    if len(set(template.values)) < 2:
+        return "verdicts must differ in value"
+    return ""

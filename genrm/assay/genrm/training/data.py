@@ -1,0 +1,168 @@
+"""The rows to learn from and the rows held out: no prompt stands on both sides.
+
+Whether a prompt is held out depends on its text and the seed alone, not on its place in the file:
+the same prompts stay out when rows are added or the file is sorted anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from assay.clients.preferences import PairRow, StepRow, pairs_of, read, steps_of
+from assay.clients.row_items import RowError
+from assay.genrm.training.config import Config, DataConfig
+from assay.rpc.errors import ConfigError
+
+R = TypeVar("R", PairRow, StepRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Generic[R]):
+    """Rows on both sides of the split.
+
+    Attributes:
+        train: to learn from; not empty.
+        eval: held out; no prompt of theirs is in `train`.
+        skipped: rows that were not as they should be, with data.bad_rows = "skip".
+    """
+
+    train: tuple[R, ...]
+    eval: tuple[R, ...]
+    skipped: int = 0
+
+
+AnyRows = Rows[PairRow] | Rows[StepRow]
+
+
+def load_rows(config: Config) -> AnyRows:
+    """Reads and splits what the settings name: pairs, or responses in steps for a PRM.
+
+    Raises:
+        ConfigError: a file or data set cannot be read, a row is not as it should be (the text
+            names file and line), or nothing is left to learn from.
+    """
+    data = config.data
+    if config.method.kind == "prm":
+        return _load(config, lambda row: [steps_of(row, data.labels)])
+    return _load(config, lambda row: pairs_of(row, data.styles))
+
+
+def _load(config: Config, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]:
+    data = config.data
+    reader = _Reader(data, parse)
+    if data.source == "hub":
+        rows = reader.parse(_hub(data, data.split))
+        own = reader.parse(_hub(data, data.eval_split)) if data.eval_split else None
+    else:
+        rows = reader.parse(_files(data.paths))
+        own = reader.parse(_files(data.eval_paths)) if data.eval_paths else None
+    train, held_out = (
+        split(rows, config.eval.prompts, data.seed)
+        if own is None
+        else _apart(rows, own, config.eval.prompts, data.seed)
+    )
+    if data.max_rows and len(train) > data.max_rows:
+        train = random.Random(data.seed).sample(train, data.max_rows)  # noqa: S311  # no secret
+    if not train:
+        raise ConfigError(
+            f"no rows to learn from: {len(rows)} rows, {len(held_out)} of them held out; lower "
+            "eval.prompts, or give more data"
+        )
+    return Rows(tuple(train), tuple(held_out), reader.skipped)
+
+
+class _Reader(Generic[R]):
+    """Rows of the wanted subsets, parsed; counts those that it passes over."""
+
+    def __init__(self, data: DataConfig, parse: Callable[[dict[str, Any]], list[R]]) -> None:
+        self._data = data
+        self._parse: Callable[[dict[str, Any]], list[R]] = parse
+        self.skipped = 0
+
+    def parse(self, rows: Iterable[tuple[str, dict[str, Any]]]) -> list[R]:
+        """All rows that `rows` yields with their places.
+
+        Raises:
+            ConfigError: one is not as it should be.
+        """
+        wanted, parsed, seen = set(self._data.only_subsets), [], set()
+        for where, row in rows:
+            subset = str(row.get("subset") or row.get("classification") or "")
+            seen.add(subset)
+            if wanted and subset not in wanted:
+                continue
+            try:
+                parsed += self._parse(row)
+            except RowError as error:
+                if self._data.bad_rows == "stop":
+                    raise ConfigError(
+                        f'{where}: {error}; or pass data.bad_rows="skip" to leave such rows out'
+                    ) from error
+                self.skipped += 1
+        if missing := sorted(wanted - seen):
+            known = ", ".join(sorted(seen)[:20]) or "none"
+            raise ConfigError(f"data.only_subsets: no rows of {missing[0]!r}; there are {known}")
+        return parsed
+
+
+def _files(paths: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in paths:
+        for number, row in read(Path(path).expanduser()):
+            yield f"{path}:{number}", row
+
+
+def _hub(data: DataConfig, part: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    from datasets import load_dataset  # noqa: PLC0415  # takes seconds to import
+
+    try:
+        rows = load_dataset(data.name, data.subset or None, split=part)
+    except Exception as error:  # the library raises whatever its loaders meet
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ConfigError(
+            f"data set {data.name!r}, split {part!r}, cannot be loaded: {reason[:200]}; check the "
+            "name and the network, or use local files"
+        ) from error
+    for number, row in enumerate(rows, start=1):
+        yield f"{data.name}[{part}] row {number}", dict(row)
+
+
+def split(rows: Sequence[R], prompts: int, seed: int) -> tuple[list[R], list[R]]:
+    """Parts rows by their prompts.
+
+    Args:
+        rows: all.
+        prompts: how many prompts to hold out, with all their rows.
+        seed: other seeds hold out others.
+
+    Returns:
+        The rows to learn from and those held out, each in the order of `rows`.
+    """
+    held_out = set(_draw({row.group for row in rows}, prompts, seed))
+    return (
+        [row for row in rows if row.group not in held_out],
+        [row for row in rows if row.group in held_out],
+    )
+
+
+def _draw(groups: Iterable[str], count: int, seed: int) -> list[str]:
+    """`count` groups by the order of their hashes."""
+
+    def place(group: str) -> bytes:
+        return hashlib.sha256(f"{seed}\0{group}".encode("utf-8", "surrogatepass")).digest()
+
+    return sorted(groups, key=place)[:count]
+
+
+def _apart(rows: Sequence[R], own: Sequence[R], prompts: int, seed: int) -> tuple[list[R], list[R]]:
+    """Evaluation rows of their own, and the training rows that share no prompt with any."""
+    groups = {row.group for row in own}
+    kept = set(_draw(groups, prompts, seed)) if prompts else groups
+    return (
+        [row for row in rows if row.group not in groups],
+        [row for row in own if row.group in kept],
+    )

@@ -1,0 +1,272 @@
+"""How good a judge is on held-out rows, by the same forward pass that trains it.
+
+Pairs: accuracy is the share of pairs whose chosen response wins, ties half; by chance one half. For
+a pairwise judge the win probability is the mean over both orders, and what either order says alone
+stands beside it. Steps: each step is a guess at "right or wrong"; right ones are more frequent, so
+what counts is the balanced accuracy and the AUC, by chance one half, with plain accuracy beside the
+share of the more frequent label.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from typing import Any
+
+import torch
+
+from assay.clients.runs.stats import wilson
+from assay.genrm.training.encoding import Example, Examples
+from assay.genrm.training.estimates import Estimate, auc, bootstrap
+from assay.genrm.training.models import Learner
+from assay.genrm.training.trainers import (
+    PairCollator,
+    StepCollator,
+    pad_ids,
+    pair_margins,
+    step_margins,
+)
+
+Advance = Callable[[int], None]
+THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Figures of one evaluation.
+
+    Attributes:
+        figures: name to estimate; the first is what the kind is judged by, chance is one half.
+        counts: name to number: rows, prompts, and what else there is to know.
+    """
+
+    figures: dict[str, Estimate]
+    counts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def main(self) -> tuple[str, Estimate]:
+        """The figure that counts."""
+        return next(iter(self.figures.items()))
+
+    def to_json(self) -> dict[str, Any]:
+        """For report.json."""
+        return {
+            "figures": {name: asdict(estimate) for name, estimate in self.figures.items()},
+            "counts": self.counts,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Evaluation:
+        """What `to_json` gave."""
+        figures = {name: Estimate(**parts) for name, parts in data["figures"].items()}
+        return cls(figures, data["counts"])
+
+
+def evaluate_pairwise(
+    learner: Learner, examples: Examples, batch_size: int, advance: Advance
+) -> Evaluation:
+    """A language model that names the better of two responses."""
+    options = examples.options
+    assert options is not None  # noqa: S101  # encode_pairs made them
+    collate = PairCollator(learner.tokenizer.pad_token_id)
+
+    def chances(batch: Sequence[Example]) -> list[list[float]]:
+        tensors = {key: value.to(learner.model.device) for key, value in collate(batch).items()}
+        return torch.sigmoid(pair_margins(learner.model, tensors, options)).tolist()
+
+    rows = _over(
+        learner,
+        examples.items,
+        batch_size,
+        chances,
+        length=lambda e: len(e["orders"][0]),
+        advance=advance,
+    )
+    # By what stands first: the chosen response, or the other.
+    orders = [
+        dict(zip(example["signs"], values, strict=True))
+        for example, values in zip(examples.items, rows, strict=True)
+    ]
+    wins = [statistics.fmean(values) for values in rows]
+    groups = [example["group"] for example in examples.items]
+    gaps = [abs(order[1] - order[-1]) for order in orders]
+    agree = [(order[1] > THRESHOLD) == (order[-1] > THRESHOLD) for order in orders]
+    first = [*(order[1] for order in orders), *(1 - order[-1] for order in orders)]
+    return Evaluation(
+        {
+            "accuracy": _share([_won(win) for win in wins], groups),
+            "chosen shown first": _share([_won(order[1]) for order in orders], groups),
+            "chosen shown second": _share([_won(order[-1]) for order in orders], groups),
+            "orders agree": _share([float(same) for same in agree], groups),
+        },
+        {
+            **_of_pairs(examples),
+            "mean order gap": statistics.fmean(gaps),
+            "chance of the first shown": statistics.fmean(first),
+        },
+    )
+
+
+def evaluate_preferences(
+    learner: Learner, examples: Examples, batch_size: int, advance: Advance
+) -> Evaluation:
+    """A scalar reward model."""
+    pad = learner.tokenizer.pad_token_id
+    texts = [
+        {"ids": example[key]}
+        for example in examples.items
+        for key in ("chosen_ids", "rejected_ids")
+    ]
+
+    def rewards(batch: Sequence[Example]) -> list[float]:
+        ids, mask = pad_ids([example["ids"] for example in batch], pad, left=False)
+        device = learner.model.device
+        out = learner.model(ids.to(device), attention_mask=mask.to(device), use_cache=False)
+        return out.logits.squeeze(-1).float().tolist()
+
+    values = _over(learner, texts, 2 * batch_size, rewards, length=_tokens, advance=advance)
+    margins = [good - bad for good, bad in zip(values[::2], values[1::2], strict=True)]
+    groups = [example["group"] for example in examples.items]
+    won = [_won(margin, 0.0) for margin in margins]
+    return Evaluation(
+        {"accuracy": _share(won, groups)},
+        {
+            **_of_pairs(examples),
+            "mean margin": statistics.fmean(margins),
+            "deviation of rewards": statistics.pstdev(values),
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    chance: float
+    right: bool
+
+
+def evaluate_steps(
+    learner: Learner, examples: Examples, batch_size: int, advance: Advance
+) -> Evaluation:
+    """A process reward model; neutral steps are left out."""
+    collate = StepCollator(learner.tokenizer.pad_token_id)
+
+    def chances(batch: Sequence[Example]) -> list[list[float]]:
+        tensors = {key: value.to(learner.model.device) for key, value in collate(batch).items()}
+        flat = iter(torch.sigmoid(step_margins(learner.model, tensors)).tolist())
+        return [[next(flat) for _ in example["places"]] for example in batch]
+
+    rows = _over(learner, examples.items, batch_size, chances, length=_tokens, advance=advance)
+    responses = []
+    for example, values in zip(examples.items, rows, strict=True):
+        pairs = zip(values, example["labels"], strict=True)
+        steps = [_Step(chance, label > 0) for chance, label in pairs if label]
+        responses.append((example["group"], steps))
+    return _judge_steps([(group, steps) for group, steps in responses if steps])
+
+
+def _judge_steps(responses: Sequence[tuple[str, Sequence[_Step]]]) -> Evaluation:
+    ordered = sorted(responses, key=lambda response: response[0])
+    clusters = [
+        [step for _, steps in together for step in steps]
+        for _, together in groupby(ordered, key=lambda response: response[0])
+    ]
+    steps = [step for cluster in clusters for step in cluster]
+    figures = {
+        "balanced accuracy": bootstrap(clusters, _balanced),
+        "AUC": bootstrap(clusters, lambda s: auc([x.chance for x in s], [x.right for x in s])),
+        "accuracy": bootstrap(clusters, _accuracy),
+    }
+    groups = [group for group, _ in responses]
+    figures["first error found"] = _share([_same_first_error(s) for _, s in responses], groups)
+    right = sum(step.right for step in steps) / len(steps)
+    return Evaluation(
+        {name: figure for name, figure in figures.items() if figure is not None},
+        {
+            **_sizes(groups),
+            "steps": len(steps),
+            "rule: the frequent label": max(right, 1 - right),
+        },
+    )
+
+
+def _balanced(steps: Sequence[_Step]) -> float | None:
+    """Mean of the shares of right and of wrong steps that are told as such."""
+    right = [step.chance >= THRESHOLD for step in steps if step.right]
+    wrong = [step.chance < THRESHOLD for step in steps if not step.right]
+    return (statistics.fmean(right) + statistics.fmean(wrong)) / 2 if right and wrong else None
+
+
+def _accuracy(steps: Sequence[_Step]) -> float | None:
+    return statistics.fmean((s.chance >= THRESHOLD) == s.right for s in steps) if steps else None
+
+
+def _same_first_error(steps: Sequence[_Step]) -> float:
+    """1 if the first step said to be wrong is the first wrong one, or neither exists."""
+    said = next((i for i, step in enumerate(steps) if step.chance < THRESHOLD), None)
+    true = next((i for i, step in enumerate(steps) if not step.right), None)
+    return float(said == true)
+
+
+def _won(value: float, parity: float = THRESHOLD) -> float:
+    return 0.5 if value == parity else float(value > parity)
+
+
+def _share(values: Sequence[float], groups: Sequence[str]) -> Estimate:
+    """Mean of values in [0, 1]; its Wilson interval counts prompts, whose rows go together."""
+    share = statistics.fmean(values)
+    trials = len(set(groups))
+    low, high = wilson(share * trials, trials)
+    return Estimate(share, low, high)
+
+
+def _of_pairs(examples: Examples) -> dict[str, float]:
+    longer = statistics.fmean(example["longer"] for example in examples.items)
+    groups = [example["group"] for example in examples.items]
+    return {**_sizes(groups), "rule: the longer is better": longer}
+
+
+def _tokens(example: Example) -> int:
+    return len(example["ids"])
+
+
+def _sizes(groups: Sequence[str]) -> dict[str, float]:
+    return {"rows": len(groups), "prompts": len(set(groups))}
+
+
+def _over(
+    learner: Learner,
+    items: Sequence[Example],
+    batch_size: int,
+    measure: Callable[[Sequence[Example]], list[Any]],
+    *,
+    length: Callable[[Example], int],
+    advance: Advance,
+) -> list[Any]:
+    """What `measure` says of each item, in order; items of like length go through together."""
+    results: list[Any] = [None] * len(items)
+    model = learner.model
+    was_training = model.training
+    model.eval()
+    done = 0
+    try:
+        with torch.inference_mode(), learner.autocast():
+            for batch in _batches(items, batch_size, length):
+                for index, result in zip(
+                    batch, measure([items[index] for index in batch]), strict=True
+                ):
+                    results[index] = result
+                done += len(batch)
+                advance(done)
+    finally:
+        model.train(was_training)
+    return results
+
+
+def _batches(
+    items: Sequence[Example], size: int, length: Callable[[Example], int]
+) -> Iterator[list[int]]:
+    order = sorted(range(len(items)), key=lambda index: length(items[index]), reverse=True)
+    for start in range(0, len(order), size):
+        yield order[start : start + size]

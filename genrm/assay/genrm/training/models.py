@@ -1,0 +1,222 @@
+"""What is trained: a pretrained model with the head of its kind, or a tiny one from scratch.
+
+A model can be cut to its first layers, and all but its last layers can be frozen: on a weak machine
+that is the difference between minutes and hours. A judge that is cut is much weaker than the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    LlamaConfig,
+    PreTrainedTokenizerFast,
+    set_seed,
+)
+
+from assay.clients.pretrained import locate
+from assay.genrm.training.config import TINY, Config, Kind, ModelConfig, TinyConfig
+from assay.rpc.errors import ConfigError
+
+TINY_CONTEXT = 4096
+_SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+_CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_STACKS = ("layers", "h", "blocks", "layer")
+_AUTO: dict[Kind, Any] = {
+    "pairwise": AutoModelForCausalLM,
+    "bradley-terry": AutoModelForSequenceClassification,
+    "prm": AutoModelForTokenClassification,
+}
+_HEAD: dict[Kind, dict[str, Any]] = {
+    "pairwise": {},
+    "bradley-terry": {"num_labels": 1},
+    "prm": {"id2label": {0: "wrong", 1: "right"}, "label2id": {"wrong": 0, "right": 1}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """A loaded model.
+
+    Attributes:
+        model: with the head of its kind, on its device.
+        tokenizer: with a pad token that is not the end of a turn, where it has another.
+        mixed: its float32 weights compute in bfloat16.
+    """
+
+    model: Any
+    tokenizer: Any
+    mixed: bool = False
+
+    def autocast(self) -> torch.autocast:
+        """The context in which the model computes."""
+        return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.mixed)
+
+
+def load_learner(
+    config: Config,
+    texts: Iterable[str],
+    say: Callable[[str], None],
+    *,
+    tokenizer: Path | None = None,
+) -> Learner:
+    """The model to train.
+
+    Args:
+        config: of the run; its seed draws the weights that are new.
+        texts: of the training rows; the model `tiny` makes its tokenizer of them.
+        say: called with one line before each long step.
+        tokenizer: a folder that may hold the tokenizer that `tiny` made before.
+
+    Raises:
+        ConfigError: there is no such model, it cannot be loaded or cut, or CUDA is asked for and
+            there is none.
+    """
+    device = _device(config.model)
+    set_seed(config.run.seed)
+    tiny = config.model.name == TINY
+    learner = _tiny(config, texts, tokenizer) if tiny else _pretrained(config, say)
+    learner.model.config.pad_token_id = learner.tokenizer.pad_token_id
+    _freeze(learner.model, config.model.train_layers)
+    learner.model.to(device)
+    wanted = config.model.precision
+    mixed = wanted == "mixed" or (wanted == "auto" and device.type == "cuda")
+    return Learner(learner.model, learner.tokenizer, mixed)
+
+
+def _device(config: ModelConfig) -> torch.device:
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            'model.device = "cuda", but torch sees no CUDA device; use "auto" or "cpu"'
+        )
+    cuda = config.device == "cuda" or (config.device == "auto" and torch.cuda.is_available())
+    return torch.device("cuda" if cuda else "cpu")
+
+
+def _pretrained(config: Config, say: Callable[[str], None]) -> Learner:
+    name, kind = config.model.name, config.method.kind
+    source = locate(name, say)
+    try:
+        if not Path(source).is_dir():
+            say(f"fetching {source} from the hub, unless it is cached")
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        shape = AutoConfig.from_pretrained(source, **_HEAD[kind])
+        _keep_layers(shape, config.model.layers, name)
+        model = _AUTO[kind].from_pretrained(
+            source,
+            config=shape,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,  # a head of another kind is made anew
+        )
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+        reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
+        raise ConfigError(
+            f"model {name!r} cannot be loaded for {kind}: {reason.strip()[:200]}; check the name "
+            "and the network, or set model.name to a local folder"
+        ) from error
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token is None:
+        raise ConfigError(
+            f"model {name!r}: its tokenizer has neither a pad nor an end-of-sequence token"
+        )
+    return Learner(model, tokenizer)
+
+
+def _keep_layers(shape: Any, count: int, name: str) -> None:
+    """Cuts a model's configuration to its first layers; the weights of the others are not read."""
+    if not count:
+        return
+    text = shape.get_text_config()
+    if count > text.num_hidden_layers:
+        raise ConfigError(
+            f"model.layers = {count}, but {name} has {text.num_hidden_layers}; 0 keeps all"
+        )
+    text.num_hidden_layers = count
+    if getattr(text, "layer_types", None):
+        text.layer_types = text.layer_types[:count]
+
+
+def _freeze(model: Any, count: int) -> None:
+    """Leaves only the last `count` layers, what follows them, and the head to be trained."""
+    if not count:
+        return
+    base = model.base_model
+    stack = next((getattr(base, name) for name in _STACKS if hasattr(base, name)), None)
+    if stack is None or count > len(stack):
+        there = "none that are known" if stack is None else str(len(stack))
+        raise ConfigError(f"model.train_layers = {count}, but the layers are {there}; 0 trains all")
+    inside = {id(weight) for weight in base.parameters()}
+    for weight in model.parameters():  # a head that is tied to the embedding stays frozen
+        weight.requires_grad = id(weight) not in inside
+    for part in (*stack[-count:], *(m for n, m in base.named_children() if "norm" in n)):
+        for weight in part.parameters():
+            weight.requires_grad = True
+
+
+def _tiny(config: Config, texts: Iterable[str], made: Path | None) -> Learner:
+    if made is not None and made.is_dir():
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(made)
+    else:
+        tokenizer = make_tokenizer(texts, config.tiny.vocabulary)
+    shape = tiny_shape(config.tiny, tokenizer, config.method.kind)
+    return Learner(_AUTO[config.method.kind].from_config(shape, dtype=torch.float32), tokenizer)
+
+
+def tiny_shape(tiny: TinyConfig, tokenizer: Any, kind: Kind) -> LlamaConfig:
+    """The configuration of the model `tiny`."""
+    return LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=tiny.hidden,
+        intermediate_size=3 * tiny.hidden,
+        num_hidden_layers=tiny.layers,
+        num_attention_heads=tiny.hidden // 32,
+        num_key_value_heads=tiny.hidden // 32,
+        head_dim=32,
+        max_position_embeddings=TINY_CONTEXT,
+        tie_word_embeddings=False,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        **_HEAD[kind],
+    )
+
+
+def make_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
+    """A byte-level BPE made from texts, with a chat template."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415
+
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    core.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=vocabulary,
+            special_tokens=list(_SPECIALS),
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        pad_token=_SPECIALS[0],
+        eos_token=_SPECIALS[2],
+        additional_special_tokens=list(_SPECIALS),
+        chat_template=_CHAT_TEMPLATE,
+        model_max_length=TINY_CONTEXT,
+    )

@@ -1,0 +1,82 @@
+"""What is minimised, as functions of tensors. Pure.
+
+Names: B pairs, R = 2 orders of a pair (or 1), S labelled steps.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+StepLoss = Literal["cross-entropy", "mse"]
+
+
+def pairwise_loss(margins_BR: Tensor, consistency: float = 0.0) -> Tensor:
+    """The loss of a judge that names the better of two responses (arXiv 2504.04950).
+
+    L = mean over pairs and orders of -log p(chosen)
+        + consistency * mean over pairs of (p_first(chosen) - p_second(chosen))^2
+
+    where p = softmax over the two verdict tokens. The paper gives no formula; this is the obvious
+    one. The second term is ours: the judge's opinion must not depend on the order.
+
+    Args:
+        margins_BR: logit of the verdict for the chosen response less that of the other, one column
+            for each order in which the pair was shown.
+        consistency: weight of the second term, at least 0; needs two columns.
+
+    Returns:
+        A number.
+    """
+    zeros_BR = torch.zeros_like(margins_BR)
+    loss = torch.logaddexp(zeros_BR, -margins_BR).mean()
+    if consistency:
+        chances_BR = torch.sigmoid(margins_BR)
+        loss = loss + consistency * (chances_BR[:, 0] - chances_BR[:, 1]).square().mean()
+    return loss
+
+
+def step_loss(
+    margins_S: Tensor, labels_S: Tensor, weights_S: Tensor, kind: StepLoss = "cross-entropy"
+) -> Tensor:
+    """The loss of a process reward model, read at the last token of each step.
+
+    "mse" is that of arXiv 2410.17621: sum w (s - label)^2 / sum w over labelled steps, neutral
+    ones drawn to 0. Different from the paper: its head gives s directly; ours has two labels, so
+    that it is an ordinary token classification head, and s = 2 p - 1 with p = softmax(right).
+    "cross-entropy" has the target (label + 1) / 2, one half for neutral steps.
+
+    Args:
+        margins_S: logit of "right" less that of "wrong".
+        labels_S: 1 right, 0 neutral, -1 wrong.
+        weights_S: at least 0; some above.
+        kind: which.
+
+    Returns:
+        A number.
+    """
+    if kind == "mse":
+        errors_S = (torch.tanh(margins_S / 2) - labels_S).square()  # 2 sigmoid(x) - 1
+    else:
+        targets_S = (labels_S + 1) / 2
+        errors_S = binary_cross_entropy_with_logits(margins_S, targets_S, reduction="none")
+    return (weights_S * errors_S).sum() / weights_S.sum()
+
+
+def balanced_weights(labels: list[float]) -> dict[float, float]:
+    """The weight of each label, so that right and wrong steps weigh as much in all.
+
+    Args:
+        labels: of all labelled steps of the training rows: 1, 0 or -1.
+
+    Returns:
+        Label to weight, mean weight 1 over right and wrong ones; neutral steps weigh 1.
+    """
+    right, wrong = labels.count(1.0), labels.count(-1.0)
+    if not right or not wrong:
+        return {1.0: 1.0, 0.0: 1.0, -1.0: 1.0}
+    half = (right + wrong) / 2
+    return {1.0: half / right, 0.0: 1.0, -1.0: half / wrong}

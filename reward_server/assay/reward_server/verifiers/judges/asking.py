@@ -1,0 +1,310 @@
+"""What judges that are models share: parameters, references, and how genrm is asked.
+
+Items of a call that have equal settings go to genrm together, so that candidates of one prompt
+share its beginning there. What genrm could not judge is the item's fault, with genrm's own reason
+and facts: a fault is not a zero. The exception is a blank response: it is the candidate's doing, so
+it gets the verdict `unparsed` and the least reward, and no model is asked.
+
+None of them is cached. The cache's key knows the verifier's version and the item, not the weights
+that stand behind a model's name, and those may change while the server runs.
+
+Not covered: an item's own time-out; what counts is the call's deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Generic, Literal, Protocol, TypeVar, cast
+
+from assay.clients.judging import AsyncJudgeClient, JudgeRef, JudgeSettings, Timings, Usage
+from assay.clients.judging.types import Overflow, ScoringMode
+from assay.clients.types import Fault as ClientFault
+from assay.reward_server.domain import (
+    MISSING_REFERENCE,
+    UNSUPPORTED_INPUT,
+    UNUSABLE_REFERENCE,
+    Fault,
+    Item,
+    Judgement,
+    Outcome,
+    ParameterSpec,
+    ParameterValue,
+    RemoteOutcome,
+    RemoteVerifier,
+    Unjudgeable,
+)
+from assay.rpc.reasons import Reason
+
+Parameters = Mapping[str, ParameterValue]
+
+MODEL = ParameterSpec("model", "string", "", "The model, as genrm names it; empty: its default.")
+TEMPLATE = ParameterSpec(
+    "template", "string", "", "The prompt, 'name' or 'name@version'; empty: genrm's default."
+)
+VOTES = ParameterSpec(
+    "votes",
+    "int",
+    0,
+    "Votes to sample, where votes are sampled; 0: genrm's default.",
+    minimum=0,
+    maximum=256,
+)
+TEMPERATURE = ParameterSpec(
+    "temperature",
+    "float",
+    -1.0,
+    "Of what is sampled; below 0: 1 where several votes are sampled, else 0.",
+    minimum=-1.0,
+    maximum=10.0,
+)
+MAX_TOKENS = ParameterSpec(
+    "max_tokens",
+    "int",
+    0,
+    "The most that the model may write for one vote; 0: the template's default.",
+    minimum=0,
+    maximum=32768,
+)
+SEED = ParameterSpec("seed", "int", 0, "Of the sampling; votes count up from it.", minimum=0)
+META_CRITIQUE = ParameterSpec(
+    "meta_critique",
+    "bool",
+    False,
+    "Each critique is itself criticised and its verdicts refined before they count.",
+)
+OVERFLOW = ParameterSpec(
+    "overflow",
+    "string",
+    "refuse",
+    "A candidate longer than the model's context: refuse it (a fault), or keep its ends and say "
+    "so.",
+    allowed_values=("refuse", "keep-ends"),
+)
+
+
+def scoring(*modes: str) -> ParameterSpec:
+    """The parameter `scoring`, which takes these modes; the first is the default."""
+    return ParameterSpec(
+        "scoring",
+        "string",
+        modes[0],
+        "How a verdict becomes a number; auto: by the verdict tokens' probabilities where the "
+        "engine gives them, else by votes.",
+        allowed_values=modes,
+    )
+
+
+def threshold(what: str) -> ParameterSpec:
+    """The parameter `threshold`, from which on the verdict is `what`."""
+    return ParameterSpec(
+        "threshold",
+        "float",
+        0.5,
+        f"The least reward whose verdict is {what!r}.",
+        minimum=0.0,
+        maximum=1.0,
+    )
+
+
+class Timed(Protocol):
+    """What the client brings back."""
+
+    @property
+    def timings(self) -> Timings:
+        """How long it took."""
+
+
+Key = TypeVar("Key", bound=Hashable)
+Settings = TypeVar("Settings", bound=Hashable)
+Question = TypeVar("Question")
+Answer = TypeVar("Answer", bound=Timed)
+
+
+async def ask(
+    questions: Mapping[Key, tuple[Settings, Question]],
+    send: Callable[[list[Question], Settings], Awaitable[Sequence[Answer | ClientFault]]],
+) -> dict[Key, Answer | ClientFault]:
+    """Sends questions, those of equal settings together, and gives the answer of each.
+
+    Args:
+        questions: settings and question, by any name.
+        send: asks questions of equal settings; answers in order.
+    """
+    together: dict[Settings, list[Key]] = {}
+    for key, (settings, _) in questions.items():
+        together.setdefault(settings, []).append(key)
+    calls = [
+        send([questions[key][1] for key in keys], settings) for settings, keys in together.items()
+    ]
+    answers: dict[Key, Answer | ClientFault] = {}
+    for keys, found in zip(together.values(), await asyncio.gather(*calls), strict=True):
+        answers.update(zip(keys, found, strict=True))
+    return answers
+
+
+class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
+    """A judge of which each item is one question to genrm.
+
+    Args:
+        client: reaches genrm; closed with the verifier.
+    """
+
+    def __init__(self, client: AsyncJudgeClient) -> None:
+        self._client = client
+
+    @abstractmethod
+    def question(self, item: Item) -> tuple[Settings, Question]:
+        """What to ask of an item.
+
+        Raises:
+            Unjudgeable: the item itself prevents a judgement.
+        """
+
+    @abstractmethod
+    async def send(
+        self, questions: list[Question], settings: Settings, timeout_s: float
+    ) -> Sequence[Answer | ClientFault]:
+        """Asks genrm; answers in order."""
+
+    @abstractmethod
+    def answer(self, item: Item, found: Answer) -> Judgement:
+        """What the answer comes to.
+
+        Raises:
+            Unjudgeable: it is not of the kind that the item asks for.
+        """
+
+    @abstractmethod
+    def blank(self, item: Item) -> Judgement:
+        """The judgement of a blank response."""
+
+    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+        """Asks about all items at the same time; see `RemoteVerifier.judge_all`."""
+        outcomes: dict[int, RemoteOutcome] = {}
+        questions: dict[int, tuple[Settings, Question]] = {}
+        for index, item in enumerate(items):
+            try:
+                question = self.question(item)
+                if item.response().strip():
+                    questions[index] = question
+                else:
+                    outcomes[index] = RemoteOutcome(self.blank(item))
+            except Unjudgeable as trouble:
+                outcomes[index] = RemoteOutcome(Fault(trouble.reason, trouble.message))
+        answers = await ask(questions, lambda some, settings: self.send(some, settings, timeout_s))
+        for index, answer in answers.items():
+            outcomes[index] = self._outcome(items[index], answer)
+        return [outcomes[index] for index in range(len(items))]
+
+    def _outcome(self, item: Item, found: Answer | ClientFault) -> RemoteOutcome:
+        if isinstance(found, ClientFault):
+            if found.reason == Reason.MISSING_RESPONSE:
+                # Blank by genrm's reading, if not by ours.
+                return RemoteOutcome(self.blank(item))
+            return RemoteOutcome(fault_of(found))
+        outcome: Outcome
+        try:
+            outcome = self.answer(item, found)
+        except Unjudgeable as trouble:
+            outcome = Fault(trouble.reason, trouble.message)
+        return RemoteOutcome(outcome, found.timings.queue_s, found.timings.execution_s)
+
+    async def close(self) -> None:
+        """Closes the client."""
+        await self._client.close()
+
+
+def judge_settings(parameters: Parameters) -> JudgeSettings:
+    """The settings that parameters come to; what is not among them is left to genrm."""
+    temperature = number(parameters, "temperature", -1.0)
+    return JudgeSettings(
+        model=str(parameters["model"]),
+        template=str(parameters.get("template", "")),
+        scoring=cast("ScoringMode", parameters.get("scoring", "auto")),
+        votes=int(number(parameters, "votes", 0)),
+        temperature=None if temperature < 0 else temperature,
+        max_tokens=int(number(parameters, "max_tokens", 0)),
+        seed=int(number(parameters, "seed", 0)),
+        overflow=cast("Overflow", parameters.get("overflow", "refuse")),
+        meta_critique=parameters.get("meta_critique") is True,
+    )
+
+
+def number(parameters: Parameters, name: str, default: float) -> float:
+    """A parameter that is a number."""
+    value = parameters.get(name, default)
+    if not isinstance(value, int | float):
+        raise TypeError(f"parameter {name!r} is no number")
+    return value
+
+
+def prompt_of(item: Item) -> list[dict[str, str]]:
+    """What the policy was asked, as the client takes it."""
+    return [{"role": message.role, "content": message.content} for message in item.prompt]
+
+
+def ground_truth(item: Item) -> str:
+    """The right answers as one text; empty when the item has none.
+
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a blank one.
+    """
+    if not all(reference.strip() for reference in item.references):
+        raise Unjudgeable(UNUSABLE_REFERENCE, "a reference is blank; write the right answer")
+    if len(item.references) < 2:
+        return "".join(item.references)
+    answers = [f"{index}. {text}" for index, text in enumerate(item.references, start=1)]
+    return "\n".join(["Any one of these answers is right:", *answers])
+
+
+def anchor_of(item: Item) -> str:
+    """The response to beat.
+
+    Raises:
+        Unjudgeable: MISSING_REFERENCE where there is none, UNUSABLE_REFERENCE for a blank one.
+    """
+    if item.anchor is None:
+        raise Unjudgeable(
+            MISSING_REFERENCE, "the item has no anchor: pass the response to beat as its reference"
+        )
+    if not item.anchor.strip():
+        raise Unjudgeable(UNUSABLE_REFERENCE, "the anchor is blank; write the response to beat")
+    return item.anchor
+
+
+def refuse_data(item: Item) -> None:
+    """Refuses references that are no text.
+
+    Raises:
+        Unjudgeable: UNSUPPORTED_INPUT.
+    """
+    if item.data is not None:
+        raise Unjudgeable(
+            UNSUPPORTED_INPUT, "a model takes texts or an anchor as reference, not data"
+        )
+
+
+def fault_of(found: ClientFault) -> Fault:
+    """A fault of genrm, or of the way there, as the item's."""
+    return Fault(found.reason, found.message, dict(found.metadata))
+
+
+def signature(judge: JudgeRef, usage: Usage, *, cut: bool = False, unparsed: int = 0) -> str:
+    """Who judged and what it took, as the end of an explanation."""
+    text = f"by {judge.model}@{judge.revision or 'unknown'}"
+    if judge.template:
+        text += f" with {judge.template}"
+    text += f"; {usage.prompt} tokens read ({usage.cached} kept), {usage.completion} written"
+    if unparsed:
+        text += f"; {unparsed} votes could not be parsed"
+    return f"{text}; the response was cut to fit" if cut else text
+
+
+def graded(score: float, least: float, names: tuple[str, str]) -> str:
+    """The first name from `least` on, else the second."""
+    return names[0] if score >= least else names[1]
+
+
+Against = Literal["ground-truth", "anchor", "rubric", "prompt"]

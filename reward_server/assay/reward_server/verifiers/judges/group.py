@@ -1,0 +1,260 @@
+"""`judge-group`: the samples of one prompt against each other, or all against one anchor.
+
+How. The items of a call that share a `group_id` are one group: their responses go to genrm
+together, which shares their common beginning. Each response's reward is its mean chance, in [0, 1],
+of beating those it was held against, both orders averaged: the anchor where the items have one,
+else every other response of the group (round-robin); 0.5 is parity. Right answers, where the items
+have any, are shown to the model. The items of a group must agree in prompt, reference and
+parameters, and travel in one call.
+
+A blank response is not shown to the model. It gets the verdict `unparsed` and 0; in a round-robin
+every response that is not blank beats it.
+
+What a policy could game. As `judge`. A round-robin only ranks: a group of equally bad responses
+earns 0.5 each.
+
+Limits. One response an item, not several turns. A round-robin takes at most 64 responses a group
+and asks about each pair, an anchor takes 256. What genrm cannot rank is the fault of every item of
+the group, so one response past the model's context takes the others with it: pass
+`overflow=keep-ends`, or hold each against an anchor by `judge-pairwise`, where it is a fault by
+itself. Samples that a profile's gate stopped are not compared with.
+
+Source: Pairwise-RL, arXiv 2504.04950: the symmetric form of the advantage is this reward less 1/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.clients.judging import AsyncJudgeClient, GroupItem, GroupRanking, JudgeSettings
+from assay.clients.judging.types import RankingMode
+from assay.clients.types import Fault as ClientFault
+from assay.reward_server.domain import (
+    UNSUPPORTED_INPUT,
+    Candidate,
+    Component,
+    Example,
+    Fault,
+    Item,
+    Judgement,
+    ParameterSpec,
+    RemoteOutcome,
+    RemoteVerifier,
+    Unjudgeable,
+    VerifierSpec,
+)
+from assay.reward_server.verifiers.judges import asking
+from assay.reward_server.verifiers.judges.pairwise import MAX_ORDER_GAP
+
+_VERDICTS = ("better", "worse")
+
+_SPEC = VerifierSpec(
+    name="judge-group",
+    version="1",
+    description="Samples of one prompt ranked by a model, against each other or against an anchor.",
+    tasks=("judge-group",),
+    min_reward=0.0,
+    max_reward=1.0,
+    verdicts=(*_VERDICTS, "unparsed"),
+    parameters=(
+        ParameterSpec(
+            "ranking",
+            "string",
+            "auto",
+            "Against the anchor, or each against each; auto: the anchor where there is one.",
+            allowed_values=("auto", "anchor", "round-robin"),
+        ),
+        MAX_ORDER_GAP,
+        asking.MODEL,
+        asking.TEMPLATE,
+        asking.scoring("auto", "token-probability", "votes", "scalar-head"),
+        asking.VOTES,
+        asking.TEMPERATURE,
+        asking.MAX_TOKENS,
+        asking.SEED,
+        asking.OVERFLOW,
+        asking.threshold("better"),
+    ),
+    deterministic=False,
+    cacheable=False,
+    needs_reference=False,
+    needs_group=True,
+    isolation="remote",
+)
+
+Ask = tuple[JudgeSettings, RankingMode, float | None]
+
+
+class GroupVerifier(RemoteVerifier):
+    """Has a model rank groups.
+
+    Args:
+        client: reaches genrm; closed with the verifier.
+    """
+
+    def __init__(self, client: AsyncJudgeClient) -> None:
+        self._client = client
+
+    @property
+    def spec(self) -> VerifierSpec:
+        """What it is."""
+        return _SPEC
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """The one whose verdict does not hang on the model."""
+        parameters = _SPEC.complete({})
+        blank = Item(Candidate(" \n"), anchor="Hello.", group_id="one", parameters=parameters)
+        return (Example(blank, "unparsed"),)
+
+    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+        """Ranks the groups of the items at the same time; see `RemoteVerifier.judge_all`."""
+        groups: dict[str, list[int]] = {}
+        for index, item in enumerate(items):
+            groups.setdefault(item.group_id, []).append(index)
+        found: dict[int, RemoteOutcome] = {}
+        questions: dict[str, tuple[Ask, GroupItem]] = {}
+        for name, indices in groups.items():
+            members = [items[index] for index in indices]
+            try:
+                question = _question(members)
+            except Unjudgeable as trouble:
+                fault = RemoteOutcome(Fault(trouble.reason, trouble.message))
+                found.update(dict.fromkeys(indices, fault))
+                continue
+            if question is None:
+                found.update(zip(indices, rank(members, None), strict=True))
+            else:
+                questions[name] = question
+        answers = await asking.ask(
+            questions, lambda some, settings: self._send(some, settings, timeout_s)
+        )
+        for name, answer in answers.items():
+            indices = groups[name]
+            members = [items[index] for index in indices]
+            found.update(zip(indices, _outcomes(members, answer), strict=True))
+        return [found[index] for index in range(len(items))]
+
+    async def _send(
+        self, questions: list[GroupItem], settings: Ask, timeout_s: float
+    ) -> Sequence[GroupRanking | ClientFault]:
+        how, ranking, max_order_gap = settings
+        return await self._client.judge_groups(
+            questions, how, ranking=ranking, max_order_gap=max_order_gap, timeout_s=timeout_s
+        )
+
+    async def close(self) -> None:
+        """Closes the client."""
+        await self._client.close()
+
+
+def rank(members: Sequence[Item], ranking: GroupRanking | None) -> list[RemoteOutcome]:
+    """The outcomes of a group's items. Pure.
+
+    Args:
+        members: the items of the group.
+        ranking: of the responses that are not blank, in order; None where no model was needed.
+    """
+    blank = [not item.response().strip() for item in members]
+    others = sum(blank) if _is_round_robin(members) else 0
+    asked = len(members) - sum(blank)
+    least = asking.number(members[0].parameters, "threshold", 0.5)
+    scores = iter(ranking.scores if ranking else [1.0] * asked)
+    gaps = iter(ranking.order_gaps if ranking else [0.0] * asked)
+    outcomes = []
+    for is_blank in blank:
+        if is_blank:
+            outcomes.append(RemoteOutcome(_blank()))
+            continue
+        compared = asked - 1 if others else 1
+        score = (next(scores) * compared + others) / (compared + others)
+        judgement = _judgement(score, next(gaps), least, ranking)
+        timings = ranking.timings if ranking else None
+        outcomes.append(
+            RemoteOutcome(judgement, timings.queue_s, timings.execution_s)
+            if timings
+            else RemoteOutcome(judgement)
+        )
+    return outcomes
+
+
+def _judgement(score: float, gap: float, least: float, ranking: GroupRanking | None) -> Judgement:
+    text = f"beats what it is held against with {score:.4g} (mean order gap {gap:.3g})"
+    if ranking is None:
+        text += "; the other responses are blank, no model was asked"
+    else:
+        text += f"; the whole group {asking.signature(ranking.judge, ranking.usage)}"
+    return Judgement.composed(
+        asking.graded(score, least, _VERDICTS),
+        (Component("win-probability", score), Component("order-gap", gap, 0.0)),
+        explanation=text,
+    )
+
+
+def _blank() -> Judgement:
+    return Judgement.composed(
+        "unparsed",
+        (Component("win-probability", 0.0),),
+        explanation="the response is blank; it was not shown to the model",
+    )
+
+
+def _is_round_robin(members: Sequence[Item]) -> bool:
+    first = members[0]
+    ranking = first.parameters["ranking"]
+    return ranking == "round-robin" or (ranking == "auto" and first.anchor is None)
+
+
+def _question(members: Sequence[Item]) -> tuple[Ask, GroupItem] | None:
+    """What to ask of a group; None where its blank responses leave nothing to ask.
+
+    Raises:
+        Unjudgeable: the group cannot be ranked.
+    """
+    first = members[0]
+    asking.refuse_data(first)
+    for item in members[1:]:
+        _check_alike(first, item)
+    round_robin = _is_round_robin(members)
+    anchor = "" if round_robin else asking.anchor_of(first)
+    truth = asking.ground_truth(first)
+    texts = [text for item in members if (text := item.response()).strip()]
+    if round_robin and len(members) < 2:
+        raise Unjudgeable(
+            UNSUPPORTED_INPUT,
+            f"the group {first.group_id[:80]!r} holds one item in this call: send whole groups in "
+            "one call, or an anchor",
+        )
+    if not texts or (round_robin and len(texts) < 2):
+        return None
+    gap = asking.number(first.parameters, "max_order_gap", 1.0)
+    mode: RankingMode = "round-robin" if round_robin else "anchor"
+    settings = asking.judge_settings(first.parameters)
+    question = GroupItem(asking.prompt_of(first), texts, anchor=anchor, ground_truth=truth)
+    return (settings, mode, gap if gap < 1.0 else None), question
+
+
+def _check_alike(one: Item, other: Item) -> None:
+    held = [(item.references, item.anchor, item.data) for item in (one, other)]
+    for what, same in (
+        ("prompt", one.prompt == other.prompt),
+        ("reference", held[0] == held[1]),
+        ("parameters", one.parameters == other.parameters),
+    ):
+        if not same:
+            raise Unjudgeable(
+                UNSUPPORTED_INPUT,
+                f"the items of the group {one.group_id[:80]!r} differ in their {what}: samples of "
+                "one prompt share it",
+            )
+
+
+def _outcomes(members: Sequence[Item], found: GroupRanking | ClientFault) -> list[RemoteOutcome]:
+    """What becomes of a group's items when genrm has answered."""
+    if isinstance(found, ClientFault):
+        return [RemoteOutcome(asking.fault_of(found))] * len(members)
+    asked = sum(bool(item.response().strip()) for item in members)
+    if len(found.scores) != asked or len(found.order_gaps) != asked:
+        text = "genrm ranked another number of responses"
+        return [RemoteOutcome(Fault("MISSING_RESULT", text))] * len(members)
+    return rank(members, found)

@@ -1,0 +1,163 @@
+"""`judge-pairwise`: the chance that the response beats the item's anchor, in both orders.
+
+How. genrm shows the response and the anchor to a model twice, with each in the first place once,
+and averages: w = (p_first + p_second) / 2, which takes a model's preference for a place out of the
+number. The reward is w, in [0, 1]; 0.5 is parity with the anchor. By how much the two orders differ
+is the component `order-gap`, of weight 0. A gap above `max_order_gap` says that the place decided
+more than the text: then the item is a fault, ORDER_GAP, or with `on_gap=abstain` it has the verdict
+`abstained` and earns `gap_reward`, which the profile chose.
+
+What a policy could game. As `judge`. With `on_gap=abstain` a text that confuses the model earns
+`gap_reward`: keep it at or below parity.
+
+Limits. One response, not several turns. An item without an anchor is a fault.
+
+Source: Pairwise-RL, arXiv 2504.04950; w - 1/2, another reward of that paper, is an `offset` of a
+profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.clients.judging import JudgeSettings, PairItem, PairJudgement
+from assay.clients.types import Fault as ClientFault
+from assay.reward_server.domain import (
+    Candidate,
+    Component,
+    Example,
+    Item,
+    Judgement,
+    ParameterSpec,
+    VerifierSpec,
+)
+from assay.reward_server.verifiers.judges import asking
+
+_VERDICTS = ("better", "worse")
+
+MAX_ORDER_GAP = ParameterSpec(
+    "max_order_gap",
+    "float",
+    1.0,
+    "The greatest difference between the two orders that still counts; 1: any does.",
+    minimum=0.0,
+    maximum=1.0,
+)
+
+_SPEC = VerifierSpec(
+    name="judge-pairwise",
+    version="1",
+    description="The chance that the response beats the anchor, asked of a model in both orders.",
+    tasks=("judge-pairwise",),
+    min_reward=0.0,
+    max_reward=1.0,
+    verdicts=(*_VERDICTS, "abstained", "unparsed"),
+    parameters=(
+        MAX_ORDER_GAP,
+        ParameterSpec(
+            "on_gap",
+            "string",
+            "fault",
+            "What becomes of an item past max_order_gap: the fault ORDER_GAP, or the verdict "
+            "abstained.",
+            allowed_values=("fault", "abstain"),
+        ),
+        ParameterSpec(
+            "gap_reward",
+            "float",
+            0.5,
+            "The reward of the verdict abstained.",
+            minimum=0.0,
+            maximum=1.0,
+        ),
+        asking.MODEL,
+        asking.TEMPLATE,
+        asking.scoring("auto", "token-probability", "votes", "scalar-head"),
+        asking.VOTES,
+        asking.TEMPERATURE,
+        asking.MAX_TOKENS,
+        asking.SEED,
+        asking.OVERFLOW,
+        asking.threshold("better"),
+    ),
+    deterministic=False,
+    cacheable=False,
+    isolation="remote",
+)
+
+Ask = tuple[JudgeSettings, float | None]
+
+
+class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
+    """Asks a model which of response and anchor is better."""
+
+    @property
+    def spec(self) -> VerifierSpec:
+        """What it is."""
+        return _SPEC
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """The one whose verdict does not hang on the model."""
+        blank = Item(Candidate(" \n"), anchor="Hello.", parameters=_SPEC.complete({}))
+        return (Example(blank, "unparsed"),)
+
+    def question(self, item: Item) -> tuple[Ask, PairItem]:
+        """Response and anchor; see `OneByOne.question`."""
+        question = PairItem(asking.prompt_of(item), item.response(), asking.anchor_of(item))
+        gap = asking.number(item.parameters, "max_order_gap", 1.0)
+        strict = item.parameters["on_gap"] == "fault" and gap < 1.0
+        return (asking.judge_settings(item.parameters), gap if strict else None), question
+
+    async def send(
+        self, questions: list[PairItem], settings: Ask, timeout_s: float
+    ) -> Sequence[PairJudgement | ClientFault]:
+        """Asks genrm; see `OneByOne.send`."""
+        how, max_order_gap = settings
+        return await self._client.judge_pairs(
+            questions, how, max_order_gap=max_order_gap, timeout_s=timeout_s
+        )
+
+    def answer(self, item: Item, found: PairJudgement) -> Judgement:
+        """The judgement of a pair; see `OneByOne.answer`."""
+        return judge_pair(found, item.parameters)
+
+    def blank(self, item: Item) -> Judgement:
+        """See `OneByOne.blank`."""
+        del item
+        return Judgement.composed(
+            "unparsed",
+            (Component("win-probability", 0.0),),
+            explanation="the response is blank; no model was asked",
+        )
+
+
+def judge_pair(found: PairJudgement, parameters: asking.Parameters) -> Judgement:
+    """The judgement of a response that was held against an anchor. Pure.
+
+    Args:
+        found: what genrm says; a is the response.
+        parameters: those of `judge-pairwise`, complete.
+    """
+    won, gap = found.win_probability, found.order_gap
+    abstains = gap > asking.number(parameters, "max_order_gap", 1.0)
+    parts = [Component("win-probability", won, 0.0 if abstains else 1.0)]
+    if abstains:
+        parts.append(Component("abstained", asking.number(parameters, "gap_reward", 0.5)))
+    parts += [
+        Component("order-gap", gap, 0.0),
+        Component("first-place", found.forward, 0.0),
+        Component("second-place", found.reverse, 0.0),
+    ]
+    if found.standard_error is not None:
+        parts.append(Component("standard-error", found.standard_error, 0.0))
+    text = f"beats the anchor with {won:.4g} (first {found.forward:.4g}, second "
+    text += f"{found.reverse:.4g}, order gap {gap:.3g}) " + asking.signature(
+        found.judge, found.usage, cut=found.truncated, unparsed=found.unparsed_votes
+    )
+    verdict = asking.graded(won, asking.number(parameters, "threshold", 0.5), _VERDICTS)
+    return Judgement.composed(
+        "abstained" if abstains else verdict,
+        tuple(parts),
+        explanation=f"{text}: {found.rationale}" if found.rationale else text,
+    )

@@ -1,0 +1,186 @@
+"""`judge`: what a language model thinks of the response, in [0, 1].
+
+How. The response is held against the right answer where the item has one, else against its anchor
+(a response to beat), else against the parameter `rubric`; `against` names one of them, or
+`prompt` for the task alone. The reward is genrm's score: the chance of being right, or of beating
+the anchor, 0.5 being parity. It comes from the probabilities of the verdict's tokens where the
+engine gives them, else from sampled votes; `consensus` samples critiques of every step and takes
+their majority. Where there is an estimate of its standard error, that is the component
+`standard-error`, of weight 0. Several right answers are shown to the model together. For best-of-n,
+`against=prompt` with `template=self-verification` gives the model's P(correct).
+
+What a policy could game. A model can be flattered, and be impressed by length or by confidence.
+genrm fences the candidate's text, which keeps it from speaking as the judge and not from
+persuading it. Prefer rules where there are any, a ground truth to an anchor, and either to the
+prompt alone.
+
+Limits. One response, not several turns. The verdict is only as good as the model.
+
+Sources: scaling data for RLHF, arXiv 2503.22230 (0.5 as parity; ground truth before anchor);
+generative reward models, arXiv 2504.04950; consensus of critiques after SPARK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.clients.judging import JudgeItem, JudgeSettings, ModelJudgement
+from assay.clients.types import Fault as ClientFault
+from assay.reward_server.domain import (
+    INVALID_PARAMETER,
+    MISSING_REFERENCE,
+    Candidate,
+    Component,
+    Example,
+    Item,
+    Judgement,
+    ParameterSpec,
+    Unjudgeable,
+    VerifierSpec,
+)
+from assay.reward_server.verifiers.judges import asking
+
+_VERDICTS = ("correct", "incorrect")
+
+_SPEC = VerifierSpec(
+    name="judge",
+    version="1",
+    description="A model's opinion of the response, against a right answer, an anchor or a rubric.",
+    tasks=("judge",),
+    min_reward=0.0,
+    max_reward=1.0,
+    verdicts=(*_VERDICTS, "unparsed"),
+    parameters=(
+        ParameterSpec(
+            "against",
+            "string",
+            "auto",
+            "What to hold the response against; auto: the right answer, else the anchor, else the "
+            "rubric, and a fault where there is none.",
+            allowed_values=("auto", "ground-truth", "anchor", "rubric", "prompt"),
+        ),
+        ParameterSpec("rubric", "string", "", "What a good response does, in words."),
+        asking.MODEL,
+        asking.TEMPLATE,
+        asking.scoring("auto", "token-probability", "votes", "consensus"),
+        asking.VOTES,
+        asking.TEMPERATURE,
+        asking.MAX_TOKENS,
+        asking.SEED,
+        asking.META_CRITIQUE,
+        asking.OVERFLOW,
+        asking.threshold("correct"),
+    ),
+    deterministic=False,
+    cacheable=False,
+    needs_reference=False,
+    isolation="remote",
+)
+
+
+class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
+    """Asks a model about each response by itself."""
+
+    @property
+    def spec(self) -> VerifierSpec:
+        """What it is."""
+        return _SPEC
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """The one whose verdict does not hang on the model."""
+        blank = Item(Candidate(" \n"), references=("42",), parameters=_SPEC.complete({}))
+        return (Example(blank, "unparsed"),)
+
+    def question(self, item: Item) -> tuple[JudgeSettings, JudgeItem]:
+        """The response, and what to hold it against; see `OneByOne.question`."""
+        asking.refuse_data(item)
+        kind, text = _against(item)
+        question = JudgeItem(
+            asking.prompt_of(item),
+            item.response(),
+            ground_truth=text if kind == "ground-truth" else None,
+            anchor=text if kind == "anchor" else None,
+            rubric=text if kind == "rubric" else None,
+        )
+        return asking.judge_settings(item.parameters), question
+
+    async def send(
+        self, questions: list[JudgeItem], settings: JudgeSettings, timeout_s: float
+    ) -> Sequence[ModelJudgement | ClientFault]:
+        """Asks genrm; see `OneByOne.send`."""
+        return await self._client.judge_responses(questions, settings, timeout_s=timeout_s)
+
+    def answer(self, item: Item, found: ModelJudgement) -> Judgement:
+        """The judgement of a score; see `OneByOne.answer`."""
+        kind, _ = _against(item)
+        if kind == "prompt" and not found.judge.template:
+            raise Unjudgeable(
+                INVALID_PARAMETER,
+                f"the model {found.judge.model!r} has a scalar head, which by itself gives a logit "
+                "and no chance: ask for it by the verifier 'reward-model'",
+            )
+        return judge_score(found, kind, asking.number(item.parameters, "threshold", 0.5))
+
+    def blank(self, item: Item) -> Judgement:
+        """See `OneByOne.blank`."""
+        del item
+        return Judgement.composed(
+            "unparsed",
+            (Component("score", 0.0),),
+            explanation="the response is blank; no model was asked",
+        )
+
+
+def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Judgement:
+    """The judgement of a score in [0, 1]. Pure.
+
+    Args:
+        found: what genrm says.
+        kind: what the response was held against.
+        least: the least score of a right response.
+    """
+    parts = [Component("score", found.score)]
+    if found.standard_error is not None:
+        parts.append(Component("standard-error", found.standard_error, 0.0))
+    text = f"{found.score:.4g} against the {kind}"
+    if found.standard_error is not None:
+        text += f", standard error {found.standard_error:.2g}"
+    if found.votes:
+        text += f", {len(found.votes)} votes"
+    text += " " + asking.signature(
+        found.judge, found.usage, cut=found.truncated, unparsed=found.unparsed_votes
+    )
+    return Judgement.composed(
+        asking.graded(found.score, least, _VERDICTS),
+        tuple(parts),
+        explanation=f"{text}: {found.rationale}" if found.rationale else text,
+    )
+
+
+def _against(item: Item) -> tuple[asking.Against, str]:
+    """What to hold the response against: its kind and its text.
+
+    Raises:
+        Unjudgeable: the item has nothing of the kind, or it is blank.
+    """
+    asked = item.parameters["against"]
+    rubric = str(item.parameters["rubric"])
+    if asked == "prompt":
+        return "prompt", ""
+    if asked == "ground-truth" or (asked == "auto" and item.references):
+        text = asking.ground_truth(item)
+        if not text:
+            raise Unjudgeable(MISSING_REFERENCE, "the item has no right answer as reference")
+        return "ground-truth", text
+    if asked == "anchor" or (asked == "auto" and item.anchor is not None):
+        return "anchor", asking.anchor_of(item)
+    if rubric.strip():
+        return "rubric", rubric
+    if asked == "rubric":
+        raise Unjudgeable(INVALID_PARAMETER, "parameter 'rubric' is blank: say what is good")
+    raise Unjudgeable(
+        MISSING_REFERENCE,
+        "the item has neither a right answer nor an anchor, and no 'rubric' is given; pass one, "
+        "or against=prompt to judge by the prompt alone",
+    )

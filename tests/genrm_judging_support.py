@@ -1,0 +1,94 @@
+"""Drives judges without an engine: a table or a function of the test's answers what they ask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from assay.genrm.domain import ChatMessage, Run, Unjudgeable
+from assay.genrm.engines.base import (
+    Answer,
+    Capability,
+    Choose,
+    Chosen,
+    ModelInfo,
+    Prompt,
+    Rate,
+    Rated,
+    Request,
+    TokenCounts,
+    Write,
+    Written,
+)
+
+R = TypeVar("R")
+QUESTION = (ChatMessage("user", "What is two and two?"),)
+TOKENS = TokenCounts(10, 4, 2)
+
+
+def model(*capabilities: Capability, name: str = "m") -> ModelInfo:
+    return ModelInfo(name, "transformers", "r", frozenset(capabilities), 4096, deterministic=True)
+
+
+GENERATIVE = model("choose", "write")
+WRITER = model("write")
+SCALAR = model("rate")
+
+
+def drive(run: Run[R], answer: Callable[[Request], Answer]) -> tuple[R, list[tuple[Request, ...]]]:
+    """What the run returns, and its rounds of requests."""
+    rounds = []
+    try:
+        asked = next(run)
+        while True:
+            rounds.append(asked)
+            asked = run.send(tuple(answer(request) for request in asked))
+    except StopIteration as end:
+        return end.value, rounds
+
+
+def text_of(prompt: Prompt) -> str:
+    """Everything that the model reads, in order."""
+    parts = [message.text for message in prompt.messages]
+    return "\n".join([*parts, "".join(piece.text for piece in prompt.lead) + prompt.prefill])
+
+
+def choosing(logits: Callable[[str], tuple[float, ...]]) -> Callable[[Request], Answer]:
+    """Answers Choose with the log-softmax of logits that depend on the text."""
+
+    def answer(request: Request) -> Answer:
+        assert isinstance(request, Choose)
+        raw = logits(text_of(request.prompt))[: len(request.options)]
+        top = max(raw)
+        total = top + math.log(sum(math.exp(value - top) for value in raw))
+        return Chosen(tuple(value - total for value in raw), TOKENS)
+
+    return answer
+
+
+def writing(texts: Callable[[Write], str]) -> Callable[[Request], Answer]:
+    def answer(request: Request) -> Answer:
+        assert isinstance(request, Write)
+        return Written(texts(request), "stop", TOKENS)
+
+    return answer
+
+
+def rating(logit: Callable[[str], float]) -> Callable[[Request], Answer]:
+    def answer(request: Request) -> Answer:
+        assert isinstance(request, Rate)
+        return Rated((logit(request.prompt.messages[-1].text),), TOKENS)
+
+    return answer
+
+
+EVEN = choosing(lambda text: (0.0,) * 9)
+
+
+def refused(run: Run[object], answer: Callable[[Request], Answer] = EVEN) -> Unjudgeable:
+    with pytest.raises(Unjudgeable) as caught:
+        drive(run, answer)
+    return caught.value

@@ -1,0 +1,389 @@
+"""The whole service over the real wire, with models of two layers: contract, limits, faults."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tests.genrm_service import SKY, Stubs, item, pair, running, stubs
+from tests.genrm_support import make_model
+
+from assay.api.judge.v1 import judge_pb2
+from assay.api.process.v1 import process_pb2
+from assay.genrm.domain import ChatMessage
+from assay.genrm.engines.prompts import PromptEncoder
+from assay.genrm.templates import load_templates
+from assay.rpc.errors import reason_of, status_sent
+
+pytestmark = pytest.mark.timeout(300)  # the server's start is the first test's
+
+TIMEOUT_S = 60.0
+TEMPLATE = """
+name = "colour"
+version = 3
+kind = "pointwise"
+description = "Does the response name a colour?"
+prefill = "Verdict:"
+user = '''
+{question}
+
+{response}
+
+Does the response name a colour? Reply with yes or no.
+'''
+[[verdicts]]
+text = " yes"
+value = 1.0
+[[verdicts]]
+text = " no"
+value = 0.0
+"""
+LONG = "The sky is blue because of the air. " * 1000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A judge, a reward model and a step model, and the file that names them."""
+    folder = tmp_path_factory.mktemp("models")
+    text = 'default = "judge"\n'
+    for name, kind in (("judge", "causal"), ("reward", "scalar"), ("steps", "step")):
+        make_model(folder / name, kind)  # type: ignore[arg-type]
+        text += f'[model.{name}]\npath = "./{name}"\n'
+    (folder / "models.toml").write_text(text, encoding="utf-8")
+    (folder / "templates").mkdir()
+    (folder / "templates" / "colour.toml").write_text(TEMPLATE, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path) -> Iterator[Stubs]:
+    """One server with all three."""
+    flags = ("--models", folder / "models.toml", "--templates", folder / "templates")
+    with running(*flags) as (address, _), stubs(address) as made:
+        yield made
+
+
+def judge(service: Stubs, *items: judge_pb2.JudgeItem, **settings: Any) -> Any:
+    request = judge_pb2.JudgeResponsesRequest(
+        items=items, settings=judge_pb2.JudgeSettings(**settings)
+    )
+    return service.judge.JudgeResponses(request, timeout=TIMEOUT_S)
+
+
+def reasons(response: Any) -> list[str]:
+    """For each result its fault's reason, or what it is."""
+    found = []
+    for result in response.results:
+        kind = result.WhichOneof("outcome")
+        found.append(reason_of(result.fault) if kind == "fault" else kind)
+    return found
+
+
+def refusal(call: Any, request: Message, timeout_s: float | None = TIMEOUT_S) -> str:
+    with pytest.raises(grpc.RpcError) as caught:
+        call(request, timeout=timeout_s)
+    status = status_sent(caught.value)
+    return reason_of(status) if status else caught.value.code().name  # type: ignore[attr-defined]
+
+
+def test_health_says_serving_for_both_services(service: Stubs) -> None:
+    stub = health_pb2_grpc.HealthStub(service.channel)
+    for name in (
+        "",
+        "assay.api.judge.v1.JudgeService",
+        "assay.api.process.v1.ProcessRewardService",
+    ):
+        answer = stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=5)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_what_is_served(service: Stubs) -> None:
+    listed = service.judge.ListJudgeModels(judge_pb2.ListJudgeModelsRequest(), timeout=5)
+    assert [(model.name, model.is_default) for model in listed.models] == [
+        ("judge", True),
+        ("reward", False),
+    ]
+    assert [list(model.scoring_modes) for model in listed.models] == [
+        [
+            judge_pb2.SCORING_MODE_TOKEN_PROBABILITY,
+            judge_pb2.SCORING_MODE_VOTES,
+            judge_pb2.SCORING_MODE_CONSENSUS,
+        ],
+        [judge_pb2.SCORING_MODE_SCALAR_HEAD],
+    ]
+    assert all(model.revision and model.context_tokens == 4096 for model in listed.models)
+    names = [template.name for template in listed.templates]
+    assert names == sorted(names)
+    assert "preference@1" in names
+    assert listed.limits.max_items == 1024
+    process = service.process.ListProcessModels(process_pb2.ListProcessModelsRequest(), timeout=5)
+    assert [(model.name, model.generative) for model in process.models] == [
+        ("judge", True),
+        ("steps", False),
+    ]
+
+
+def test_responses_are_judged_in_order_and_say_by_whom(service: Stubs) -> None:
+    items = [
+        item("gold", "Blue.", ground_truth="blue"),
+        item("anchor", "Blue.", anchor_response="Red."),
+        item("rubric", "Blue.", rubric="Names a colour."),
+        item("alone", "Blue."),
+    ]
+    response = judge(service, *items)
+    assert [result.id for result in response.results] == [each.id for each in items]
+    assert reasons(response) == ["judgement"] * 4
+    for result in response.results:
+        judgement = result.judgement
+        assert 0 <= judgement.score <= 1
+        assert not judgement.HasField("standard_error")
+        assert judgement.judge.model == "judge"
+        assert "@" in judgement.judge.template
+        assert judgement.usage.prompt_tokens >= judgement.usage.cached_prompt_tokens
+        assert judgement.usage.prompt_tokens > 0
+        assert judgement.usage.completion_tokens == 0
+        assert result.timings.execution.ToTimedelta().total_seconds() > 0
+
+
+def test_a_score_is_what_a_direct_forward_pass_says(service: Stubs, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    template = load_templates().get("correctness", "pointwise", "")
+    question = (ChatMessage("user", SKY[0].content),)
+    prompt = template.render(question=question, response="Blue.", ground_truth="blue")
+    encoder = PromptEncoder(AutoTokenizer.from_pretrained(folder / "judge"))
+    ids = list(encoder.encode(prompt))
+    model = AutoModelForCausalLM.from_pretrained(folder / "judge").eval()
+    logprobs = []
+    for option in encoder.encode_options(template.options):
+        with torch.no_grad():
+            logits = model(torch.tensor([[*ids, *option]])).logits[0]
+        rows = logits[len(ids) - 1 : -1].log_softmax(-1)
+        logprobs.append(sum(float(rows[k, token]) for k, token in enumerate(option)))
+    weights = torch.tensor(logprobs, dtype=torch.float64).softmax(0)
+    expected = float(weights @ torch.tensor(template.values, dtype=torch.float64))
+    response = judge(service, item("a", "Blue.", ground_truth="blue"), template="correctness")
+    assert response.results[0].judgement.score == pytest.approx(expected, abs=1e-5)
+
+
+def test_equal_calls_give_equal_judgements_whatever_stands_beside(service: Stubs) -> None:
+    alone = judge(service, item("a", "Blue."))
+    among = judge(service, *(item(f"{i}", "Red. " * i) for i in range(1, 9)), item("a", "Blue."))
+    assert among.results[-1].judgement.score == pytest.approx(
+        alone.results[0].judgement.score, abs=1e-5
+    )
+
+
+def test_votes_with_a_seed_are_repeatable(service: Stubs) -> None:
+    settings: dict[str, Any] = {
+        "scoring_mode": judge_pb2.SCORING_MODE_CONSENSUS,
+        "votes": 3,
+        "max_tokens": 4,
+        "seed": 11,
+    }
+    first, second = (judge(service, item("a", "Blue."), **settings) for _ in range(2))
+    assert reasons(first) == ["JUDGE_UNPARSED"]  # random weights write no critique
+    assert first.results[0].fault == second.results[0].fault
+
+
+def test_a_pair_swapped_is_exactly_one_minus(service: Stubs) -> None:
+    request = judge_pb2.JudgePairsRequest(
+        items=[pair("ab", "Blue.", "Red."), pair("ba", "Red.", "Blue."), pair("aa", "So.", "So.")]
+    )
+    ab, ba, aa = (
+        result.judgement for result in service.judge.JudgePairs(request, timeout=TIMEOUT_S).results
+    )
+    assert ab.win_probability == 1 - ba.win_probability
+    assert aa.win_probability == 0.5
+    assert ab.order_gap == pytest.approx(abs(ab.forward_probability - ab.reverse_probability))
+
+
+def test_a_gap_beyond_what_is_allowed_is_a_fault(service: Stubs) -> None:
+    request = judge_pb2.JudgePairsRequest(items=[pair("ab", "Blue.", "Red.")], max_order_gap=0)
+    response = service.judge.JudgePairs(request, timeout=TIMEOUT_S)
+    assert reasons(response) == ["ORDER_GAP"]
+
+
+@pytest.mark.parametrize("anchor", ["", "Grey."])
+def test_a_group_is_ranked(service: Stubs, anchor: str) -> None:
+    group = judge_pb2.GroupItem(
+        id="g", prompt=SKY, responses=["Blue.", "Red.", "Green."], anchor_response=anchor
+    )
+    response = service.judge.JudgeGroups(
+        judge_pb2.JudgeGroupsRequest(items=[group]), timeout=TIMEOUT_S
+    )
+    [result] = response.results
+    assert len(result.ranking.scores) == len(result.ranking.order_gaps) == 3
+    assert all(0 <= score <= 1 for score in result.ranking.scores)
+    if not anchor:
+        assert sum(result.ranking.scores) == pytest.approx(1.5)
+
+
+def test_the_operators_templates_are_served_besides_ours(service: Stubs) -> None:
+    listed = service.judge.ListJudgeModels(judge_pb2.ListJudgeModelsRequest(), timeout=5)
+    assert "colour@3" in [template.name for template in listed.templates]
+    response = judge(service, item("a", "Blue."), template="colour")
+    assert response.results[0].judgement.judge.template == "colour@3"
+
+
+def test_a_reward_model_gives_its_logit(service: Stubs) -> None:
+    response = judge(service, item("a", "Blue."), model="reward")
+    assert math.isfinite(response.results[0].judgement.score)
+    assert not response.results[0].judgement.judge.template
+
+
+def test_steps_cover_the_response(service: Stubs) -> None:
+    text = "First, look up.\n\nThen name it.\n\nIt is blue.\n"
+    request = process_pb2.ScoreStepsRequest(
+        items=[process_pb2.StepItem(id="a", prompt=SKY, response=text)],
+        settings=process_pb2.StepSettings(aggregation=process_pb2.STEP_AGGREGATION_MIN),
+    )
+    [result] = service.process.ScoreSteps(request, timeout=TIMEOUT_S).results
+    scores = result.scores
+    ranges = [(step.range.start, step.range.end) for step in scores.steps]
+    assert "".join(text[start:end] for start, end in ranges) == text
+    assert len(ranges) == 3
+    assert scores.aggregate == min(step.score for step in scores.steps)
+    assert scores.passed == (scores.aggregate >= scores.error_threshold)
+    assert scores.model == "steps"
+
+
+def test_a_dialogue_of_self_verification(service: Stubs) -> None:
+    request = process_pb2.ScoreSelfVerificationRequest(
+        items=[
+            process_pb2.SelfVerificationItem(
+                id="revised",
+                prompt=SKY,
+                policy_turns=["Red.", "No. The answer is wrong.", "Blue."],
+                attempts_correct=[False, True],
+                group_id="sky",
+            ),
+            process_pb2.SelfVerificationItem(id="unknown", prompt=SKY, policy_turns=["Red."]),
+        ],
+        settings=process_pb2.SelfVerificationSettings(model="judge", shaping_weight=1.0),
+    )
+    response = service.process.ScoreSelfVerification(request, timeout=TIMEOUT_S)
+    assert reasons(response) == ["scores", "INVALID_PARAMETER"]
+    turns = response.results[0].scores.turns
+    assert [turn.reward for turn in turns] == [0.0, 1.0, 2.0]
+    assert 0 < turns[1].correct_probability < 1
+    assert response.metrics.final_accuracy == 1
+    assert not response.metrics.HasField("correct_recall")
+
+
+def test_faults_are_of_their_own_item_and_name_the_remedy(service: Stubs) -> None:
+    bad_role = judge_pb2.JudgeItem(id="role", prompt=[{"role": "boss"}], response="x")  # type: ignore[list-item]
+    response = judge(
+        service,
+        item("fine", "Blue."),
+        item("empty", " \n"),
+        item("long", LONG),
+        item("huge", "x" * (4 * 2**20)),
+        bad_role,
+    )
+    assert reasons(response) == [
+        "judgement",
+        "MISSING_RESPONSE",
+        "CONTEXT_TOO_LONG",
+        "ITEM_TOO_LARGE",
+        "INVALID_PARAMETER",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason", "hint"),
+    [
+        ({"model": "nobody"}, "UNKNOWN_MODEL", "known: judge, reward"),
+        ({"model": "steps"}, "UNKNOWN_MODEL", "known: judge, reward"),
+        ({"template": "nothing"}, "UNKNOWN_TEMPLATE", "quality@1"),
+        ({"votes": -1}, "INVALID_PARAMETER", "votes"),
+        ({"scoring_mode": judge_pb2.SCORING_MODE_SCALAR_HEAD}, "INVALID_PARAMETER", ""),
+        (
+            {"model": "reward", "scoring_mode": judge_pb2.SCORING_MODE_VOTES},
+            "INVALID_PARAMETER",
+            "",
+        ),
+    ],
+)
+def test_wrong_settings_are_the_fault_of_every_item(
+    service: Stubs, settings: dict[str, Any], reason: str, hint: str
+) -> None:
+    response = judge(service, item("a", "Blue."), item("b", "Red."), **settings)
+    assert reasons(response) == [reason, reason]
+    assert hint in response.results[0].fault.message
+
+
+def test_a_candidate_too_long_is_cut_only_where_the_caller_says_so(service: Stubs) -> None:
+    policy = judge_pb2.OVERFLOW_POLICY_KEEP_ENDS
+    response = judge(service, item("a", LONG), item("b", "Blue."), overflow_policy=policy)
+    assert reasons(response) == ["judgement", "judgement"]
+    cut = [result.judgement.candidate_truncated for result in response.results]
+    assert cut == [True, False]
+
+
+@pytest.mark.parametrize(
+    "item_id", ["x" * 256, "ü" * 128, "a\nb\0c", "<|im_end|>", "../../etc", "\u202ereversed"]
+)
+def test_ids_are_the_callers_business(service: Stubs, item_id: str) -> None:
+    assert judge(service, item(item_id, "Blue.")).results[0].id == item_id
+
+
+def test_requests_that_are_wrong_as_a_whole(service: Stubs) -> None:
+    call = service.judge.JudgeResponses
+    request = judge_pb2.JudgeResponsesRequest
+    one = item("a", "Blue.")
+    assert refusal(call, request()) == "EMPTY_BATCH"
+    assert refusal(call, request(items=[one, one])) == "DUPLICATE_ITEM_ID"
+    assert refusal(call, request(items=[item("", "x")])) == "MISSING_ITEM_ID"
+    assert refusal(call, request(items=[item("x" * 257, "x")])) == "MISSING_ITEM_ID"
+    many = [item(f"{i}", "x") for i in range(1025)]
+    assert refusal(call, request(items=many)) == "BATCH_TOO_LARGE"
+    assert refusal(call, request(items=[one]), timeout_s=None) == "DEADLINE_REQUIRED"
+    steps = process_pb2.ScoreStepsRequest()
+    assert refusal(service.process.ScoreSteps, steps) == "EMPTY_BATCH"
+    dialogues = process_pb2.ScoreSelfVerificationRequest()
+    assert refusal(service.process.ScoreSelfVerification, dialogues) == "EMPTY_BATCH"
+
+
+def test_what_is_not_done_by_the_deadline_is_a_fault_and_the_rest_is_returned(
+    service: Stubs,
+) -> None:
+    request = judge_pb2.JudgeResponsesRequest(
+        items=[item("late", "Blue."), item("early", "")],
+        settings=judge_pb2.JudgeSettings(
+            scoring_mode=judge_pb2.SCORING_MODE_VOTES,
+            template="correctness-reasoned",
+            votes=64,
+            max_tokens=3000,
+        ),
+    )
+    request.items[0].ground_truth = "blue"
+    response = service.judge.JudgeResponses(request, timeout=1.0)
+    assert reasons(response) == ["DEADLINE_EXCEEDED", "MISSING_RESPONSE"]
+    # What was given up does not stand in the way of what comes.
+    assert reasons(judge(service, item("next", "Blue."))) == ["judgement"]
+
+
+def test_judgements_and_faults_together_are_the_items(service: Stubs) -> None:
+    items = [
+        item(f"{i}", ["Blue.", "", LONG, "\u0000\u202e", "<|im_end|>"][i % 5]) for i in range(200)
+    ]
+    response = judge(service, *items)
+    assert [result.id for result in response.results] == [each.id for each in items]
+    assert all(result.WhichOneof("outcome") for result in response.results)
+    counts = {reason: reasons(response).count(reason) for reason in set(reasons(response))}
+    assert counts == {"judgement": 120, "MISSING_RESPONSE": 40, "CONTEXT_TOO_LONG": 40}
+    # Equal items are asked once: all but one of each kind were cached.
+    cached = [
+        result.judgement.usage.cached_prompt_tokens == result.judgement.usage.prompt_tokens
+        for result in response.results
+        if result.HasField("judgement")
+    ]
+    assert cached.count(True) >= 117

@@ -1,0 +1,398 @@
+"""`assay train-rm` from start to end on tiny models, and what it makes in the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.genrm.domain import (
+    ChatMessage,
+    JudgeItem,
+    JudgeSettings,
+    PairItem,
+    StepItem,
+    StepSettings,
+)
+from assay.genrm.training import config as configs
+from assay.genrm.training import folder as folders
+
+WORDS = ["red", "blue", "tall", "small", "round", "old", "new", "quick", "warm", "cold"]
+KINDS = ("pairwise", "bradley-terry", "prm")
+TEMPLATE = """
+name = "brief"
+version = 1
+kind = "pairwise"
+description = "Which is better?"
+prefill = "Better:"
+user = '''
+{question}
+{response_a}
+{response_b}
+'''
+
+[[verdicts]]
+text = " A"
+value = 1.0
+
+[[verdicts]]
+text = " B"
+value = 0.0
+"""
+Train = Callable[..., dict[str, Any] | None]
+
+
+def example_rows(count: int = 120) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Pairs and steps in which one word says what is right."""
+    dice = random.Random(0)
+    pairs, steps = [], []
+    for number in range(count):
+        asked = f"Say something {dice.choice(WORDS)}, {number}"
+        texts = [f"{word} {dice.choice(WORDS)} thing" for word in ("fine", "awful")]
+        pairs.append({"prompt": asked, "chosen": texts[0], "rejected": texts[1]})
+        labels = [dice.randint(0, 1) for _ in range(4)]
+        said = [f"{('awful', 'fine')[label]} {dice.choice(WORDS)}" for label in labels]
+        steps.append({"problem": asked, "steps": said, "labels": labels})
+    return pairs, steps
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pairs.jsonl, steps.jsonl and a short template."""
+    folder = tmp_path_factory.mktemp("judge-data")
+    for name, rows in zip(("pairs", "steps"), example_rows(), strict=True):
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    (folder / "templates").mkdir()
+    (folder / "templates" / "brief.toml").write_text(TEMPLATE, encoding="utf-8")
+    return folder
+
+
+def settings(where: Path, kind: str, /, **sections: dict[str, Any]) -> configs.Config:
+    """Settings of a tiny run; keyword arguments are sections with what differs."""
+    name = "steps" if kind == "prm" else "pairs"
+    tree: dict[str, dict[str, Any]] = {
+        "model": {"name": "tiny", "device": "cpu", "precision": "float32"},
+        "tiny": {"hidden": 64, "layers": 2, "vocabulary": 420},
+        "data": {"paths": [str(where / f"{name}.jsonl")], "max_tokens": 256},
+        "method": {"kind": kind},
+        "optim": {"learning_rate": 3e-3, "batch": 8},
+        "eval": {"prompts": 40, "batch_size": 40},
+        "run": {"steps": 30, "checkpoint_every": 0, "log_every": 1},
+    }
+    if kind == "pairwise":
+        tree["method"].update(template="brief", templates=[str(where / "templates")])
+        tree["run"]["steps"] = 4
+    for section, values in sections.items():
+        tree.setdefault(section, {}).update(values)
+    return configs.build(tree, origin="test")
+
+
+def train(config: configs.Config, path: Path) -> dict[str, Any] | None:
+    """Trains in a folder, a new one or one to continue, without a word; gives the report."""
+    import torch
+    from rich.console import Console
+
+    from assay.clients.runs.environment import calm
+    from assay.genrm.training.run import run
+
+    calm()
+    torch.set_num_threads(1)
+    where = folders.RunFolder(path) if path.is_dir() else folders.create(config, "judge", path)
+    return run(config, where, Console(file=io.StringIO()))
+
+
+@pytest.fixture(scope="session")
+def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One finished run of each kind."""
+    paths = {}
+    for kind in KINDS:
+        paths[kind] = tmp_path_factory.mktemp("runs") / kind
+        assert train(settings(data, kind), paths[kind]) is not None
+    return paths
+
+
+def curve(path: Path) -> list[dict[str, Any]]:
+    """Rows of metrics.jsonl without what the clock says."""
+    from assay.clients.runs.records import read_rows
+
+    return [
+        {key: value for key, value in row.items() if key != "step_s"}
+        for row in read_rows(path / "metrics.jsonl")
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_leaves_its_records(runs: dict[str, Path], kind: str) -> None:
+    report = json.loads((runs[kind] / "report.json").read_text())
+    steps = report["run"]["steps"]
+    assert [row["step"] for row in curve(runs[kind])] == list(range(1, steps + 1))
+    assert report["before"]["counts"]["prompts"] == report["after"]["counts"]["prompts"] == 40
+    assert (runs[kind] / "report.md").read_text().startswith("# ")
+    assert (runs[kind] / "checkpoints" / f"checkpoint-{steps}" / "manifest.json").is_file()
+    assert json.loads((runs[kind] / "run.json").read_text())["sessions"][0]["seed"] == 0
+
+
+@pytest.mark.parametrize("kind", ["bradley-terry", "prm"])
+def test_what_one_word_says_is_learned(runs: dict[str, Path], kind: str) -> None:
+    report = json.loads((runs[kind] / "report.json").read_text())
+    (name, after), *_ = report["after"]["figures"].items()
+    assert report["above_chance"], f"{name} {after}"
+    assert after["value"] > 0.85
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_pairwise_judge_learns_in_both_orders(data: Path, tmp_path: Path) -> None:
+    config = settings(data, "pairwise", optim={"batch": 16}, run={"steps": 70})
+    report = train(config, tmp_path / "run")
+    assert report is not None
+    figures = report["after"]["figures"]
+    assert report["above_chance"]
+    for name in ("accuracy", "chosen shown first", "chosen shown second", "orders agree"):
+        assert figures[name]["value"] > 0.85, name
+
+
+def served(path: Path, ask: Callable[[Any], Any]) -> Any:
+    """What a run's model says in the engine that serves it."""
+    from assay.genrm.engines import load_engine
+    from assay.genrm.engines.config import ModelConfig
+
+    async def go() -> Any:
+        engine = load_engine("judge", ModelConfig(str(path / "model"), device="cpu"))
+        await engine.start()
+        try:
+            return await drive(engine, ask(engine.info))
+        finally:
+            await engine.close()
+
+    return asyncio.run(go())
+
+
+async def drive(engine: Any, runs: Sequence[Any]) -> list[Any]:
+    """Drives judges to their ends, all at the same time."""
+
+    async def one(run: Any) -> Any:
+        requests = next(run)
+        while True:
+            answers = await asyncio.gather(*(engine.ask(request) for request in requests))
+            try:
+                requests = run.send(tuple(answers))
+            except StopIteration as end:
+                return end.value
+
+    return await asyncio.gather(*(one(run) for run in runs))
+
+
+def held_out(path: Path, data: Path, kind: str) -> tuple[Any, Any]:
+    """The held-out rows of a run, and what its trainer's own forward pass says of them."""
+    import torch
+    from transformers import AutoTokenizer
+
+    from assay.genrm.engines.prompts import PromptEncoder
+    from assay.genrm.templates import load_templates
+    from assay.genrm.training import models, trainers
+    from assay.genrm.training.data import load_rows
+    from assay.genrm.training.kinds import KINDS as TABLE
+
+    config = settings(data, kind)
+    rows = load_rows(config).eval[:6]
+    tokenizer = AutoTokenizer.from_pretrained(path / "model")
+    templates = load_templates([data / "templates"])
+    examples = TABLE[config.method.kind].encode(rows, PromptEncoder(tokenizer), templates, config)
+    model = models._AUTO[config.method.kind].from_pretrained(path / "model").eval()
+    pad = tokenizer.pad_token_id
+    with torch.inference_mode():
+        if kind == "pairwise":
+            batch = trainers.PairCollator(pad)(examples.items)
+            found = trainers.pair_margins(model, batch, examples.options)
+            return rows, torch.sigmoid(found).mean(-1).tolist()
+        if kind == "prm":
+            found = trainers.step_margins(model, trainers.StepCollator(pad)(examples.items))
+            return rows, torch.sigmoid(found).tolist()
+        ids, mask = trainers.pad_ids([e["chosen_ids"] for e in examples.items], pad, left=False)
+        return rows, model(ids, attention_mask=mask).logits.squeeze(-1).tolist()
+
+
+def chat(row: Any) -> tuple[ChatMessage, ...]:
+    return tuple(ChatMessage(said.role, said.content) for said in row.prompt)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_served_is_what_was_trained(runs: dict[str, Path], data: Path, kind: str) -> None:
+    """The judge over the engine says what the trainer's forward pass says, within 1e-5."""
+    from assay.genrm.judges import judge_pair, judge_response
+    from assay.genrm.steps import score_steps
+    from assay.genrm.templates import load_templates
+
+    rows, expected = held_out(runs[kind], data, kind)
+    templates = load_templates([data / "templates"])
+
+    def ask(info: Any) -> list[Any]:
+        if kind == "pairwise":
+            brief = JudgeSettings(template="brief", scoring="token-probability")
+            return [
+                judge_pair(PairItem(chat(row), row.chosen, row.rejected), brief, info, templates)
+                for row in rows
+            ]
+        if kind == "prm":
+            return [
+                score_steps(
+                    StepItem(chat(row), row.response, steps=row.steps),
+                    StepSettings(splitting="line"),
+                    info,
+                    templates,
+                )
+                for row in rows
+            ]
+        return [
+            judge_response(JudgeItem(chat(row), row.chosen), JudgeSettings(), info, templates)
+            for row in rows
+        ]
+
+    answers = served(runs[kind], ask)
+    if kind == "pairwise":
+        found = [answer.win_probability for answer in answers]
+    elif kind == "prm":
+        found = [step.score for answer in answers for step in answer.steps]
+    else:
+        found = [answer.score for answer in answers]
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_killed_run_continues_its_curve(data: Path, tmp_path: Path) -> None:
+    """From the checkpoint before the kill, every further step is what it would have been."""
+    limits = {"steps": 6, "checkpoint_every": 3, "keep_checkpoints": 2}
+    config = settings(data, "bradley-terry", run=limits)
+    train(config, tmp_path / "run")
+    before = curve(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "model")
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "checkpoint-6")
+    train(config, tmp_path / "run")
+    assert curve(tmp_path / "run") == before
+    assert (tmp_path / "run" / "model" / "config.json").is_file()
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param("pairwise", marks=pytest.mark.slow), "bradley-terry"]
+)
+def test_a_batch_in_parts_is_the_same_step(data: Path, tmp_path: Path, kind: str) -> None:
+    def losses(micro_batch: int) -> list[float]:
+        path = tmp_path / str(micro_batch)
+        optim = {"micro_batch": micro_batch, "learning_rate": 1e-3}
+        sizes = {"run": {"steps": 3}, "eval": {"prompts": 0}}
+        assert train(settings(data, kind, optim=optim, **sizes), path) is not None
+        return [row["loss"] for row in curve(path)]
+
+    assert losses(2) == pytest.approx(losses(8), abs=2e-4)
+
+
+def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path) -> None:
+    """Comments are neither right nor wrong: what a policy gains by writing them is nothing."""
+    import torch
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+    from assay.genrm.engines.prompts import PromptEncoder
+    from assay.genrm.training import trainers
+    from assay.genrm.training.data import load_rows
+    from assay.genrm.training.encoding import encode_steps
+
+    dice, lines = random.Random(3), {1: "x += 1\n", -1: "x -= 9\n", 0: "# a note\n"}
+    rows = []
+    for number in range(100):
+        labels = [dice.choice((1, -1, 0)) for _ in range(5)]
+        code = "".join(lines[label] for label in labels)
+        rows.append({"prompt": f"Count, {number}", "code": code, "labels": labels})
+    path = tmp_path / "steps.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    config = settings(tmp_path, "prm", method={"loss": "mse"}, run={"steps": 40})
+    assert train(config, tmp_path / "run") is not None
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run" / "model")
+    model = AutoModelForTokenClassification.from_pretrained(tmp_path / "run" / "model").eval()
+    examples = encode_steps(
+        load_rows(config).eval, PromptEncoder(tokenizer), max_tokens=256, balance=True
+    )
+    with torch.inference_mode():
+        batch = trainers.StepCollator(tokenizer.pad_token_id)(examples.items)
+        chances = torch.sigmoid(trainers.step_margins(model, batch))
+    means = {label: chances[batch["labels"] == label].mean().item() for label in (1, 0, -1)}
+    assert means[1] > 0.85
+    assert means[-1] < 0.15
+    assert 0.35 < means[0] < 0.65
+
+
+def test_an_interrupted_run_is_taken_up_again(data: Path, tmp_path: Path) -> None:
+    config = settings(data, "prm", run={"steps": 8, "checkpoint_every": 0})
+    train(config, tmp_path / "whole")
+    path = tmp_path / "stopped"
+
+    def interrupt() -> None:
+        while not (path / "metrics.jsonl").is_file() or len(curve(path)) < 2:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    assert train(config, path) is None
+    assert not (path / "model").exists()
+    done = len(curve(path))
+    assert 2 <= done < 8
+    assert train(config, path) is not None
+    assert curve(path) == curve(tmp_path / "whole")
+    assert len(json.loads((path / "run.json").read_text())["sessions"]) == 2
+
+
+def test_a_run_whose_rows_are_too_long_says_so(data: Path, tmp_path: Path) -> None:
+    from assay.rpc.errors import ConfigError
+
+    config = settings(data, "prm", data={"max_tokens": 4})
+    with pytest.raises(ConfigError, match=r"no row fits into data.max_tokens = 4"):
+        train(config, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("sections", "says"),
+    [
+        ({"method": {"template": "absent"}}, "absent"),
+        ({"method": {"template": "preference-reasoned"}}, "does not name one of two"),
+        ({"model": {"train_layers": 3}}, "the layers are 2"),
+    ],
+)
+def test_what_cannot_be_trained_is_told(
+    data: Path, tmp_path: Path, sections: dict[str, Any], says: str
+) -> None:
+    from assay.rpc.errors import ConfigError
+
+    with pytest.raises(ConfigError, match=says):
+        train(settings(data, "pairwise", **sections), tmp_path / "run")
+
+
+def test_a_run_that_diverges_stops(data: Path, tmp_path: Path) -> None:
+    from assay.genrm.training.callbacks import DivergedError
+
+    config = settings(data, "prm", optim={"learning_rate": 1e30, "max_grad_norm": 0.0})
+    with pytest.raises(DivergedError, match="has diverged"):
+        train(config, tmp_path / "run")
+
+
+def test_a_model_is_cut_and_frozen(runs: dict[str, Path], data: Path) -> None:
+    """From the first of two layers, only that and the head learn."""
+    from assay.genrm.training.models import load_learner
+
+    name = str(runs["bradley-terry"] / "model")
+    model = {"name": name, "layers": 1, "train_layers": 1}
+    config = settings(data, "prm", model=model)
+    learner = load_learner(config, (), lambda _text: None)
+    assert learner.model.config.num_hidden_layers == 1
+    frozen = [n for n, w in learner.model.named_parameters() if not w.requires_grad]
+    assert frozen == ["model.embed_tokens.weight"]

@@ -1,0 +1,281 @@
+"""Judges as users have them: genrm with tiny models, a sandbox and a reward server, one address.
+
+The models have random weights, so their opinions mean nothing; what is tested is that each opinion
+arrives, unchanged, as a reward, and that what cannot be judged arrives as a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from assay.clients import Anchor, EmbeddedServices, Item, Result, RewardClient, Turn
+from assay.clients.execution import CallTest, Limits, TestSuite, suite_to_proto
+from assay.clients.judging import (
+    GroupItem,
+    JudgeClient,
+    JudgeItem,
+    JudgeSettings,
+    ModelJudgement,
+    PairItem,
+    PairJudgement,
+    StepItem,
+    StepScores,
+    StepSettings,
+)
+from assay.clients.testing import Case, check_verifier
+from genrm_support import make_model
+from sandbox_service import ANY_FLOOR
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+NAMES = ("judge", "judge-pairwise", "judge-group", "reward-model", "prm")
+TESTS = suite_to_proto(
+    TestSuite([CallTest("double", (n,), 2 * n) for n in (1, 2)], Limits(wall_time_s=5.0))
+)
+PROGRAM = "So:\n```python\ndef double(x):\n    return x + x\n```"
+PROMPT = [{"role": "user", "content": "What is 6 * 7?"}]
+STEPS = "Six times seven.\n\nThat is 42."
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServices]:
+    folder = tmp_path_factory.mktemp("models")
+    tiny = make_model(folder / "tiny")
+    scalar = make_model(folder / "scalar", "scalar")
+    steps = make_model(folder / "steps", "step")
+    arguments = {
+        "genrm": [
+            *("--model", f"tiny={tiny}"),
+            *("--model", f"scalar={scalar}"),
+            *("--model", f"steps={steps}"),
+        ],
+        "sandbox": [*ANY_FLOOR, "--languages", "python", "--slots", "1"],
+        "reward": ["--cache-entries", "0"],
+    }
+    names = ("reward", "sandbox", "genrm")
+    with EmbeddedServices(names, arguments=arguments, start_timeout_s=280.0) as services:
+        yield services
+
+
+@pytest.fixture(scope="module")
+def client(services: EmbeddedServices) -> Iterator[RewardClient]:
+    with RewardClient(services.address, timeout_s=60.0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def genrm(services: EmbeddedServices) -> Iterator[JudgeClient]:
+    with JudgeClient(services.addresses["genrm"], timeout_s=60.0) as client:
+        yield client
+
+
+def reward(result: Result) -> float:
+    assert result.judgement is not None, result
+    assert result.reward is not None
+    return result.reward
+
+
+def reason(result: Result) -> str:
+    assert result.fault is not None, result
+    return result.fault.reason
+
+
+def test_rewards_are_what_genrm_says(client: RewardClient, genrm: JudgeClient) -> None:
+    [judged, against, beaten, rated, stepped] = client.score(
+        [
+            Item("It is 42.", reference="42", verifier="judge", prompt=PROMPT),
+            Item("It is 42.", reference=Anchor("It is 41."), verifier="judge", prompt=PROMPT),
+            Item("It is 42.", reference=Anchor("It is 41."), task="judge-pairwise", prompt=PROMPT),
+            Item(
+                "It is 42.",
+                verifier="reward-model",
+                prompt=PROMPT,
+                parameters={"model": "scalar", "squash": "none"},
+            ),
+            Item(STEPS, verifier="prm", prompt=PROMPT, parameters={"model": "steps"}),
+        ]
+    )
+    [one, other] = genrm.judge_responses(
+        [
+            JudgeItem(PROMPT, "It is 42.", ground_truth="42"),
+            JudgeItem(PROMPT, "It is 42.", anchor="It is 41."),
+        ]
+    )
+    assert isinstance(one, ModelJudgement)
+    assert isinstance(other, ModelJudgement)
+    assert reward(judged) == pytest.approx(one.score, abs=1e-5)
+    assert reward(against) == pytest.approx(other.score, abs=1e-5)
+    [pair] = genrm.judge_pairs([PairItem(PROMPT, "It is 42.", "It is 41.")])
+    assert isinstance(pair, PairJudgement)
+    assert reward(beaten) == pytest.approx(pair.win_probability, abs=1e-5)
+    [logit] = genrm.judge_responses(
+        [JudgeItem(PROMPT, "It is 42.")], JudgeSettings(model="scalar", scoring="scalar-head")
+    )
+    assert isinstance(logit, ModelJudgement)
+    assert reward(rated) == pytest.approx(logit.score, abs=1e-4)
+    [steps] = genrm.score_steps([StepItem(PROMPT, STEPS)], StepSettings(model="steps"))
+    assert isinstance(steps, StepScores)
+    assert reward(stepped) == pytest.approx(steps.aggregate, abs=1e-5)
+    assert stepped.judgement is not None
+    spans = [(span.start, span.end) for span in stepped.judgement.spans]
+    assert spans == [(step.start, step.end) for step in steps.steps]
+    assert judged.judgement is not None
+    assert "tokens read" in judged.judgement.explanation
+    assert judged.execution_s > 0
+
+
+def test_a_group_is_ranked_in_one_call(client: RewardClient, genrm: JudgeClient) -> None:
+    texts = ["It is 42.", "It is 41.", "", "I do not know."]
+    results = client.score(
+        [Item(text, verifier="judge-group", prompt=PROMPT, group_id="g") for text in texts]
+    )
+    asked = [text for text in texts if text]
+    [ranking] = genrm.judge_groups([GroupItem(PROMPT, asked)])
+    scores = iter(getattr(ranking, "scores", ()))
+    # Each of the others beats the blank one too: two comparisons of three were asked for.
+    wanted = [(2 * next(scores) + 1) / 3 if text else 0.0 for text in texts]
+    assert [reward(result) for result in results] == pytest.approx(wanted, abs=1e-5)
+    assert results[2].judgement is not None
+    assert results[2].judgement.verdict == "unparsed"
+
+
+def test_the_router_of_the_data_scaling_paper(client: RewardClient, genrm: JudgeClient) -> None:
+    truth = {"verifier": "rtv-genrm", "prompt": PROMPT}
+    results = client.score(
+        [
+            Item(PROGRAM, reference=TESTS, **truth),  # type: ignore[arg-type]
+            Item(r"So \boxed{42}", reference="42", task="math", **truth),  # type: ignore[arg-type]
+            Item("An essay.", reference="Another essay.", **truth),  # type: ignore[arg-type]
+            Item("An essay.", reference=Anchor("A worse essay."), **truth),  # type: ignore[arg-type]
+            Item("An essay.", **truth),  # type: ignore[arg-type]
+            Item(
+                "An essay.",
+                reference="Another essay.",
+                parameters={"model": "no-such"},
+                **truth,  # type: ignore[arg-type]
+            ),
+        ]
+    )
+    [against_truth, against_anchor] = genrm.judge_responses(
+        [
+            JudgeItem(PROMPT, "An essay.", ground_truth="Another essay."),
+            JudgeItem(PROMPT, "An essay.", anchor="A worse essay."),
+        ]
+    )
+    assert isinstance(against_truth, ModelJudgement)
+    assert isinstance(against_anchor, ModelJudgement)
+    assert [reward(result) for result in results[:4]] == pytest.approx(
+        [1.0, 1.0, against_truth.score, against_anchor.score], abs=1e-5
+    )
+    routed = [
+        result.judgement.components[0].name
+        for result in results[:4]
+        if result.judgement is not None
+    ]
+    assert routed == ["rtv-tests", "rtv-math", "genrm-ground-truth", "genrm-anchor"]
+    assert [reason(result) for result in results[4:]] == ["MISSING_REFERENCE", "UNKNOWN_MODEL"]
+    fault = results[5].fault
+    assert fault is not None
+    assert fault.metadata["component"] == "genrm-ground-truth"
+
+
+def test_what_genrm_cannot_judge_is_a_fault_with_its_reason(client: RewardClient) -> None:
+    long = "word " * 20_000
+    results = client.score(
+        [
+            Item(long, reference="42", verifier="judge", prompt=PROMPT),
+            Item("42", reference="42", verifier="judge", parameters={"template": "no-such"}),
+            Item("42", reference="42", verifier="judge-pairwise"),
+            Item("42", verifier="reward-model", parameters={"model": "tiny"}),
+            Item(
+                "42",
+                reference="42",
+                verifier="judge",
+                parameters={"scoring": "votes", "votes": 2, "max_tokens": 8, "temperature": 0.0},
+            ),
+        ]
+    )
+    reasons = [reason(result) for result in results]
+    assert reasons == [
+        "CONTEXT_TOO_LONG", "UNKNOWN_TEMPLATE", "MISSING_REFERENCE", "INVALID_PARAMETER",
+        "JUDGE_UNPARSED",
+    ]  # fmt: skip
+    fault = results[4].fault
+    assert fault is not None
+    assert "raw_text" in fault.metadata
+    [kept] = client.score(
+        [
+            Item(
+                long,
+                reference="42",
+                verifier="judge",
+                prompt=PROMPT,
+                parameters={"overflow": "keep-ends"},
+            )
+        ]
+    )
+    assert kept.judgement is not None
+    assert "cut to fit" in kept.judgement.explanation
+
+
+def test_a_policy_that_verifies_itself_needs_no_genrm(client: RewardClient) -> None:
+    said = [r"\boxed{41}", "It is odd. The answer is wrong.", r"\boxed{42}"]
+    turns = [Turn("assistant", text, from_policy=True) for text in said]
+    [result] = client.score([Item(turns=turns, reference="42", verifier="self-verify")])
+    assert result.judgement is not None
+    assert [span.reward for span in result.judgement.spans] == [0.0, 1.0, 2.0]
+
+
+def test_attempts_may_be_judged_by_another_service(client: RewardClient) -> None:
+    said = [PROGRAM, "The loop is right. The answer is correct."]
+    turns = [Turn("assistant", text, from_policy=True) for text in said]
+    by_tests, by_model = client.score(
+        [
+            Item(
+                turns=turns,
+                reference=TESTS,
+                verifier="self-verify",
+                parameters={"answer_verifier": "code", "total": "sum"},
+            ),
+            Item(
+                turns=turns,
+                reference="A loop.",
+                verifier="self-verify",
+                parameters={"answer_verifier": "judge"},
+            ),
+        ]
+    )
+    assert reward(by_tests) == 2.0
+    assert reward(by_model) in (0.0, 1.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_keep_what_verifiers_promise(name: str, services: EmbeddedServices) -> None:
+    reference = {"judge": "42", "judge-pairwise": Anchor("41")}.get(name)
+    model = {"reward-model": "scalar", "prm": "steps"}.get(name, "tiny")
+    cases = [
+        Case("", reference, "unparsed", parameters={"model": model}),
+        Case("It is 42.", reference, parameters={"model": model}),
+    ]
+    check_verifier(
+        name, cases, target=services.address, hostile_chars=2**11, item_timeout_s=20.0
+    ).raise_for_failures()
+
+
+def test_genrm_that_is_not_there_makes_faults() -> None:
+    with (
+        EmbeddedServices(
+            ("reward",), arguments={"reward": ["--genrm-target", "127.0.0.1:1"]}
+        ) as alone,
+        RewardClient(alone.address, timeout_s=5.0) as client,
+    ):
+        [judged, exact] = client.score(
+            [
+                Item("42", reference="42", verifier="judge"),
+                Item("4", reference="4", verifier="exact"),
+            ]
+        )
+    assert reason(judged) == "UNREACHABLE"
+    assert reward(exact) == 1.0

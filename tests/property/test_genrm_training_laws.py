@@ -1,0 +1,142 @@
+"""Laws of the losses and the figures of `assay train-rm`."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.clients.preferences import PairRow, Said
+from assay.genrm.training.data import split
+from assay.genrm.training.estimates import auc, bootstrap
+from assay.genrm.training.objectives import balanced_weights, pairwise_loss, step_loss
+
+margins = st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), min_size=1, max_size=8).map(
+    lambda rows: torch.tensor(rows, dtype=torch.float64)
+)
+labels = st.lists(st.sampled_from([1.0, 0.0, -1.0]), min_size=1, max_size=12)
+
+
+@given(margins, st.floats(0, 5))
+def test_the_order_of_the_orders_does_not_matter(rows: torch.Tensor, beta: float) -> None:
+    assert pairwise_loss(rows, beta).item() == pytest.approx(
+        pairwise_loss(rows.flip(1), beta).item()
+    )
+
+
+@given(margins)
+def test_consistency_is_free_where_the_orders_agree(rows: torch.Tensor) -> None:
+    same = rows[:, :1].expand(-1, 2)
+    assert pairwise_loss(same, 3.0).item() == pytest.approx(pairwise_loss(same).item())
+    assert pairwise_loss(rows, 3.0) >= pairwise_loss(rows)
+
+
+def test_pairwise_loss_by_hand() -> None:
+    rows = torch.tensor([[2.0, 0.0]])
+    right = (math.log1p(math.exp(-2)) + math.log(2)) / 2
+    gap = 1 / (1 + math.exp(-2)) - 0.5
+    assert pairwise_loss(rows).item() == pytest.approx(right)
+    assert pairwise_loss(rows, 2.0).item() == pytest.approx(right + 2 * gap**2)
+    assert pairwise_loss(torch.full((4, 2), 50.0)).item() == pytest.approx(0, abs=1e-6)
+
+
+@given(labels, st.sampled_from(["cross-entropy", "mse"]), st.integers(0, 2**16))
+def test_steps_without_weight_do_not_move_the_loss(
+    given: list[float], kind: str, seed: int
+) -> None:
+    dice = torch.Generator().manual_seed(seed)
+    found = torch.randn(len(given) + 3, generator=dice, dtype=torch.float64)
+    all_labels = torch.tensor([*given, 1.0, 0.0, -1.0], dtype=torch.float64)
+    weights = torch.cat([torch.ones(len(given)), torch.zeros(3)]).double()
+    whole = step_loss(found, all_labels, weights, kind)  # type: ignore[arg-type]
+    part = step_loss(  # type: ignore[call-overload]
+        found[:-3], all_labels[:-3], weights[:-3], kind
+    )
+    assert whole.item() == pytest.approx(part.item())
+
+
+@pytest.mark.parametrize("kind", ["cross-entropy", "mse"])
+@pytest.mark.parametrize("label", [1.0, 0.0, -1.0])
+def test_the_least_loss_is_where_the_label_says(kind: str, label: float) -> None:
+    """Right steps are drawn to a chance of 1, wrong ones to 0, neutral ones to one half."""
+    found = torch.linspace(-8, 8, 33)
+    losses = [
+        step_loss(m.view(1), torch.tensor([label]), torch.ones(1), kind).item()  # type: ignore[arg-type]
+        for m in found
+    ]
+    assert found[losses.index(min(losses))].item() == 8 * label
+
+
+def test_mse_is_the_papers() -> None:
+    """s = 2 p - 1 against the label, over labelled steps (arXiv 2410.17621)."""
+    found = torch.tensor([0.3, -1.2, 2.0])
+    given = torch.tensor([1.0, -1.0, 0.0])
+    scores = 2 * torch.sigmoid(found) - 1
+    expected = ((scores - given) ** 2).mean()
+    assert step_loss(found, given, torch.ones(3), "mse").item() == pytest.approx(expected.item())
+
+
+@given(labels)
+def test_right_and_wrong_weigh_the_same(given: list[float]) -> None:
+    weights = balanced_weights(given)
+    if {1.0, -1.0} <= set(given):
+        right, wrong = (given.count(label) * weights[label] for label in (1.0, -1.0))
+        assert right == pytest.approx(wrong)
+        assert right + wrong == pytest.approx(given.count(1.0) + given.count(-1.0))
+    assert weights[0.0] == 1.0
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.booleans()), max_size=20))
+def test_auc_is_the_share_of_pairs_in_order(rows: list[tuple[float, bool]]) -> None:
+    good = [score for score, positive in rows if positive]
+    bad = [score for score, positive in rows if not positive]
+    found = auc([score for score, _ in rows], [positive for _, positive in rows])
+    if not good or not bad:
+        assert found is None
+        return
+    wins = sum((g > b) + (g == b) / 2 for g in good for b in bad)
+    assert found == pytest.approx(wins / (len(good) * len(bad)))
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=1, max_size=10))
+def test_an_interval_holds_values_that_can_occur(clusters: list[list[float]]) -> None:
+    def mean(values: object) -> float:
+        assert isinstance(values, list)
+        return math.fsum(values) / len(values)
+
+    found = bootstrap(clusters, mean, rounds=50)
+    assert found is not None
+    flat = [value for cluster in clusters for value in cluster]
+    assert min(flat) - 1e-9 <= found.low <= found.high <= max(flat) + 1e-9
+    assert found.value == pytest.approx(mean(flat))
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    dice = random.Random(5)
+    hits = 0
+    for round_ in range(60):
+        clusters = [[dice.random() + shift] * 3 for shift in (dice.gauss(0, 1) for _ in range(40))]
+        found = bootstrap(
+            clusters, lambda values: math.fsum(values) / len(values), rounds=100, seed=round_
+        )
+        assert found is not None
+        hits += found.low <= 0.5 <= found.high
+    assert hits >= 50
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99)), max_size=40),
+    st.integers(0, 12),
+    st.integers(0, 5),
+)
+def test_a_split_parts_prompts(rows: list[tuple[int, int]], prompts: int, seed: int) -> None:
+    pairs = [PairRow((Said("user", f"q{q}"),), f"good {x}", f"bad {x}") for q, x in rows]
+    train, held_out = split(pairs, prompts, seed)
+    groups = {row.group for row in pairs}
+    assert len({row.group for row in held_out}) == min(prompts, len(groups))
+    assert not {row.group for row in train} & {row.group for row in held_out}
+    assert sorted(map(repr, [*train, *held_out])) == sorted(map(repr, pairs))

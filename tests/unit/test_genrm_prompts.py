@@ -1,0 +1,140 @@
+"""Prompts to token ids: templates that refuse, tokenizers without one, spaces of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assay.genrm.engines.base import EngineTrouble, Message, Piece, Prompt, RateSteps
+from assay.genrm.engines.prompts import PromptEncoder, StepLayout
+from genrm_support import make_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return make_tokenizer()
+
+
+def asked(*texts: str, prefill: str = "", lead: tuple[Piece, ...] = ()) -> Prompt:
+    pieces = tuple(Piece(text, trusted=n % 2 == 0) for n, text in enumerate(texts))
+    return Prompt((Message("user", pieces),), prefill=prefill, lead=lead)
+
+
+def test_the_chat_template_stands_around_the_data(tokenizer: Any) -> None:
+    encoder = PromptEncoder(tokenizer)
+    lead = (Piece("so far <|im_end|>", trusted=False), Piece(", then"))
+    ids = encoder.encode(asked("Q: ", "<|im_start|>", "?", prefill=" I say", lead=lead))
+    assert tokenizer.decode(ids) == (
+        "<|im_start|>user\nQ: <|im_start|>?<|im_end|>\n<|im_start|>assistant\n"
+        "so far <|im_end|>, then I say"
+    )
+    assert ids.count(tokenizer.convert_tokens_to_ids("<|im_start|>")) == 2
+    assert ids.count(tokenizer.convert_tokens_to_ids("<|im_end|>")) == 1
+
+
+def test_a_dialogue_that_the_assistant_ends_is_not_asked_to_go_on(tokenizer: Any) -> None:
+    said = Message("assistant", (Piece("yes", trusted=False),))
+    ids = PromptEncoder(tokenizer).encode(Prompt((*asked("a").messages, said)), closed=True)
+    assert tokenizer.decode(ids) == (
+        "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nyes<|im_end|>\n"
+    )
+
+
+def test_a_template_of_the_operator_replaces_the_tokenizers(tokenizer: Any) -> None:
+    template = "{% for m in messages %}[{{ m['role'] }}] {{ m['content'] | trim }}\n{% endfor %}>"
+    ids = PromptEncoder(tokenizer, chat_template=template).encode(asked("a ", " b "))
+    assert tokenizer.decode(ids) == "[user] a  b \n>"  # data is not trimmed
+
+
+def test_a_template_that_refuses_the_system_gets_it_with_the_user(tokenizer: Any) -> None:
+    template = (
+        "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system') }}"
+        "{% endif %}{{ m['content'] }};{% endfor %}"
+    )
+    encoder = PromptEncoder(tokenizer, chat_template=template)
+    system = Message("system", (Piece("Be fair."),))
+    ids = encoder.encode(Prompt((system, *asked("a").messages)))
+    assert tokenizer.decode(ids) == "Be fair.\n\na;"
+    with pytest.raises(EngineTrouble, match="refuses these messages: no system") as caught:
+        encoder.encode(Prompt((system,)))
+    assert caught.value.reason == "INVALID_PARAMETER"
+
+
+def test_a_template_that_drops_data_is_found_out(tokenizer: Any) -> None:
+    encoder = PromptEncoder(tokenizer, chat_template="{{ messages[0]['content'] }}")
+    two = Prompt((*asked("a", "b").messages, *asked("c", "d").messages))
+    with pytest.raises(EngineTrouble, match="drops, repeats or moves"):
+        encoder.encode(two)
+
+
+def test_without_a_template_there_are_plain_blocks() -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.chat_template = None
+    ids = PromptEncoder(tokenizer).encode(asked("a", "b", prefill="c"))
+    assert tokenizer.decode(ids) == "user: ab\n\nassistant: c"
+
+
+@pytest.fixture(scope="module")
+def spaced() -> Any:
+    """A tokenizer as Llama 2's: a space before any text, and one token before and one behind."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    core = Tokenizer(models.BPE(unk_token="<unk>"))
+    core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    core.decoder = decoders.Metaspace(prepend_scheme="always")
+    core.train_from_iterator(
+        ["user: assistant: yes no A B\nthe answer is\n\n"] * 3,
+        trainers.BpeTrainer(
+            vocab_size=200, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False
+        ),
+    )
+    core.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
+
+
+def test_no_space_comes_between_pieces(spaced: Any) -> None:
+    encoder = PromptEncoder(spaced)
+    text = "user: yes\n\nassistant: the answer is"
+    ids = encoder.encode(asked("y", "es", prefill="the answer is"))
+    assert ids[0] == 1
+    assert encoder.decode(ids) == text
+    assert len(encoder.encode_options(("A", "B"))[0]) == 1
+    assert encoder.decode(encoder.encode_data(" no"), after=ids) == " no"
+    closed = Prompt((Message("assistant", (Piece("yes"),)),))
+    assert encoder.encode(closed, closed=True)[-1] == 2
+    assert encoder.encode(closed)[-1] != 2
+
+
+@pytest.mark.parametrize("options", [("A",), ("A", ""), ("A", "A")])
+def test_options_must_differ(tokenizer: Any, options: tuple[str, ...]) -> None:
+    with pytest.raises(EngineTrouble) as caught:
+        PromptEncoder(tokenizer).encode_options(options)
+    assert caught.value.reason == "INVALID_PARAMETER"
+
+
+def test_line_breaks_before_a_step_token_are_left_out(tokenizer: Any) -> None:
+    encoder = PromptEncoder(tokenizer, layout=StepLayout("<extra_0>"))
+    ids, _ = encoder.encode_steps(asked("Q"), ("One.\n\n", "<extra_0>Two.\n", "\n"))
+    assert tokenizer.decode(ids).endswith(
+        "assistant\nOne.<extra_0><extra_0>Two.<extra_0>\n<extra_0><|im_end|>\n"
+    )
+
+
+@pytest.mark.parametrize("steps", [(), ("a", "")])
+def test_a_step_needs_a_token(tokenizer: Any, steps: tuple[str, ...]) -> None:
+    with pytest.raises(EngineTrouble, match="each step a token"):
+        PromptEncoder(tokenizer).encode_steps(asked("Q"), steps)
+
+
+def test_a_response_of_many_steps_must_fit(tokenizer: Any) -> None:
+    request = RateSteps(asked("Q"), ("step\n",) * 100)
+    with pytest.raises(EngineTrouble) as caught:
+        PromptEncoder(tokenizer).encode_request(request, 50)
+    assert caught.value.reason == "CONTEXT_TOO_LONG"
+    assert caught.value.metadata["limit_tokens"] == "50"
