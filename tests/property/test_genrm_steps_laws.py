@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.clients.self_verification import (
@@ -60,6 +60,7 @@ def test_spans_cover_a_response_without_overlap(text: str, splitting: str, langu
 
 
 @given(TEXTS, SPLITTINGS)
+@example('0"""\n\n"""', "code-line")  # a blank line within a string
 def test_a_step_that_counts_says_something(text: str, splitting: str) -> None:
     for span in split(text, splitting, "<s>"):
         assert span.neutral or text[span.start : span.end].strip()

@@ -76,7 +76,7 @@ def spans_of(
     spans = _between(ends)
     if splitting == "code-line":
         return _mark_idle(response, spans, language)
-    return _mark(response, spans)
+    return tuple(StepSpan(start, end, neutral=not response[start:end].strip()) for start, end in spans)
 
 
 def _between(ends: Iterable[int]) -> list[tuple[int, int]]:
@@ -126,11 +126,9 @@ def _gather(
 def _mark_idle(
     response: str, stretches: Iterable[tuple[int, int]], language: str
 ) -> tuple[StepSpan, ...]:
-    return _mark(mask_idle(response, language), stretches)
-
-
-def _mark(masked: str, stretches: Iterable[tuple[int, int]]) -> tuple[StepSpan, ...]:
-    """Spans of stretches; neutral where nothing but white space is left."""
+    """Neutral without code, and where blank: also a blank line within a string, which is code."""
+    masked = mask_idle(response, language)
     return tuple(
-        StepSpan(start, end, neutral=not masked[start:end].strip()) for start, end in stretches
+        StepSpan(start, end, neutral=not (masked[start:end].strip() and response[start:end].strip()))
+        for start, end in stretches
     )
