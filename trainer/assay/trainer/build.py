@@ -1,58 +1,76 @@
-"""From our settings to TRL's: the one place that knows what our words are called there."""
+"""From our settings to TRL's, and the parts of a run put together."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
+from trl.models.utils import unwrap_model_for_generation
 from trl.trainer.grpo_config import GRPOConfig
 
+from assay.clients import Fault
+from assay.rpc.errors import ConfigError
+from assay.rpc.reasons import Reason
+from assay.trainer.batch import Scored
 from assay.trainer.config import Config
-from assay.trainer.data import Problem, render, training_order
-from assay.trainer.folder import RunFolder
-from assay.trainer.grpo import FaultAwareGRPOTrainer
+from assay.trainer.critic import load_separate, load_trunk
+from assay.trainer.data import Problem, render
+from assay.trainer.evaluation import end_token_ids
 from assay.trainer.models import Policy
-from assay.trainer.rewards import RewardFunction
+from assay.trainer.rewards import Judge
+from assay.trainer.rollouts.collector import Collector
+from assay.trainer.rollouts.dense import token_rewards
+from assay.trainer.rollouts.hf import HfGenerator
+from assay.trainer.rollouts.paged import PagedGenerator
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.rollouts.shaping import shape
+from assay.trainer.rollouts.types import Generator, Group
+from assay.trainer.rollouts.vllm import VllmGenerator
+from assay.trainer.trainer import Critic, PolicyTrainer
 
-_LOSS_TYPES = {"token": "dapo", "sequence": "grpo", "constant": "dr_grpo"}
 
-
-def grpo_config(config: Config, folder: RunFolder, *, on_cuda: bool, mixed: bool) -> GRPOConfig:
+def grpo_config(
+    config: Config, output: Path, *, on_cuda: bool, mixed: bool, processes: int = 1
+) -> GRPOConfig:
     """TRL's settings for a run.
 
     Args:
         config: ours.
-        folder: of the run.
+        output: where checkpoints go.
         on_cuda: whether the policy is on a CUDA device.
         mixed: whether its float32 weights compute in bfloat16.
+        processes: of the run.
     """
-    algorithm, optim, rollout = config.algorithm, config.optim, config.rollout
-    accumulation = config.samples_per_step // config.micro_batch
+    optim, rollout = config.optim, config.rollout
+    micro_batch = config.micro_batch(processes)
+    accumulation = config.samples_per_step // (optim.mini_batches * processes * micro_batch)
     return GRPOConfig(
-        output_dir=str(folder.checkpoints),
-        # the batch: one rollout of P * G samples feeds updates_per_rollout optimizer steps
-        per_device_train_batch_size=config.micro_batch,
+        output_dir=str(output),
+        # the batch: one rollout of P * G samples feeds mini_batches * epochs optimizer steps. TRL's
+        # data loader brings one placeholder, as often as there are samples: our own source draws
+        per_device_train_batch_size=micro_batch,
         gradient_accumulation_steps=accumulation,
-        steps_per_generation=accumulation,
-        num_generations=rollout.group_size,
-        num_iterations=algorithm.updates_per_rollout,
-        max_steps=config.run.steps,
-        shuffle_dataset=False,  # training_order has shuffled: see there
+        steps_per_generation=accumulation * optim.mini_batches,
+        num_generations=config.samples_per_step,
+        num_iterations=optim.epochs,
+        max_steps=config.run.steps * config.updates_per_rollout,
+        shuffle_dataset=False,
+        ignore_data_skip=True,
         # the rollout
         max_completion_length=rollout.max_new_tokens,
         temperature=rollout.temperature,
         top_p=rollout.top_p,
-        **_vllm_settings(config),
-        # the loss
-        loss_type=_LOSS_TYPES[algorithm.loss_aggregation],
-        scale_rewards=algorithm.advantage_scale,
-        epsilon=algorithm.clip_low,
-        epsilon_high=algorithm.clip_high,
-        beta=algorithm.kl_coef,
-        mask_truncated_completions=algorithm.mask_truncated,
+        top_k=rollout.top_k,
+        **_backend_settings(config),
+        # the loss is ours; with a weight, TRL keeps the reference model
+        beta=config.algorithm.loss.kl_coef,
         # the optimizer
         optim="adamw_torch_fused",
         learning_rate=optim.learning_rate,
@@ -68,16 +86,18 @@ def grpo_config(config: Config, folder: RunFolder, *, on_cuda: bool, mixed: bool
         gradient_checkpointing=config.model.gradient_checkpointing,
         dataloader_pin_memory=on_cuda,
         seed=config.run.seed,
-        # records are ours: see callbacks.py
+        # what is written: see callbacks.py
         save_strategy="no",
-        logging_steps=1,
+        logging_steps=config.updates_per_rollout,
         logging_nan_inf_filter=False,
         disable_tqdm=True,
         report_to="none",
     )
 
 
-def _vllm_settings(config: Config) -> dict[str, Any]:
+def _backend_settings(config: Config) -> dict[str, Any]:
+    if config.rollout.backend == "paged":
+        return {"use_transformers_continuous_batching": True}
     if config.rollout.backend == "hf":
         return {}
     vllm = config.rollout.vllm
@@ -86,6 +106,7 @@ def _vllm_settings(config: Config) -> dict[str, Any]:
         "vllm_mode": vllm.mode,
         "vllm_gpu_memory_utilization": vllm.gpu_memory_utilization,
         "vllm_tensor_parallel_size": vllm.tensor_parallel_size,
+        "vllm_importance_sampling_correction": False,  # a part of our loss
     }
     if vllm.server_url:
         settings["vllm_server_base_url"] = vllm.server_url
@@ -94,43 +115,188 @@ def _vllm_settings(config: Config) -> dict[str, Any]:
     return settings
 
 
-def training_set(config: Config, problems: Sequence[Problem], tokenizer: Any) -> Dataset:
-    """The prompts of every step of the run, in the order in which they come.
+def check_processes(config: Config, processes: int) -> None:
+    """Whether a step can be dealt to so many processes.
 
-    Written out in advance, so that where a run stands in its data is the step number and nothing
-    else.
+    Raises:
+        ConfigError: it cannot; the message says what divides what.
     """
-    rollouts = math.ceil(config.run.steps / config.algorithm.updates_per_rollout)
-    order = training_order(
-        len(problems), rollouts * config.rollout.prompts_per_step, config.data.seed
+    prompts = config.rollout.prompts_per_step
+    if prompts % processes:
+        raise ConfigError(
+            f"rollout.prompts_per_step = {prompts} cannot be dealt to {processes} processes; make it "
+            "a multiple"
+        )
+    share = config.samples_per_step // processes
+    if share % config.optim.mini_batches:
+        raise ConfigError(
+            f"optim.mini_batches = {config.optim.mini_batches} does not divide the {share} samples of "
+            f"each of {processes} processes"
+        )
+    if config.optim.micro_batch and share // config.optim.mini_batches % config.optim.micro_batch:
+        raise ConfigError(
+            f"optim.micro_batch = {config.optim.micro_batch} does not divide the "
+            f"{share // config.optim.mini_batches} samples of a mini-batch on each of {processes} "
+            "processes"
+        )
+
+
+def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -> PromptStream:
+    """The run's prompts, each checked against the model's context.
+
+    Raises:
+        ConfigError: a prompt leaves no room for max_new_tokens.
+    """
+    context = getattr(policy.model.config, "max_position_embeddings", None) or 0
+    room = context - config.rollout.max_new_tokens
+    if context and room < 1:
+        raise ConfigError(
+            f"rollout.max_new_tokens = {config.rollout.max_new_tokens} leaves no room for a prompt in "
+            f"the context of {context} tokens that {config.model.name!r} has"
+        )
+    tokenizer = policy.tokenizer
+    return PromptStream(
+        problems,
+        lambda problem: tokenizer(render(problem, tokenizer))["input_ids"],
+        seed=config.data.seed,
+        max_prompt_tokens=room if context else 0,
     )
-    rows = Dataset.from_dict(
-        {"prompt": [render(p, tokenizer) for p in problems], "problem_id": [p.id for p in problems]}
+
+
+@contextmanager
+def generating(trainer: PolicyTrainer) -> Iterator[Any]:
+    """The policy as it is now, made ready to generate, wherever its weights are."""
+    with (
+        unwrap_model_for_generation(
+            trainer.model_wrapped,
+            trainer.accelerator,
+            gather_deepspeed3_params=trainer.args.ds3_gather_for_generation,
+            gradient_checkpointing_kwargs=trainer.args.gradient_checkpointing_kwargs,
+        ) as model,
+        torch.no_grad(),
+        trainer._dist.summon_full_params(trainer.model_wrapped, recurse=False),  # noqa: SLF001  # TRL's own way to FSDP's weights
+    ):
+        yield model
+
+
+def make_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Generator:
+    """What answers prompts, by the configured back end."""
+    ends = end_token_ids(policy)
+    if config.rollout.backend == "vllm":
+        return VllmGenerator(trainer, policy.tokenizer, config.rollout, end_ids=ends)
+    if config.rollout.backend == "paged":
+        return PagedGenerator(
+            lambda: generating(trainer),
+            policy.tokenizer,
+            config.rollout,
+            seed=config.run.seed,
+            end_ids=ends,
+        )
+    return HfGenerator(
+        lambda: generating(trainer),
+        policy.tokenizer,
+        config.rollout,
+        seed=config.run.seed,
+        end_ids=ends,
+        autocast=policy.autocast,
     )
-    return rows.select(order)
+
+
+def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[Scored]]:
+    """Shapes the rewards of groups, and places those of spans on tokens."""
+    shaping, limit = config.algorithm.shaping, config.rollout.max_new_tokens
+
+    def score(groups: Sequence[Group]) -> list[Scored]:
+        scored = []
+        for rollout in (rollout for group in groups for rollout in group):
+            shaped = shape(rollout, shaping, limit)
+            item = Scored(rollout, shaped.reward, shaped.in_loss)
+            if config.algorithm.dense.weight:
+                item = with_spans(item, policy, normalise=config.algorithm.dense.normalise)
+            scored.append(item)
+        return scored
+
+    return score
+
+
+def with_spans(item: Scored, policy: Policy, *, normalise: bool) -> Scored:
+    """A rollout with the rewards of its judgement's spans on its tokens; a fault where they do not
+    fit the response, for then the judgement is of something else."""
+    rollout = item.rollout
+    judgement, response = rollout.result.judgement, rollout.response
+    if judgement is None or not judgement.spans:
+        return item
+    ones = [replace(span, reward=1.0) for span in judgement.spans]
+    try:
+        rewards_T, ends_T = (
+            token_rewards(
+                spans, len(response.text), response.ids, policy.tokenizer, normalise=divide
+            )
+            for spans, divide in ((judgement.spans, normalise), (ones, False))
+        )
+    except ValueError as error:
+        fault = Fault(Reason.INTERNAL.value, f"{judgement.verifier}: {error}", "INTERNAL")
+        return Scored(replace(rollout, result=replace(rollout.result, outcome=fault)), None)
+    return replace(item, token_rewards=rewards_T, ends=[end > 0 for end in ends_T])
 
 
 def build_trainer(
     config: Config,
-    folder: RunFolder,
+    output: Path,
     policy: Policy,
-    problems: Sequence[Problem],
+    stream: PromptStream,
+    judge: Judge,
     *,
-    rewards: RewardFunction,
     callbacks: list[TrainerCallback],
-) -> FaultAwareGRPOTrainer:
+    on_broken: Callable[[Any, float], str],
+    say: Callable[[str], None],
+    processes: int = 1,
+) -> PolicyTrainer:
     """The trainer of a run, ready to train; it prints nothing by itself."""
-    trainer = FaultAwareGRPOTrainer(
+
+    def make_source(trainer: PolicyTrainer) -> Collector:
+        return Collector(
+            stream,
+            make_generator(trainer, config, policy),
+            lambda: judge.open_round(config.rollout.group_size),
+            config=config.rollout,
+            dynamic=config.algorithm.dynamic_sampling,
+            ranks=AccelerateRanks(trainer.accelerator),
+        )
+
+    def make_critic(trainer: PolicyTrainer) -> Critic | None:
+        if not config.algorithm.has_critic:
+            return None
+        make = load_trunk if config.algorithm.critic.sharing == "trunk" else load_separate
+        critic: Critic = make(
+            config, policy, trainer.accelerator, total_steps=trainer.args.max_steps, say=say
+        )
+        return critic
+
+    trainer = PolicyTrainer(
         model=policy.model,
         processing_class=policy.tokenizer,
-        reward_funcs=rewards,
+        reward_funcs=_unused,
         args=grpo_config(
-            config, folder, on_cuda=policy.model.device.type == "cuda", mixed=policy.mixed
+            config,
+            output,
+            on_cuda=policy.model.device.type == "cuda",
+            mixed=policy.mixed,
+            processes=processes,
         ),
-        train_dataset=training_set(config, problems, policy.tokenizer),
+        train_dataset=Dataset.from_dict({"prompt": ["a placeholder: see PolicyTrainer"]}),
         callbacks=callbacks,
-        advantage_scale=config.algorithm.advantage_scale,
+        config=config,
+        make_source=make_source,
+        score=scorer(config, policy),
+        make_critic=make_critic,
+        on_broken=on_broken,
     )
     for noisy in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(noisy)
     return trainer
+
+
+def _unused(prompts: Sequence[str], **_columns: Any) -> list[float | None]:
+    """TRL wants a reward function; rewards come from the source."""
+    return [None] * len(prompts)

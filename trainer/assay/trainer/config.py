@@ -17,6 +17,8 @@ from pydantic import Field
 from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
+from assay.trainer.methods.ablation import ablated
+from assay.trainer.overrides import expand, keys_of
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -24,6 +26,20 @@ PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoraConfig:
+    """Low-rank adapters instead of all weights."""
+
+    __pydantic_config__ = STRICT
+
+    rank: NonNegative = 0
+    """0 trains all weights."""
+    alpha: PositiveFloat = 32.0
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    target_modules: tuple[str, ...] = ()
+    """Names of the linear layers; empty for all of them but the output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +56,7 @@ class ModelConfig:
     lost in them."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     gradient_checkpointing: bool = False
+    lora: LoraConfig = field(default_factory=LoraConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +136,173 @@ class RewardConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class AlgorithmConfig:
-    """What is optimised."""
+class AdvantageConfig:
+    """How rewards become advantages."""
 
     __pydantic_config__ = STRICT
 
-    name: Literal["grpo"] = "grpo"
+    estimator: Literal["group", "rloo", "gae"] = "group"
+    """group: the group's mean is the baseline. rloo: the mean of the others. gae: a critic."""
+    scale: Literal["group", "batch", "none"] = "group"
+    """group, rloo: what the centred reward is divided by: its group's deviation, the batch's, or
+    nothing (Dr. GRPO)."""
+    normalise: Literal["none", "batch", "task"] = "none"
+    """Whitens the advantages of tokens: over the batch, or for each task by itself."""
+    max_sigma: NonNegativeFloat = 0.0
+    """Advantages farther than so many deviations from their mean become 0; 0 keeps all."""
+    gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
+    lam: Ratio = 0.95
+    """gae: lambda of the policy's advantages."""
+    length_adaptive_alpha: NonNegativeFloat = 0.0
+    """gae: above 0, lambda is 1 - 1 / (alpha * length) instead of `lam` (VAPO: 0.05)."""
+    min_lam: Ratio = 0.9
+    """gae: the least that a length-adaptive lambda may be; below a length of 1 / alpha the formula
+    itself is negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriticConfig:
+    """The value function, where the advantage estimator is gae."""
+
+    __pydantic_config__ = STRICT
+
+    sharing: Literal["separate", "trunk"] = "separate"
+    """separate: a model of its own. trunk: a head on the policy's hidden states."""
+    init: Annotated[str, Field(min_length=1)] = "policy"
+    """separate: `policy`, or a folder or hub name of a reward model, or of a saved critic."""
+    lam: Ratio = 1.0
+    """lambda of the critic's targets; 1 makes them Monte-Carlo returns. Another value than
+    `advantage.lam` decouples the two (VC-PPO)."""
+    loss: Literal["mse", "clipped", "hl-gauss", "two-hot"] = "mse"
+    clip: PositiveFloat = 0.2
+    """clipped: how far a value may move from the old one."""
+    bins: Annotated[int, Field(ge=2)] = 51
+    """hl-gauss, two-hot: classes between `value_min` and `value_max`."""
+    value_min: float = -1.0
+    value_max: float = 1.0
+    coef: PositiveFloat = 0.5
+    """trunk: weight of the value loss beside the policy's."""
+    learning_rate: PositiveFloat = 2e-6
+    weight_decay: NonNegativeFloat = 0.0
+    max_grad_norm: NonNegativeFloat = 1.0
+    warmup_steps: NonNegative = 0
+    pretrain_steps: NonNegative = 0
+    """At most so many steps of value pre-training before the policy moves; 0 for none."""
+    pretrain_patience: Positive = 10
+    """Pre-training ends when neither loss nor explained variance has improved for so many steps."""
+    min_explained_variance: Annotated[float, Field(le=1, allow_inf_nan=False)] = 0.0
+    """What the critic should explain of the returns before the policy's first step."""
+    below_minimum: Literal["warn", "refuse", "ignore"] = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class LossConfig:
+    """What is minimised."""
+
+    __pydantic_config__ = STRICT
+
+    objective: Literal["ppo", "cispo"] = "ppo"
+    """ppo: the clipped surrogate. cispo: clipped importance weights on the log-likelihood."""
+    ratio: Literal["token", "sequence"] = "token"
+    """sequence: one ratio per response, the geometric mean of its tokens' (GSPO)."""
     clip_low: PositiveFloat = 0.2
     clip_high: PositiveFloat = 0.2
-    kl_coef: NonNegativeFloat = 0.001
+    dual_clip: NonNegativeFloat = 0.0
+    """Bounds the loss at -dual_clip * A where A < 0; above 1, 0 for none."""
+    pre_clip: NonNegativeFloat = 0.0
+    """Clamps the ratio into [1 / pre_clip, pre_clip] before anything else; above 1, 0 for none."""
+    aggregation: Literal["token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "constant"] = (
+        "token-mean"
+    )
+    """Over tokens of the mini-batch (DAPO), over responses of their tokens' mean (GRPO) or sum, or
+    sum over responses * max_new_tokens (Dr. GRPO)."""
+    positive_lm_coef: NonNegativeFloat = 0.0
+    """Weight of the negative log-likelihood of correct responses (VAPO: 0.1)."""
+    entropy_coef: NonNegativeFloat = 0.0
+    kl_coef: NonNegativeFloat = 0.0
     """Weight of the KL to the initial policy. 0 keeps no reference model, and then no KL is
     measured either."""
-    loss_aggregation: Literal["token", "sequence", "constant"] = "token"
-    """Mean over all tokens (DAPO), over sequences of their token means (GRPO), or sum over B *
-    max_new_tokens (Dr. GRPO)."""
-    advantage_scale: Literal["group", "batch", "none"] = "group"
-    updates_per_rollout: Positive = 1
-    mask_truncated: bool = False
-    """Leave responses that hit max_new_tokens out of the loss."""
+    kl_estimator: Literal["k1", "k2", "k3"] = "k3"
+    kl_place: Literal["loss", "reward"] = "loss"
+    """reward: each token's reward less kl_coef * k1 (PPO); needs estimator gae."""
+    importance_correction: Literal["none", "truncate", "decoupled"] = "none"
+    """For what was not sampled by the policy that the ratio starts from: weigh a token by the
+    truncated ratio of trainer to sampler, or use the decoupled objective."""
+    importance_cap: PositiveFloat = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShapingConfig:
+    """What is added to the reward of a judged response; the verdict stays as it is."""
+
+    __pydantic_config__ = STRICT
+
+    overlong: Literal["none", "soft", "filter"] = "none"
+    """soft: a penalty that grows over the last `overlong_cache` tokens. filter: responses that hit
+    max_new_tokens leave the loss."""
+    overlong_cache: NonNegative = 0
+    overlong_factor: PositiveFloat = 1.0
+    cosine: bool = False
+    """Replaces the reward by one that depends on correctness and length (arXiv 2502.03373)."""
+    cosine_correct: tuple[float, float] = (0.5, 1.0)
+    """Reward of a correct response at full and at zero length."""
+    cosine_wrong: tuple[float, float] = (-1.0, -0.5)
+    """Reward of a wrong response at zero and at full length."""
+    cosine_exceed: float = -1.0
+    repetition_ngram: NonNegative = 0
+    """Penalises repeated n-grams of tokens in responses that are not correct; 0 for none."""
+    repetition_penalty: Annotated[float, Field(le=0, allow_inf_nan=False)] = -1.0
+    """What a response of nothing but repetition gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class DenseConfig:
+    """Rewards within a response: the spans of its judgement (steps, lines, turns)."""
+
+    __pydantic_config__ = STRICT
+
+    weight: NonNegativeFloat = 0.0
+    """0 leaves spans out."""
+    normalise: bool = True
+    """Divides by the number of spans, so that more of them give no more reward."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSamplingConfig:
+    """Draws until the batch holds only prompts that are neither all right nor all wrong (DAPO)."""
+
+    __pydantic_config__ = STRICT
+
+    enabled: bool = False
+    max_rounds: Positive = 10
+    """A step that is still short after so many rounds stops the run."""
+    oversample: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
+    """One round draws at most so many times rollout.prompts_per_step; within it, what the keep rate
+    so far calls for."""
+    keep_surplus: bool = False
+    """Groups that were kept and not needed open the next step, with the log-probabilities that they
+    were sampled under; else they are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmConfig:
+    """What is optimised: a composition of named parts (see methods/parts.py)."""
+
+    __pydantic_config__ = STRICT
+
+    name: str = "grpo"
+    """Of the composition, for reports; the parts are what counts."""
+    advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
+    critic: CriticConfig = field(default_factory=CriticConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    shaping: ShapingConfig = field(default_factory=ShapingConfig)
+    dense: DenseConfig = field(default_factory=DenseConfig)
+    dynamic_sampling: DynamicSamplingConfig = field(default_factory=DynamicSamplingConfig)
+
+    @property
+    def has_critic(self) -> bool:
+        """Whether a value function is trained."""
+        return self.advantage.estimator == "gae"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +316,12 @@ class OptimConfig:
     warmup_steps: NonNegative = 0
     weight_decay: NonNegativeFloat = 0.0
     max_grad_norm: NonNegativeFloat = 1.0
+    mini_batches: Positive = 1
+    """Optimizer steps in one pass over a rollout."""
+    epochs: Positive = 1
+    """Passes over a rollout."""
     micro_batch: NonNegative = 0
-    """Samples per forward and backward pass; 0 takes a whole step's at once."""
+    """Samples per forward and backward pass of one process; 0 takes a mini-batch's at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +344,27 @@ class RolloutConfig:
     __pydantic_config__ = STRICT
 
     prompts_per_step: Positive = 8
-    group_size: Annotated[int, Field(ge=2)] = 4
+    """Over all processes."""
+    group_size: Positive = 4
     """Samples per prompt."""
     max_new_tokens: Positive = 256
     temperature: PositiveFloat = 1.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    backend: Literal["hf", "vllm"] = "hf"
+    top_k: NonNegative = 0
+    """0 for all tokens."""
+    backend: Literal["hf", "paged", "vllm"] = "hf"
+    """hf: transformers' generate. paged: its continuous batching. vllm: TRL's vLLM modes."""
+    batch: NonNegative = 0
+    """hf: responses generated at a time by one process; 0 for all of a round."""
+    drift_alarm: PositiveFloat = 0.1
+    """Warns when the mean difference between sampler's and trainer's log-probabilities of freshly
+    sampled tokens passes this."""
     vllm: VllmConfig = field(default_factory=VllmConfig)
 
 
 @dataclass(frozen=True, slots=True)
 class EvalConfig:
-    """The evaluation before and after: greedy, on held-out prompts."""
+    """The evaluation before and after, on held-out prompts."""
 
     __pydantic_config__ = STRICT
 
@@ -194,6 +373,14 @@ class EvalConfig:
     batch_size: Positive = 50
     max_new_tokens: NonNegative = 0
     """0 takes rollout.max_new_tokens."""
+    samples: Positive = 1
+    """k of avg@k and pass@k; 1 answers greedily."""
+    temperature: PositiveFloat = 1.0
+    """Where samples > 1."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Where samples > 1."""
+    every: NonNegative = 0
+    """Steps between evaluations within the run; 0 for none."""
     show: NonNegative = 10
     """Responses shown side by side in the report."""
 
@@ -209,13 +396,16 @@ class RunConfig:
     dir: str = "runs"
     """A folder <name>-<time> is made in it."""
     steps: Positive = 100
+    """Rollouts; each feeds optim.mini_batches * optim.epochs optimizer steps."""
     seed: NonNegative = 0
     checkpoint_every: NonNegative = 50
     """Steps between checkpoints; 0 saves only at the end or when the run is stopped."""
     keep_checkpoints: Positive = 2
     samples_every: NonNegative = 10
     """Steps between tables of rollouts with their judgements in samples.jsonl; 0 writes none."""
-    tensorboard: bool = True
+    show_samples: NonNegative = 0
+    """Of those, so many are printed as well."""
+    report_to: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ("tensorboard",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,16 +422,24 @@ class Config:
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     run: RunConfig = field(default_factory=RunConfig)
+    ablate: tuple[str, ...] = ()
+    """Parts that are switched off; see methods/parts.py."""
 
     @property
     def samples_per_step(self) -> int:
-        """B = P * G."""
+        """B = P * G, over all processes."""
         return self.rollout.prompts_per_step * self.rollout.group_size
 
     @property
-    def micro_batch(self) -> int:
-        """Samples per forward and backward pass."""
-        return self.optim.micro_batch or self.samples_per_step
+    def updates_per_rollout(self) -> int:
+        """Optimizer steps that one rollout feeds."""
+        return self.optim.mini_batches * self.optim.epochs
+
+    def micro_batch(self, processes: int = 1) -> int:
+        """Samples per forward and backward pass of one process."""
+        return self.optim.micro_batch or self.samples_per_step // (
+            self.optim.mini_batches * processes
+        )
 
 
 def load(path: Path, overrides: Iterable[str] = ()) -> Config:
@@ -250,11 +448,11 @@ def load(path: Path, overrides: Iterable[str] = ()) -> Config:
     Args:
         path: a TOML file.
         overrides: `section.key=value`; the value is read as TOML, or as bare text where the field
-            is a text.
+            is a text. For short forms see `overrides`.
 
     Raises:
-        ConfigError: the file cannot be read, or a setting is unknown, of a wrong type or out of
-            range.
+        ConfigError: the file cannot be read, a setting is unknown, of a wrong type or out of
+            range, or a part that is to be switched off is not there.
     """
     return build(toml_config.read(path), overrides, origin=str(path))
 
@@ -268,28 +466,88 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
         origin: where the tables come from, for messages.
 
     Raises:
-        ConfigError: a setting is unknown, of a wrong type or out of range.
+        ConfigError: a setting is unknown, of a wrong type or out of range, or a part that is to be
+            switched off is not there.
     """
-    config = toml_config.build(Config, tree, overrides, origin=origin)
+    given = expand(overrides)
+    config = toml_config.build(Config, tree, given.texts, origin=origin)
+    config = ablated(config, config.ablate, written=keys_of(tree))
+    config = ablated(config, given.ablate)
     _check_together(config, origin)
     return config
 
 
 def _check_together(config: Config, origin: str) -> None:
     """Rules that bind several settings."""
-    if config.samples_per_step % config.micro_batch:
-        raise ConfigError(
-            f"{origin}: optim.micro_batch = {config.micro_batch} does not divide the "
-            f"{config.samples_per_step} samples of a step "
-            "(rollout.prompts_per_step * rollout.group_size)"
+    for check in (_check_sizes, _check_method, _check_data):
+        problem = check(config)
+        if problem:
+            raise ConfigError(f"{origin}: {problem}")
+
+
+def _check_sizes(config: Config) -> str:
+    rollout, optim = config.rollout, config.optim
+    samples = f"the {config.samples_per_step} samples of a step (rollout.prompts_per_step * rollout.group_size)"
+    if config.samples_per_step % optim.mini_batches:
+        return f"optim.mini_batches = {optim.mini_batches} does not divide {samples}"
+    mini_batch = config.samples_per_step // optim.mini_batches
+    if optim.micro_batch and mini_batch % optim.micro_batch:
+        return (
+            f"optim.micro_batch = {optim.micro_batch} does not divide the {mini_batch} samples of a mini-batch: "
+            f"{samples}, over optim.mini_batches = {optim.mini_batches}"
         )
+    if config.eval.samples == 1 and config.eval.prompts == 0 and config.eval.every:
+        return "eval.every needs eval.prompts above 0"
+    if config.algorithm.shaping.overlong == "soft" and not (
+        0 < config.algorithm.shaping.overlong_cache <= rollout.max_new_tokens
+    ):
+        return (
+            "algorithm.shaping.overlong = \"soft\" needs algorithm.shaping.overlong_cache between 1 "
+            f"and rollout.max_new_tokens = {rollout.max_new_tokens}"
+        )
+    return ""
+
+
+def _check_method(config: Config) -> str:
+    algorithm, loss = config.algorithm, config.algorithm.loss
+    estimator = algorithm.advantage.estimator
+    if config.rollout.group_size < 2 and estimator != "gae":
+        return (
+            f'rollout.group_size = 1 leaves nothing to compare within a group, and '
+            f'algorithm.advantage.estimator = "{estimator}" does; raise rollout.group_size, or use "gae"'
+        )
+    if config.rollout.group_size < 2 and algorithm.dynamic_sampling.enabled:
+        return (
+            "algorithm.dynamic_sampling needs rollout.group_size of 2 or more: one response is always "
+            "all right or all wrong"
+        )
+    if loss.kl_place == "reward" and loss.kl_coef and estimator != "gae":
+        return 'algorithm.loss.kl_place = "reward" needs algorithm.advantage.estimator = "gae"'
+    if 0 < loss.dual_clip <= 1 or 0 < loss.pre_clip <= 1:
+        return "algorithm.loss.dual_clip and algorithm.loss.pre_clip are above 1, or 0 for none"
+    critic = algorithm.critic
+    if critic.value_min >= critic.value_max:
+        return (
+            f"algorithm.critic.value_min = {critic.value_min:g} is not below value_max = "
+            f"{critic.value_max:g}"
+        )
+    if critic.sharing == "trunk" and critic.pretrain_steps:
+        return (
+            "algorithm.critic.pretrain_steps needs critic.sharing = \"separate\": a trunk that is "
+            "shared cannot learn while the policy is frozen"
+        )
+    return ""
+
+
+def _check_data(config: Config) -> str:
     needed = {"jsonl": ("path", config.data.path), "hub": ("name", config.data.name)}
     key, value = needed.get(config.data.source, ("task", config.data.task))
     if not value:
-        raise ConfigError(
-            f'{origin}: data.{key} is missing, which data.source = "{config.data.source}" needs; '
+        return (
+            f'data.{key} is missing, which data.source = "{config.data.source}" needs; '
             f"add it, or pass data.{key}=..."
         )
+    return ""
 
 
 def to_toml(config: Config) -> str:

@@ -40,12 +40,14 @@ class Problem:
         question: the bare question, as the data set has it.
         messages: the conversation that the policy continues; roles and contents.
         reference: what the response is judged against.
+        task: which kind it is, from the row's `task`; empty where it has none.
     """
 
     id: str
     question: str
     messages: tuple[tuple[str, str], ...]
     reference: str | tuple[str, ...]
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,7 @@ def _problem(
         question=question,
         messages=tuple(messages),
         reference=tuple(map(str, value)) if isinstance(value, list | tuple) else str(value),
+        task=str(row.get("task") or ""),
     )
 
 

@@ -6,9 +6,13 @@ metrics.jsonl   one row per step
 samples.jsonl   rollouts with their judgements, every few steps
 tensorboard/    the same numbers
 checkpoints/    see checkpoints.py
+evals.jsonl     evaluations within the run, where eval.every asks for them
+critic-pretrained/   the critic after value pre-training, for other runs as well
+postmortem/     what led to a loss that is no number
 eval_before.json, eval_after.json   every held-out answer
 report.json, report.md, curves.png  the outcome
 model/          the trained policy with its tokenizer
+critic/         the trained value function, where the method has one
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ _REPORTED = (
     "transformers",
     "trl",
     "accelerate",
+    "peft",
     "datasets",
     "reasoning-gym",
     "grpcio",
@@ -43,6 +48,31 @@ class RunFolder(RunPaths):
     def samples(self) -> Path:
         """Rollouts with their judgements."""
         return self.path / "samples.jsonl"
+
+    @property
+    def evals(self) -> Path:
+        """One row for each evaluation within the run."""
+        return self.path / "evals.jsonl"
+
+    @property
+    def critic(self) -> Path:
+        """The trained value function."""
+        return self.path / "critic"
+
+    @property
+    def pretrained_critic(self) -> Path:
+        """The value function before the policy's first step."""
+        return self.path / "critic-pretrained"
+
+    @property
+    def pretraining(self) -> Path:
+        """One row for each step of value pre-training."""
+        return self.path / "pretraining.jsonl"
+
+    @property
+    def postmortem(self) -> Path:
+        """What led to a loss that is no number."""
+        return self.path / "postmortem"
 
     @property
     def tensorboard(self) -> Path:

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from assay.clients.pretrained import locate
 from assay.rpc.errors import ConfigError
-from assay.trainer.config import ModelConfig
+from assay.trainer.config import LoraConfig, ModelConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Policy:
     """A loaded model.
 
     Attributes:
-        model: a causal language model of transformers, on its device.
+        model: a causal language model of transformers, on its device; with adapters, a PEFT model.
         tokenizer: with a pad token, padding on the left.
         mixed: its float32 weights compute in bfloat16.
     """
@@ -97,4 +97,38 @@ def load_policy(config: ModelConfig, say: Callable[[str], None]) -> Policy:
             f"model {config.name!r}: its tokenizer has neither a pad nor an end-of-sequence token"
         )
     tokenizer.padding_side = "left"
+    if config.lora.rank:
+        model = with_adapters(model, config.lora)
     return Policy(model.to(device), tokenizer, computes_mixed(config, device))
+
+
+def with_adapters(model: Any, config: LoraConfig) -> Any:
+    """The model with low-rank adapters, the only weights that learn.
+
+    Raises:
+        ConfigError: a target is no linear layer of the model.
+    """
+    from peft import LoraConfig as Settings  # noqa: PLC0415  # a second to import; most runs need none
+    from peft import get_peft_model  # noqa: PLC0415
+
+    settings = Settings(
+        r=config.rank,
+        lora_alpha=config.alpha,
+        lora_dropout=config.dropout,
+        target_modules=list(config.target_modules) or "all-linear",
+        task_type="CAUSAL_LM",
+    )
+    try:
+        return get_peft_model(model, settings)
+    except ValueError as error:
+        linear = sorted(
+            {
+                name.rpartition(".")[2]
+                for name, module in model.named_modules()
+                if isinstance(module, torch.nn.Linear)
+            }
+        )
+        raise ConfigError(
+            f"model.lora.target_modules = {list(config.target_modules)} fits no layer; linear layers "
+            f"here: {', '.join(linear)}"
+        ) from error

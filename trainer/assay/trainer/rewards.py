@@ -6,18 +6,19 @@ server elsewhere, or a transport in this process, in tests) does not show.
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
-from assay.clients import Item, Result, RewardClient
+from assay.clients import Item, Result, RewardClient, VerifierInfo
 from assay.clients.services import EmbeddedServices
 from assay.clients.transport import Transport
 from assay.rpc.errors import CallError, ConfigError
 from assay.trainer.config import RewardConfig
-from assay.trainer.data import Problem
+from assay.trainer.rollouts.scoring import BackgroundClient, StreamingRound
+from assay.trainer.rollouts.types import Request, Response
 
 _CONNECT_TIMEOUT_S = 10.0
 
@@ -44,17 +45,51 @@ class Sample:
 
 
 class Judge:
-    """Scores samples with one configured verifier."""
+    """Scores responses with one configured verifier.
 
-    def __init__(self, client: RewardClient, config: RewardConfig) -> None:
+    Args:
+        client: reaches the service.
+        config: which verifier, with which parameters, and how long a judgement may take.
+        judges_groups: the verifier judges the samples of a prompt against one another.
+    """
+
+    def __init__(
+        self, client: BackgroundClient, config: RewardConfig, *, judges_groups: bool = False
+    ) -> None:
         self._client = client
         self._config = config
+        self._judges_groups = judges_groups
+        self._rounds: weakref.WeakSet[StreamingRound] = weakref.WeakSet()
 
     def score(self, samples: Sequence[Sample]) -> list[Result]:
         """One judgement or fault per sample, in order; a call that fails faults its samples."""
-        return self._client.score([self._item(sample) for sample in samples]) if samples else []
+        return self._client.score([self.item(sample) for sample in samples]) if samples else []
 
-    def _item(self, sample: Sample) -> Item:
+    def open_round(self, group_size: int) -> StreamingRound:
+        """Begins to score responses while others are still being generated.
+
+        Args:
+            group_size: responses of each draw that will be submitted.
+
+        Raises:
+            ConfigError: the client is closed.
+        """
+        opened = StreamingRound(
+            self._client,
+            lambda request, response: self.item(sample_of(request, response)),
+            timeout_s=self._config.timeout_s,
+            group_size=group_size if self._judges_groups else 0,
+        )
+        self._rounds.add(opened)
+        return opened
+
+    def close(self) -> None:
+        """Gives up the rounds that are still open."""
+        for opened in list(self._rounds):
+            opened.close()
+
+    def item(self, sample: Sample) -> Item:
+        """What the service is asked about a sample."""
         return Item(
             response=sample.response,
             reference=sample.reference,
@@ -68,42 +103,87 @@ class Judge:
         )
 
 
+def sample_of(request: Request, response: Response) -> Sample:
+    """A response of a rollout as a sample; its group is the draw."""
+    problem = request.draw.problem
+    return Sample(
+        problem.question,
+        response.text,
+        problem.reference,
+        group=str(request.draw.number),
+        token_count=len(response.ids),
+        truncated=response.truncated,
+    )
+
+
+@contextmanager
+def own_services(
+    config: RewardConfig, transport: Callable[[], Transport] | None = None
+) -> Iterator[str]:
+    """Where the reward service answers, for the length of a `with` block.
+
+    Of the processes of a run, one enters this and tells the others the address.
+
+    Args:
+        config: an empty target starts services that end with the block.
+        transport: makes what goes instead of the network; then nothing is started.
+
+    Raises:
+        StartupError: the run's own services could not start.
+    """
+    own = EmbeddedServices() if transport is None and not config.target else None
+    with own or nullcontext():
+        yield own.address if own else config.target
+
+
 @contextmanager
 def open_judge(
-    config: RewardConfig, transport: Callable[[], Transport] | None = None
+    config: RewardConfig,
+    transport: Callable[[], Transport] | None = None,
+    *,
+    target: str | None = None,
 ) -> Iterator[Judge]:
     """Connects to the reward service for the length of a `with` block.
 
     Args:
-        config: which service and verifier. An empty target starts services that end with the block.
+        config: which service and verifier.
         transport: makes what goes instead of the network.
+        target: where the service answers, as `own_services` of one process said. None: the
+            configured target; an empty one starts services that end with the block.
 
     Raises:
         ConfigError: nobody answers at the target, or it does not serve the verifier.
         StartupError: the run's own services could not start.
     """
-    own = EmbeddedServices() if transport is None and not config.target else None
-    with own or nullcontext():
-        target = own.address if own else config.target
-        with RewardClient(target, timeout_s=config.timeout_s, transport=transport) as client:
-            _check(client, config, target)
-            yield Judge(client, config)
+    services = own_services(config, transport) if target is None else nullcontext(target)
+    with (
+        services as address,
+        BackgroundClient(address, timeout_s=config.timeout_s, transport=transport) as client,
+    ):
+        found = _check(client, config, address)
+        judge = Judge(client, config, judges_groups=found.needs_group)
+        try:
+            yield judge
+        finally:
+            judge.close()
 
 
-def _check(client: RewardClient, config: RewardConfig, target: str) -> None:
+def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierInfo:
     """Fails before any training when the service is not there or does not know the verifier."""
     try:
         client.wait_ready(min(_CONNECT_TIMEOUT_S, config.timeout_s))
-        served = [verifier.name for verifier in client.list_verifiers().verifiers]
+        served = client.list_verifiers()
     except CallError as error:
         raise ConfigError(
             f"reward.target: {error}; or leave it empty, and a service is started for the run"
         ) from error
-    if config.verifier not in served:
+    found = served.find(config.verifier)
+    if found is None:
         raise ConfigError(
             f"reward.verifier = {config.verifier!r} is not served at {target}; it serves: "
-            f"{', '.join(served)}"
+            f"{', '.join(verifier.name for verifier in served.verifiers)}"
         )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,58 +192,6 @@ class Rollout:
 
     sample: Sample
     result: Result
-
-
-class RewardFunction:
-    """What TRL calls for rewards. Keeps the step's rollouts for the metrics.
-
-    TRL's contract: `f(prompts, completions, completion_ids, **columns) -> list[float | None]`, None
-    for "no reward".
-
-    Args:
-        judge: who judges.
-        problems: that the prompts come from.
-        end_token_ids: a response that ends in none of them was cut.
-
-    Attributes:
-        rollouts: of the latest call.
-        calls: how often it was called.
-    """
-
-    __name__ = "assay"
-
-    def __init__(
-        self, judge: Judge, problems: Sequence[Problem], *, end_token_ids: Collection[int]
-    ) -> None:
-        self._judge = judge
-        self._problems = {problem.id: problem for problem in problems}
-        self._end_token_ids = frozenset(end_token_ids)
-        self.rollouts: list[Rollout] = []
-        self.calls = 0
-
-    def __call__(
-        self,
-        prompts: Sequence[str],
-        completions: Sequence[str],
-        completion_ids: Sequence[Sequence[int]],
-        *,
-        problem_id: Sequence[str],
-        **_columns: Any,
-    ) -> list[float | None]:
-        """The rewards of a step's samples, in order; None for a fault."""
-        samples = []
-        for id_, text, ids in zip(problem_id, completions, completion_ids, strict=True):
-            problem = self._problems[id_]
-            truncated = not ids or ids[-1] not in self._end_token_ids
-            samples.append(
-                Sample(problem.question, text, problem.reference, id_, len(ids), truncated)
-            )
-        results = self._judge.score(samples)
-        self.calls += 1
-        self.rollouts = [
-            Rollout(sample, result) for sample, result in zip(samples, results, strict=True)
-        ]
-        return [result.reward for result in results]
 
 
 class FaultWatch:

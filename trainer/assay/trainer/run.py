@@ -1,17 +1,22 @@
 """One run, from start to report: load, evaluate, train, evaluate again, compare.
 
-before = evaluate(held-out prompts)        greedy, judged by the same services
+before = evaluate(held-out prompts)        judged by the same services
+critic: value pre-training                 where the method has it
 train: rollout -> judgements -> update     checkpoints, metrics, one line per step
 after  = evaluate(the same prompts)
 report, curves, the trained model
+
+Every process of a distributed run goes through all of it; the first one writes and speaks.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,27 +29,39 @@ from assay.clients.runs.progress import duration
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
 from assay.trainer import plots, report
-from assay.trainer.build import build_trainer
+from assay.trainer.build import (
+    build_trainer,
+    check_processes,
+    evaluation_generator,
+    prompt_stream,
+)
 from assay.trainer.callbacks import StepRecorder
 from assay.trainer.config import Config
 from assay.trainer.data import Problems, load_problems
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.evaluation import Evaluation, end_token_ids, evaluate
+from assay.trainer.evaluation import Evaluation, evaluate
 from assay.trainer.folder import RunFolder, record
-from assay.trainer.models import Policy, load_policy
+from assay.trainer.metrics import check_reporters
+from assay.trainer.models import Policy, device_of, load_policy
+from assay.trainer.postmortem import save_postmortem
 from assay.trainer.progress import Display
-from assay.trainer.rewards import Judge, RewardFunction, open_judge
+from assay.trainer.rewards import Judge, open_judge
+from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.trainer import PolicyTrainer
+from assay.trainer.warmup import pretrain_critic
+from assay.trainer.world import World, join
 
 INTERRUPTED = 130
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Session:
     """What the parts of a run share."""
 
     config: Config
     folder: RunFolder
     display: Display
+    world: World
     problems: Problems
     policy: Policy
     judge: Judge
@@ -73,63 +90,151 @@ def run(
         ConfigError: something that the settings name is not there or not usable. Raised before
             anything is trained.
         StartupError: the run's own services could not start.
-        TrainingStoppedError: too many faults, or the loss is no longer a number.
+        TrainingStoppedError: too many faults, too few prompts to learn from, or the loss is no
+            longer a number.
     """
-    display = Display(console)
+    world = join(on_cuda=device_of(config.model).type == "cuda")
+    check_processes(config, world.count)
+    check_reporters(config.run.report_to)
+    display = Display(console if world.main else Console(file=io.StringIO()))
     checkpoint = checkpoints.latest(folder.checkpoints)
     problems = load_problems(config.data, eval_prompts=config.eval.prompts)
     policy = load_policy(config.model, display.note)
+    stream = prompt_stream(config, problems.train, policy)
+    stream.check()
     display.note(
-        f"run {folder.path}: {config.model.name} on {policy.model.device.type}, "
-        f"{len(problems.train)} training problems, "
+        f"run {folder.path}: {config.algorithm.name}, {config.model.name} on "
+        f"{policy.model.device.type}, {len(problems.train)} training problems, "
         f"{len(problems.eval)} held out"
+        + (f", {world.count} processes" if world.count > 1 else "")
     )
     try:
-        with open_judge(config.reward, transport) as judge:
-            record(folder, config)
-            session = Session(config, folder, display, problems, policy, judge)
-            before = (
-                _evaluate(session, "before") if checkpoint is None else _stored(folder, "before")
-            )
-            interrupted, train_s = _train(session, checkpoint)
+        with _judge(config, world, transport) as judge:
+            if world.main:
+                record(folder, config)
+            session = Session(config, folder, display, world, problems, policy, judge)
+            with _interruptible(display) as stop:
+                recorder, trainer = _prepare(session, stream, stop, checkpoint)
+                if checkpoint is None:
+                    before = _evaluate(session, trainer, "before")
+                    if not pretrain_critic(trainer, session, stream, stop):
+                        return None
+                else:
+                    before = _stored(folder, "before")
+                interrupted, train_s = _train(session, trainer, recorder, checkpoint, stop)
             if interrupted:
                 return None
-            after = _evaluate(session, "after")
+            after = _evaluate(session, trainer, "after")
     finally:
         display.end()
-    _save_model(session)
-    return _finish(session, before, after, train_s)
+    _save_model(session, trainer)
+    return _finish(session, before, after, train_s) if world.main else {}
 
 
-def _evaluate(session: Session, when: str) -> Evaluation | None:
+@contextmanager
+def _judge(
+    config: Config, world: World, transport: Callable[[], Transport] | None
+) -> Iterator[Judge]:
+    """The reward service; its own services are started by the first process, for all."""
+    if world.count == 1 or config.reward.target or transport is not None:
+        with open_judge(config.reward, transport) as judge:
+            yield judge
+    elif world.main:
+        with open_judge(config.reward) as judge:
+            world.same(judge.target)
+            yield judge
+            world.wait()
+    else:
+        with open_judge(config.reward, target=world.same("")) as judge:
+            yield judge
+            world.wait()
+
+
+@contextmanager
+def _interruptible(display: Display) -> Iterator[Interrupt]:
+    with Interrupt(
+        lambda name: display.note(
+            f"{name}: this step ends, then a checkpoint is saved; again to leave at once"
+        )
+    ) as stop:
+        yield stop
+
+
+def _prepare(
+    session: Session, stream: Any, stop: Interrupt, checkpoint: Path | None
+) -> tuple[StepRecorder, PolicyTrainer]:
+    """The trainer with everything that watches it."""
+    config, folder = session.config, session.folder
+    done = 0
+    if checkpoint is not None:
+        done = checkpoints.steps(folder.checkpoints)[-1] // config.updates_per_rollout
+    if session.world.main:
+        truncate_after(folder.metrics, done)
+        truncate_after(folder.samples, done)
+        truncate_after(folder.evals, done)
+    held: list[PolicyTrainer] = []
+
+    def on_broken(batch: Any, loss: float) -> str:
+        return save_postmortem(folder.postmortem, held[0], batch, loss)
+
+    recorder = StepRecorder(
+        config,
+        folder,
+        session.display,
+        interrupt=stop,
+        world=session.world,
+        first_step=done + 1,
+        evaluate=lambda step: _evaluate_within(session, held[0], step),
+    )
+    trainer = build_trainer(
+        config,
+        folder.checkpoints,
+        session.policy,
+        stream,
+        session.judge,
+        callbacks=[recorder],
+        on_broken=on_broken,
+        say=session.display.note,
+        processes=session.world.count,
+    )
+    held.append(trainer)
+    recorder.watch(trainer)
+    return recorder, trainer
+
+
+def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation | None:
     """Evaluates and stores; None when the evaluation is left out."""
     problems, config = session.problems.eval, session.config
     if not problems:
         return None
-    session.display.begin(f"evaluation {when}", len(problems))
+    display = session.display
+    display.begin(f"evaluation {when}", len(problems))
     started = time.perf_counter()
     evaluation = evaluate(
-        session.policy,
+        evaluation_generator(trainer, config, session.policy),
         session.judge,
         problems,
-        max_new_tokens=config.eval.max_new_tokens or config.rollout.max_new_tokens,
-        batch_size=config.eval.batch_size,
-        on_progress=session.display.advance,
+        config=config.eval,
+        tokenizer=session.policy.tokenizer,
+        ranks=AccelerateRanks(trainer.accelerator),
+        on_progress=display.advance,
     )
-    session.display.end()
-    session.folder.evaluation(when).write_text(
-        json.dumps(evaluation.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-    )
-    summary = evaluation.summary()
-    accuracy = (
-        "no judgement" if summary["accuracy"] is None else f"{summary['accuracy']:.1%} correct"
-    )
-    faults = f", {summary['faults']} faults" if summary["faults"] else ""
-    session.display.note(
-        f"{when}: {accuracy} of {summary['judged']} held-out prompts{faults} "
-        f"({duration(time.perf_counter() - started)})"
-    )
+    display.end()
+    if session.world.main:
+        session.folder.evaluation(when).write_text(
+            json.dumps(evaluation.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+        )
+    display.note(f"{when}: {evaluation.line()} ({duration(time.perf_counter() - started)})")
     return evaluation
+
+
+def _evaluate_within(session: Session, trainer: PolicyTrainer, step: int) -> None:
+    """An evaluation between two steps, as a row of evals.jsonl."""
+    evaluation = _evaluate(session, trainer, f"step {step}")
+    session.display.begin("training", session.config.run.steps, step)
+    if evaluation is not None and session.world.main:
+        with session.folder.evals.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"step": step, **evaluation.summary()}) + "\n")
 
 
 def _stored(folder: RunFolder, when: str) -> Evaluation | None:
@@ -141,67 +246,65 @@ def _stored(folder: RunFolder, when: str) -> Evaluation | None:
     )
 
 
-def _train(session: Session, checkpoint: Path | None) -> tuple[bool, float]:
+def _train(
+    session: Session,
+    trainer: PolicyTrainer,
+    recorder: StepRecorder,
+    checkpoint: Path | None,
+    stop: Interrupt,
+) -> tuple[bool, float]:
     """Trains to the last step.
 
     Returns:
         Whether it was interrupted, and the seconds it took.
     """
     config, folder, display = session.config, session.folder, session.display
-    done = checkpoints.steps(folder.checkpoints)[-1] if checkpoint else 0
-    truncate_after(folder.metrics, done)
-    truncate_after(folder.samples, done)
-    rewards = RewardFunction(
-        session.judge, session.problems.train, end_token_ids=end_token_ids(session.policy)
-    )
+    updates = config.updates_per_rollout
+    done = checkpoints.steps(folder.checkpoints)[-1] // updates if checkpoint else 0
     started = time.perf_counter()
-    with Interrupt(
-        lambda name: display.note(
-            f"{name}: this step ends, then a checkpoint is saved; again to leave at once"
-        )
-    ) as stop:
-        recorder = StepRecorder(
-            config, folder, rewards, display, interrupt=stop, first_step=done + 1
-        )
-        try:
-            trainer = build_trainer(
-                config,
-                folder,
-                session.policy,
-                session.problems.train,
-                rewards=rewards,
-                callbacks=[recorder],
-            )
-            recorder.watch(trainer)
-            if checkpoint:
-                display.note(f"continuing after step {done}, from {checkpoint}")
-            display.begin("training", config.run.steps, done)
-            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        finally:
-            display.end()
-            recorder.close()
+    try:
+        if checkpoint:
+            display.note(f"continuing after step {done}, from {checkpoint}")
+        display.begin("training", config.run.steps, done)
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    finally:
+        display.end()
+        recorder.close()
+    step = trainer.state.global_step // updates
+    resume = f"continue with `assay train --resume {folder.path}`"
     if recorder.stopped_by_faults:
         raise TrainingStoppedError(
-            f"stopped after step {trainer.state.global_step}: {recorder.stopped_by_faults}; a "
-            "checkpoint is saved, "
-            f"continue with `assay train --resume {folder.path}`"
+            f"stopped after step {step}: {recorder.stopped_by_faults}; a checkpoint is saved, "
+            f"{resume}"
         )
-    interrupted = stop.requested and trainer.state.global_step < config.run.steps
+    interrupted = session.world.any(stop.requested) and step < config.run.steps
     if interrupted:
-        display.note(
-            f"interrupted after step {trainer.state.global_step}, a checkpoint is saved; "
-            f"continue with `assay train --resume {folder.path}`"
-        )
+        display.note(f"interrupted after step {step}, a checkpoint is saved; {resume}")
     return interrupted, time.perf_counter() - started
 
 
-def _save_model(session: Session) -> None:
-    """Saves policy and tokenizer; the folder appears by one rename."""
-    target = session.folder.model
-    beside = target.with_name(".model-saving")
-    shutil.rmtree(beside, ignore_errors=True)
-    session.policy.model.save_pretrained(beside)
+def _save_model(session: Session, trainer: PolicyTrainer) -> None:
+    """Saves policy, tokenizer and critic; each folder appears by one rename."""
+    folder = session.folder
+    beside = folder.path / ".model-saving"
+    if session.world.main:
+        shutil.rmtree(beside, ignore_errors=True)
+    session.world.wait()
+    trainer.save_model(str(beside))
+    if trainer.critic is not None:
+        trainer.critic.save_pretrained(beside.with_name(".critic-saving"))
+    session.world.wait()
+    if not session.world.main:
+        return
     session.policy.tokenizer.save_pretrained(beside)
+    for name in ("training_args.bin",):
+        (beside / name).unlink(missing_ok=True)
+    _publish(beside, folder.model)
+    if trainer.critic is not None:
+        _publish(beside.with_name(".critic-saving"), folder.critic)
+
+
+def _publish(beside: Path, target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     beside.rename(target)
 
@@ -217,12 +320,15 @@ def _finish(
             "name": name,
             "folder": str(folder.path),
             "model": config.model.name,
+            "method": config.algorithm.name,
+            "ablate": list(config.ablate),
             "steps": config.run.steps,
             "samples_per_step": config.samples_per_step,
             "seed": config.run.seed,
             "train_s": round(train_s, 1),
         }
     }
+    rows = read_rows(folder.metrics)
     subtitle = ""
     if before is not None and after is not None:
         outcome.update(report.compare(before, after))
@@ -233,7 +339,7 @@ def _finish(
         display.note(report.change_line(outcome))
     batch = f"{config.run.steps} steps of {config.samples_per_step} samples"
     title = f"{name}: {Path(config.model.name).name}, {batch}, seed {config.run.seed}"
-    plots.draw(read_rows(folder.metrics), folder.curves, title=title, subtitle=subtitle)
+    plots.draw(rows, folder.curves, title=title, subtitle=subtitle)
     display.note(f"trained for {duration(train_s)}")
     for path in (folder.curves, folder.path / "report.md", folder.model):
         if path.exists():

@@ -1,14 +1,21 @@
-"""Group-relative advantages, with faulted samples left out of everything.
+"""Advantages without a critic, and what is done to advantages of any origin.
 
-    GRPO (arXiv 2402.03300, section 4.1.2, outcome supervision): A_i = (r_i - mean(r)) / (std(r) +
-    eps), where mean and std go over the G samples of one prompt and std is the unbiased one.
+    group     A_i = (r_i - mean(r)) / (std(r) + eps)      GRPO (arXiv 2402.03300, section 4.1.2)
+    none      A_i = r_i - mean(r)                         Dr. GRPO (arXiv 2503.20783)
+    rloo      A_i = r_i - mean of the others' r           RLOO (arXiv 2402.14740)
+    keyed     whitening for each role or task by itself   PAG's RoleAdvNorm (arXiv 2506.10406)
+    sigmas    0 where |A - mean| > 3 std                  StableReinforce (arXiv 2505.02835)
 
-Differences from the paper:
+where mean and std go over the G samples of one prompt and std is the unbiased one.
+
+Differences from the papers:
 1. A sample without a judgement (NaN) is no sample of its group: it is in no mean and no std, and
-   its advantage is 0.
-2. eps is 1e-4 as in TRL, so that the case without faults gives TRL's own numbers.
-3. `scale="batch"` divides by the std over all judged rewards (arXiv 2508.08221), `scale="none"` by
-   nothing (Dr. GRPO, arXiv 2503.20783).
+   its advantage is 0. A group with fewer than two judged samples has advantages of 0.
+2. eps is 1e-4 as in TRL, so that the case without faults gives TRL's own numbers; DAPO's authors
+   have 1e-6.
+3. `scale="batch"` divides by the std over all judged rewards (arXiv 2508.08221).
+4. RLOO can be scaled as the others can; the paper does not scale.
+5. StableReinforce normalises before it filters; here the two are parts of their own.
 """
 
 from __future__ import annotations
@@ -17,6 +24,8 @@ from typing import Literal
 
 import torch
 
+from assay.trainer.algos.moments import Moments, keyed_moments
+
 Scale = Literal["group", "batch", "none"]
 TRL_EPS = 1e-4
 
@@ -24,7 +33,9 @@ TRL_EPS = 1e-4
 def group_advantages(
     rewards_PG: torch.Tensor, *, scale: Scale = "group", eps: float = TRL_EPS
 ) -> torch.Tensor:
-    """Advantages of P groups of G samples.
+    """Advantages of P groups of G samples: GRPO (arXiv 2402.03300, section 4.1.2).
+
+    With scale "none" they are Dr. GRPO's (arXiv 2503.20783).
 
     Args:
         rewards_PG: rewards, shape (P, G); NaN where there is no judgement.
@@ -39,23 +50,154 @@ def group_advantages(
     Raises:
         ValueError: the rewards have not two dimensions, or the scale is unknown.
     """
+    rewards, judged_PG, count_P1 = _judged(rewards_PG)
+    centred_PG = _centred(rewards, judged_PG, count_P1)
+    return _scaled(centred_PG, rewards, judged_PG, scale, eps).to(rewards_PG.dtype)
+
+
+def rloo_advantages(
+    rewards_PG: torch.Tensor, *, scale: Scale = "none", eps: float = TRL_EPS
+) -> torch.Tensor:
+    """A_i = R_i - mean over j != i of R_j: RLOO (arXiv 2402.14740).
+
+    With n judged samples this is n / (n - 1) times the reward less the mean of its group.
+
+    Args:
+        rewards_PG: rewards, shape (P, G); NaN where there is no judgement.
+        scale: what the difference is divided by; the paper has "none".
+        eps: added to the std.
+
+    Returns:
+        As `group_advantages`.
+
+    Raises:
+        ValueError: the rewards have not two dimensions, or the scale is unknown.
+    """
+    rewards, judged_PG, count_P1 = _judged(rewards_PG)
+    centred_PG = _centred(rewards, judged_PG, count_P1)
+    scaled_PG = _scaled(centred_PG, rewards, judged_PG, scale, eps)
+    return (scaled_PG * (count_P1 / (count_P1 - 1).clamp(min=1))).to(rewards_PG.dtype)
+
+
+def standardise(
+    advantages_BT: torch.Tensor,
+    mask_BT: torch.Tensor,
+    *,
+    keys_BT: torch.Tensor | None = None,
+    eps: float = 1e-8,
+    moments: Moments | None = None,
+) -> torch.Tensor:
+    """(A - mean) / sqrt(var + eps) over the tokens of each key.
+
+    Where the keys are roles this is PAG's RoleAdvNorm (arXiv 2506.10406); agents or tasks have the
+    same form.
+
+    Args:
+        advantages_BT: shape (B, T).
+        mask_BT: shape (B, T), of bool or 0 and 1: the tokens that count.
+        keys_BT: shape (B, T) or (B, 1), whole numbers: tokens of one key are normalised together;
+            without it all are.
+        eps: added to the unbiased variance.
+        moments: of a larger batch that these tokens are part of, over the same keys from 0; by
+            default those of the tokens given.
+
+    Returns:
+        Shape (B, T) and dtype of the advantages; 0 at masked tokens and where a key has fewer than
+        two tokens.
+    """
+    keep_BT = mask_BT.bool()
+    if keys_BT is None:
+        keys_BT = torch.zeros_like(keep_BT, dtype=torch.long)
+    keys_BT = keys_BT.expand(keep_BT.shape)
+    if moments is None:
+        keys_BT = keys_BT.unique(return_inverse=True)[1]
+        moments = keyed_moments(advantages_BT, keep_BT, keys_BT, int(keys_BT.max()) + 1)
+    centred_BT = advantages_BT.double() - moments.means[keys_BT]
+    scaled_BT = centred_BT * (moments.variances + eps).rsqrt()[keys_BT]
+    used_BT = keep_BT & (moments.counts >= 2)[keys_BT]
+    return torch.where(used_BT, scaled_BT, 0.0).to(advantages_BT.dtype)
+
+
+def within_sigmas(
+    advantages_BT: torch.Tensor,
+    mask_BT: torch.Tensor,
+    sigmas: float,
+    *,
+    moments: Moments | None = None,
+) -> torch.Tensor:
+    """The advantages, 0 where they lie more than `sigmas` deviations from their mean.
+
+    StableReinforce's advantage filter (arXiv 2505.02835).
+
+    Args:
+        advantages_BT: shape (B, T).
+        mask_BT: shape (B, T): the tokens that count.
+        sigmas: above 0; the paper has 3.
+        moments: of a larger batch, with one key; by default those of the tokens given.
+
+    Returns:
+        Shape (B, T); 0 at masked tokens.
+    """
+    keep_BT = mask_BT.bool()
+    if moments is None:
+        keys_BT = torch.zeros_like(keep_BT, dtype=torch.long)
+        moments = keyed_moments(advantages_BT, keep_BT, keys_BT, 1)
+    distance_BT = (advantages_BT.double() - moments.means[0]).abs()
+    # Equal advantages differ from their mean by rounding; none of them is far.
+    slack = 1e-12 * (1 + moments.means[0].abs())
+    near_BT = distance_BT <= sigmas * moments.variances[0].sqrt() + slack
+    return torch.where(keep_BT & near_BT, advantages_BT, 0.0)
+
+
+def turn_index(mask_BT: torch.Tensor) -> torch.Tensor:
+    """The number of the turn that each token belongs to, from 1.
+
+    Turns are separated by masked tokens. In PAG (arXiv 2506.10406) odd turns are attempts and even
+    ones verifications.
+
+    Args:
+        mask_BT: shape (B, T).
+
+    Returns:
+        Whole numbers, shape (B, T); at masked tokens 0.
+    """
+    mask = mask_BT.bool()
+    before_BT = torch.nn.functional.pad(mask[:, :-1], (1, 0))
+    return (mask & ~before_BT).cumsum(dim=1) * mask
+
+
+def _judged(rewards_PG: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     if rewards_PG.dim() != 2:
         raise ValueError(f"rewards must have the shape (P, G), got {tuple(rewards_PG.shape)}")
     rewards = rewards_PG.double()
     judged_PG = ~torch.isnan(rewards)
-    count_P1 = judged_PG.sum(dim=1, keepdim=True)
+    return rewards, judged_PG, judged_PG.sum(dim=1, keepdim=True)
+
+
+def _centred(
+    rewards: torch.Tensor, judged_PG: torch.Tensor, count_P1: torch.Tensor
+) -> torch.Tensor:
     mean_P1 = rewards.nansum(dim=1, keepdim=True) / count_P1.clamp(min=1)
-    centred_PG = torch.where(judged_PG & (count_P1 >= 2), rewards - mean_P1, 0.0)
+    return torch.where(judged_PG & (count_P1 >= 2), rewards - mean_P1, 0.0)
+
+
+def _scaled(
+    centred_PG: torch.Tensor,
+    rewards: torch.Tensor,
+    judged_PG: torch.Tensor,
+    scale: Scale,
+    eps: float,
+) -> torch.Tensor:
     match scale:
         case "group":
-            variance = centred_PG.square().sum(dim=1, keepdim=True) / (count_P1 - 1).clamp(min=1)
-            advantages = centred_PG / (variance.sqrt() + eps)
+            freedom_P1 = (judged_PG.sum(dim=1, keepdim=True) - 1).clamp(min=1)
+            variance_P1 = centred_PG.square().sum(dim=1, keepdim=True) / freedom_P1
+            return centred_PG / (variance_P1.sqrt() + eps)
         case "batch":
             judged = rewards[judged_PG]
-            deviation = judged.std() if judged.numel() > 1 else torch.zeros_like(mean_P1[0, 0])
-            advantages = centred_PG / (deviation + eps)
+            deviation = judged.std() if judged.numel() > 1 else judged.new_zeros(())
+            return centred_PG / (deviation + eps)
         case "none":
-            advantages = centred_PG
+            return centred_PG
         case _:
             raise ValueError(f"unknown scale {scale!r}; known: group, batch, none")
-    return advantages.to(rewards_PG.dtype)

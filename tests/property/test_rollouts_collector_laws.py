@@ -1,0 +1,134 @@
+"""Laws of collecting: order, conservation, and independence of processes and interruptions."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.trainer.rollouts.dynamic import keeps
+from assay.trainer.rollouts.plain import (
+    group_from_plain,
+    group_to_plain,
+    result_from_plain,
+    result_to_plain,
+)
+from assay.trainer.rollouts.types import Collected, Request
+from rollouts_collecting_support import (
+    FakeGenerator,
+    bernoulli,
+    collector,
+    numbers,
+    on_ranks,
+    result,
+    stream,
+)
+
+_SETTINGS = st.fixed_dictionaries(
+    {
+        "prompts": st.sampled_from([4, 8]),
+        "group_size": st.integers(2, 5),
+        "oversample": st.sampled_from([1.0, 1.5, 3.0]),
+        "keep_surplus": st.booleans(),
+        "max_rounds": st.just(500),
+    }
+)
+_OUTCOMES = st.builds(
+    bernoulli,
+    st.floats(0.15, 0.85),
+    fault_rate=st.sampled_from([0.0, 0.2]),
+    seed=st.integers(0, 1000),
+)
+
+
+def _seen(collected: Collected) -> dict[str, Any]:
+    """What does not depend on the process or the clock."""
+    return {"judged": collected.judged, "metrics": collected.metrics}
+
+
+@given(_OUTCOMES, _SETTINGS, st.integers(1, 4))
+def test_the_groups_of_a_step_are_the_first_kept_draws_in_order(
+    outcome: Any, settings_: dict[str, Any], steps: int
+) -> None:
+    generator = FakeGenerator()
+    of = collector(outcome, generator=generator, **settings_)
+    drawn: list[int] = []
+    for step in range(steps):
+        surplus = list(of._surplus)
+        collected = of.collect(step)
+        size = settings_["group_size"]
+        judged = [
+            tuple(collected.judged[n : n + size]) for n in range(0, len(collected.judged), size)
+        ]
+        kept = surplus + [group for group in judged if keeps(group)]
+        assert collected.groups == kept[: settings_["prompts"]]
+        assert len(collected.groups) == settings_["prompts"]
+        assert collected.metrics["surplus"] == len(kept) - settings_["prompts"]
+        drawn += numbers(judged)
+    assert drawn == list(range(of.state_dict()["stream"]["cursor"]))
+    generated = [pair for call in generator.calls for pair in call]
+    assert generated == [(n, index) for n in drawn for index in range(settings_["group_size"])]
+
+
+@settings(max_examples=40)
+@given(_OUTCOMES, _SETTINGS, st.sampled_from([2, 4]), st.booleans())
+def test_on_several_processes_it_is_the_same_run(
+    outcome: Any, settings_: dict[str, Any], count: int, enabled: bool
+) -> None:
+    settings_ = {**settings_, "enabled": enabled}
+
+    def run(ranks: Any) -> tuple[list[Collected], dict[str, Any], list[int]]:
+        generator = FakeGenerator()
+        of = collector(outcome, ranks=ranks, generator=generator, **settings_)
+        return (
+            [of.collect(step) for step in range(3)],
+            of.state_dict(),
+            [*map(len, generator.calls)],
+        )
+
+    alone, state, _ = run(None)
+    together = on_ranks(count, run)
+    for step, collected in enumerate(alone):
+        shares = [steps[step].groups for steps, _, _ in together]
+        assert [group for share in shares for group in share] == collected.groups
+        assert {len(share) for share in shares} == {settings_["prompts"] // count}
+        assert all(_seen(steps[step]) == _seen(collected) for steps, _, _ in together)
+    assert all(its_state == state for _, its_state, _ in together)
+    # In lockstep: each generates as often, and as much, as the others.
+    assert all(calls == together[0][2] for _, _, calls in together)
+
+
+@given(_OUTCOMES, _SETTINGS, st.integers(0, 3), st.integers(1, 3))
+def test_interrupted_and_resumed_it_is_the_same_run(
+    outcome: Any, settings_: dict[str, Any], before: int, after: int
+) -> None:
+    whole = collector(outcome, **settings_)
+    expected = [whole.collect(step) for step in range(before + after)]
+    first, second = collector(outcome, **settings_), collector(outcome, **settings_)
+    for step in range(before):
+        first.collect(step)
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    for step in range(before, before + after):
+        collected = second.collect(step)
+        assert collected.groups == expected[step].groups
+        assert _seen(collected) == _seen(expected[step])
+    assert second.state_dict() == whole.state_dict()
+
+
+@given(_OUTCOMES, st.integers(1, 6))
+def test_a_group_is_the_same_after_it_was_saved(outcome: Any, step: int) -> None:
+    source = stream()
+    for group in collector(outcome, enabled=False, stream=source).collect(step).groups:
+        assert group_from_plain(group_to_plain(group), source.draw) == group
+
+
+@given(st.sampled_from(["correct", "incorrect", "unparsed", "fault"]), st.integers(0, 9))
+def test_a_result_is_the_same_after_it_was_saved(outcome: str, index: int) -> None:
+    of = result(Request(stream().draw(0), index), outcome)
+    assert result_from_plain(result_to_plain(of)) == of

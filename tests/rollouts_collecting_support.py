@@ -1,0 +1,168 @@
+"""A policy, judges and processes that are none.
+
+What a draw is answered, and how that is judged, is a function of its number and the sample's.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from assay.clients import Component, Fault, Judgement, Result, Span
+from assay.trainer.config import DynamicSamplingConfig, RolloutConfig
+from assay.trainer.data import Problem
+from assay.trainer.rollouts.collector import Collector
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.types import Group, OneRank, Request, Response
+
+T = TypeVar("T")
+Outcome = str
+"""A verdict, or "fault"."""
+
+
+def problems(count: int) -> list[Problem]:
+    return [
+        Problem(f"train-{n}", f"what is {n}?", (("user", f"what is {n}?"),), str(n))
+        for n in range(count)
+    ]
+
+
+def encode(problem: Problem) -> list[int]:
+    return list(problem.question.encode())
+
+
+def stream(count: int = 50, *, seed: int = 0, **settings: Any) -> PromptStream:
+    return PromptStream(problems(count), encode, seed=seed, **settings)
+
+
+def bernoulli(
+    pass_rate: float, *, fault_rate: float = 0.0, seed: int = 0
+) -> Callable[[int, int], Outcome]:
+    """Outcome of (draw, sample): each on its own, whoever asks and whenever."""
+
+    def outcome(draw: int, index: int) -> Outcome:
+        chance = random.Random(f"{seed}-{draw}-{index}")
+        if chance.random() < fault_rate:
+            return "fault"
+        return "correct" if chance.random() < pass_rate else "incorrect"
+
+    return outcome
+
+
+def by_group(kinds: Sequence[Sequence[Outcome]]) -> Callable[[int, int], Outcome]:
+    """Outcomes listed draw by draw, from the start again after the last."""
+    return lambda draw, index: kinds[draw % len(kinds)][index]
+
+
+def response(request: Request) -> Response:
+    number, index = request.draw.number, request.index
+    length = random.Random(f"length-{number}-{index}").randrange(1, 6)
+    return Response(
+        tuple(range(length)),
+        f"{number}/{index}",
+        tuple(-0.1 * n for n in range(length)),
+        length == 5,
+    )
+
+
+@dataclass
+class FakeGenerator:
+    """Answers at once, and reports the shortest responses first."""
+
+    calls: list[list[tuple[int, int]]] = field(default_factory=list)
+
+    def generate(
+        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
+    ) -> list[Response]:
+        assert requests
+        self.calls.append([(request.draw.number, request.index) for request in requests])
+        responses = [response(request) for request in requests]
+        for place in sorted(range(len(requests)), key=lambda n: len(responses[n].ids)):
+            on_finished(place, responses[place])
+        return responses
+
+
+def result(request: Request, outcome: Outcome) -> Result:
+    id_ = f"{request.draw.number}/{request.index}"
+    if outcome == "fault":
+        return Result(id_, Fault("SANDBOX_LOST", "gone", "UNAVAILABLE", {"host": "a"}))
+    reward = float(outcome == "correct")
+    judgement = Judgement(
+        reward, outcome, (Component("exact", reward, 1.0),), (Span(0, 1, reward, "step"),), "4",
+        "because", "exact", "1", ("short",),
+    )  # fmt: skip
+    return Result(id_, judgement, 0.5, 0.25, True)
+
+
+@dataclass
+class FakeRound:
+    outcome: Callable[[int, int], Outcome]
+    requests: list[Request] = field(default_factory=list)
+
+    def submit(self, request: Request, answer: Response) -> None:
+        assert answer == response(request)
+        self.requests.append(request)
+
+    def results(self) -> list[Result]:
+        return [result(r, self.outcome(r.draw.number, r.index)) for r in self.requests]
+
+
+@dataclass(frozen=True)
+class ThreadRank:
+    """One of several processes that are threads."""
+
+    index: int
+    count: int
+    barrier: threading.Barrier
+    table: dict[int, Sequence[Any]]
+
+    def gather(self, items: Sequence[T]) -> list[T]:
+        self.table[self.index] = items
+        self.barrier.wait(timeout=20)
+        gathered = [item for rank in range(self.count) for item in self.table[rank]]
+        self.barrier.wait(timeout=20)
+        return gathered
+
+
+def on_ranks(count: int, work: Callable[[ThreadRank], T]) -> list[T]:
+    """What each of `count` processes returns."""
+    barrier, table = threading.Barrier(count), {}
+    with ThreadPoolExecutor(count) as pool:
+        futures = [
+            pool.submit(work, ThreadRank(index, count, barrier, table)) for index in range(count)
+        ]
+        return [future.result(timeout=60) for future in futures]
+
+
+def collector(
+    outcome: Callable[[int, int], Outcome],
+    *,
+    prompts: int = 4,
+    group_size: int = 4,
+    enabled: bool = True,
+    oversample: float = 1.5,
+    max_rounds: int = 50,
+    keep_surplus: bool = False,
+    ranks: Any = None,
+    **parts: Any,
+) -> Collector:
+    return Collector(
+        parts.pop("stream", None) or stream(),
+        parts.pop("generator", None) or FakeGenerator(),
+        parts.pop("open_round", None) or (lambda: FakeRound(outcome)),
+        config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
+        dynamic=DynamicSamplingConfig(
+            enabled=enabled, max_rounds=max_rounds, oversample=oversample, keep_surplus=keep_surplus
+        ),
+        ranks=ranks or OneRank(),
+        **parts,
+    )
+
+
+def numbers(groups: Sequence[Group]) -> list[int]:
+    """The draws of the groups."""
+    return [group[0].request.draw.number for group in groups]

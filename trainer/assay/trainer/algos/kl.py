@@ -1,0 +1,90 @@
+"""How far a policy is from another, estimated on the tokens it drew, and how spread it is.
+
+    k1 = log(pi / ref)    k2 = k1^2 / 2    k3 = exp(-k1) - 1 + k1
+
+after J. Schulman's note, http://joschu.net/blog/kl-approx.html. On tokens of pi, the mean of k1 and
+that of k3 are KL(pi, ref), k3's with less variance and never negative; that of k2 is close to it.
+
+As a loss it is the gradient that counts, and it is another matter (arXiv 2506.09477; arXiv
+2510.01555). On tokens of pi, in expectation,
+
+    k1 in a loss has no gradient at all; in the reward it is the right one (PPO's place for it);
+    k2 in a loss has the gradient of KL(pi, ref);
+    k3 in a loss has the gradient of KL(ref, pi), another divergence with the same minimum (GRPO,
+    arXiv 2402.03300, equation 4).
+
+On tokens of an older policy an estimator needs the importance ratio as its weight, with its
+gradient; then k1 and k3 have the gradient of KL(pi, ref).
+
+Difference: the exponent of k3 is clamped at 20, as that of ratios is.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from assay.trainer.algos.ratios import MAX_LOG_RATIO
+
+Estimator = Literal["k1", "k2", "k3"]
+
+
+def kl_k1(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
+    """The log-ratio log pi - log ref: unbiased, of either sign."""
+    return logps_BT - ref_BT
+
+
+def kl_k2(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
+    """(log pi - log ref)^2 / 2: biased, never negative."""
+    return (logps_BT - ref_BT).square() / 2
+
+
+def kl_k3(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
+    """(ref / pi) - 1 - log(ref / pi): unbiased, never negative.
+
+    GRPO (arXiv 2402.03300, equation 4).
+    """
+    inverse_BT = (ref_BT - logps_BT).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+    return torch.expm1(inverse_BT) - inverse_BT
+
+
+def kl_token_losses(
+    logps_BT: torch.Tensor,
+    ref_BT: torch.Tensor,
+    estimator: Estimator,
+    *,
+    log_ratio_BT: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """An estimate for each token, for a loss or a metric.
+
+    Args:
+        logps_BT: under the policy, shape (B, T).
+        ref_BT: under the other one.
+        estimator: k1, k2 or k3; see the module for their gradients.
+        log_ratio_BT: of the policy to the one that drew the tokens; then each estimate is weighed
+            by its ratio, through which the gradient goes too (TRL 1.16's use_bias_correction_kl).
+
+    Raises:
+        ValueError: the estimator is unknown.
+    """
+    known = {"k1": kl_k1, "k2": kl_k2, "k3": kl_k3}
+    if estimator not in known:
+        raise ValueError(f"unknown estimator {estimator!r}; known: {', '.join(known)}")
+    losses_BT = known[estimator](logps_BT, ref_BT)
+    return losses_BT if log_ratio_BT is None else log_ratio_BT.exp() * losses_BT
+
+
+def token_entropies(logits_BTV: torch.Tensor) -> torch.Tensor:
+    """-sum p log p of each token's distribution, in nats.
+
+    Args:
+        logits_BTV: already divided by the temperature, shape (..., V); -inf for a token that cannot
+            be drawn.
+
+    Returns:
+        Shape (...), in [0, log V].
+    """
+    logps_BTV = torch.log_softmax(logits_BTV, dim=-1)
+    probabilities_BTV = logps_BTV.exp()
+    return -torch.where(probabilities_BTV > 0, probabilities_BTV * logps_BTV, 0.0).sum(dim=-1)

@@ -1,0 +1,61 @@
+"""Mean and variance of tokens by key, in a form that adds up over processes and micro-batches.
+
+Statistics, no method of a paper. The sums are float64, so that a variance taken from them agrees
+with one taken in two passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Sums over the tokens of each of K keys.
+
+    Attributes:
+        sums_3K: float64, shape (3, K): number of tokens, sum, sum of squares. Those of two sets of
+            tokens add up to those of both together.
+    """
+
+    sums_3K: torch.Tensor
+
+    @property
+    def counts(self) -> torch.Tensor:
+        """Tokens of each key, shape (K,)."""
+        return self.sums_3K[0]
+
+    @property
+    def means(self) -> torch.Tensor:
+        """Means, shape (K,); 0 for a key without tokens."""
+        return self.sums_3K[1] / self.counts.clamp(min=1)
+
+    @property
+    def variances(self) -> torch.Tensor:
+        """Unbiased variances, shape (K,); 0 for a key with fewer than two tokens."""
+        about_K = self.sums_3K[2] - self.counts * self.means.square()
+        return about_K.clamp(min=0) / (self.counts - 1).clamp(min=1)
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.sums_3K + other.sums_3K)
+
+
+def keyed_moments(
+    x_BT: torch.Tensor, mask_BT: torch.Tensor, keys_BT: torch.Tensor, keys: int
+) -> Moments:
+    """The moments of the unmasked tokens.
+
+    Args:
+        x_BT: shape (B, T).
+        mask_BT: shape (B, T), of bool or 0 and 1.
+        keys_BT: whole numbers from 0 to keys - 1, shape (B, T) or (B, 1).
+        keys: how many there are.
+    """
+    keep_BT = mask_BT.bool()
+    x_N = x_BT.detach()[keep_BT].double()
+    keys_N = keys_BT.expand(keep_BT.shape)[keep_BT]
+    sums_3K = torch.zeros(3, keys, dtype=torch.float64, device=x_BT.device)
+    sums_3K.index_add_(1, keys_N, torch.stack([torch.ones_like(x_N), x_N, x_N.square()]))
+    return Moments(sums_3K)

@@ -1,0 +1,146 @@
+"""What each token adds to the policy's loss.
+
+    ppo        max( -r A, -clip(r, 1 - low, 1 + high) A )     PPO (arXiv 1707.06347, equation 7)
+    high > low                                                clip-higher: DAPO (arXiv 2503.14476)
+    dual clip  at most -c A, where A < 0                      arXiv 1912.09729, equation 5
+    cispo      -sg[clip(r, 1 - low, 1 + high)] A log pi       MiniMax-M1 (arXiv 2506.13585)
+    decoupled  (pi_prox / pi_behav) * ppo with r = pi / pi_prox    AReaL (arXiv 2505.24298)
+
+with r = exp(log-ratio), of a token or, for GSPO, of a sequence (see ratios.py).
+
+Differences from the papers:
+1. Losses are of tokens; aggregation.py takes their mean.
+2. CISPO's upper bound is 1 + high; TRL 1.16 calls the bound itself epsilon_high. Its authors have
+   no lower bound; clip_low of 1 or more is none.
+3. The weight of the decoupled loss can be capped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from assay.trainer.algos.ratios import log_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLosses:
+    """Losses of tokens, and where clipping decided them; each of shape (B, T).
+
+    Attributes:
+        losses_BT: to be minimised.
+        clipped_low_BT: bool: A < 0 and the ratio below its range.
+        clipped_high_BT: bool: A > 0 and the ratio above its range.
+        dual_clipped_BT: bool: A < 0 and the ratio above the dual clip.
+    """
+
+    losses_BT: torch.Tensor
+    clipped_low_BT: torch.Tensor
+    clipped_high_BT: torch.Tensor
+    dual_clipped_BT: torch.Tensor
+
+
+def ppo_token_losses(
+    log_ratio_BT: torch.Tensor,
+    advantages_BT: torch.Tensor,
+    *,
+    clip_low: float,
+    clip_high: float,
+    dual_clip: float | None = None,
+) -> TokenLosses:
+    """PPO's clipped surrogate (arXiv 1707.06347, equation 7).
+
+    With a bound of its own on each side it has DAPO's clip-higher (arXiv 2503.14476, section 3.1);
+    the dual clip is that of arXiv 1912.09729, equation 5.
+
+    Args:
+        log_ratio_BT: shape (B, T), with gradient.
+        advantages_BT: shape (B, T) or (B, 1).
+        clip_low: the ratio's range is [1 - clip_low, 1 + clip_high].
+        clip_high: see clip_low.
+        dual_clip: above 1; bounds the loss at -dual_clip * A where A < 0. None for none.
+    """
+    ratio_BT = log_ratio_BT.exp()
+    clipped_BT = ratio_BT.clamp(1 - clip_low, 1 + clip_high)
+    losses_BT = torch.maximum(-ratio_BT * advantages_BT, -clipped_BT * advantages_BT)
+    negative_BT = advantages_BT < 0
+    dual_BT = torch.zeros_like(ratio_BT, dtype=torch.bool)
+    if dual_clip is not None:
+        bound_BT = -dual_clip * advantages_BT
+        dual_BT = negative_BT & (losses_BT > bound_BT)
+        losses_BT = torch.where(dual_BT, bound_BT, losses_BT)
+    return TokenLosses(
+        losses_BT,
+        negative_BT & (ratio_BT < 1 - clip_low),
+        (advantages_BT > 0) & (ratio_BT > 1 + clip_high),
+        dual_BT,
+    )
+
+
+def cispo_token_losses(
+    logps_BT: torch.Tensor,
+    log_ratio_BT: torch.Tensor,
+    advantages_BT: torch.Tensor,
+    *,
+    clip_low: float,
+    clip_high: float,
+) -> TokenLosses:
+    """CISPO (MiniMax-M1, arXiv 2506.13585).
+
+    The importance weight is clipped and fixed, and every token keeps its gradient.
+
+    Args:
+        logps_BT: log-probabilities under the policy being trained, shape (B, T), with gradient.
+        log_ratio_BT: shape (B, T).
+        advantages_BT: shape (B, T) or (B, 1).
+        clip_low: the weight's range is [1 - clip_low, 1 + clip_high].
+        clip_high: see clip_low.
+    """
+    ratio_BT = log_ratio_BT.detach().exp()
+    weight_BT = ratio_BT.clamp(1 - clip_low, 1 + clip_high)
+    return TokenLosses(
+        -weight_BT * advantages_BT * logps_BT,
+        (advantages_BT < 0) & (ratio_BT < 1 - clip_low),
+        (advantages_BT > 0) & (ratio_BT > 1 + clip_high),
+        torch.zeros_like(ratio_BT, dtype=torch.bool),
+    )
+
+
+def decoupled_ppo_token_losses(
+    logps_BT: torch.Tensor,
+    proximal_BT: torch.Tensor,
+    behaviour_BT: torch.Tensor,
+    advantages_BT: torch.Tensor,
+    *,
+    clip_low: float,
+    clip_high: float,
+    cap: float | None = None,
+    dual_clip: float | None = None,
+) -> TokenLosses:
+    """The decoupled objective for tokens of older policies: AReaL (arXiv 2505.24298).
+
+    (pi_prox / pi_behav) * max( -u A, -clip(u, 1 - low, 1 + high) A ) with u = pi / pi_prox. Where
+    the tokens were drawn by the proximal policy this is PPO.
+
+    Args:
+        logps_BT: under the policy being trained, shape (B, T), with gradient.
+        proximal_BT: under the policy just before the update, recomputed.
+        behaviour_BT: under whichever policy drew the token.
+        advantages_BT: shape (B, T) or (B, 1).
+        clip_low: the range of u is [1 - clip_low, 1 + clip_high].
+        clip_high: see clip_low.
+        cap: the most that pi_prox / pi_behav may be; None for no bound.
+        dual_clip: as for `ppo_token_losses`.
+    """
+    ppo = ppo_token_losses(
+        log_ratio(logps_BT, proximal_BT),
+        advantages_BT,
+        clip_low=clip_low,
+        clip_high=clip_high,
+        dual_clip=dual_clip,
+    )
+    weight_BT = log_ratio(proximal_BT, behaviour_BT).exp().clamp(max=cap).detach()
+    return TokenLosses(
+        weight_BT * ppo.losses_BT, ppo.clipped_low_BT, ppo.clipped_high_BT, ppo.dual_clipped_BT
+    )

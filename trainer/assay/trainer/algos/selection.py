@@ -1,0 +1,125 @@
+"""Which prompts and responses to train on: small kernels over logged numbers.
+
+    prof_filter           PROF (arXiv 2509.03403): responses whose steps agree with their outcome
+    pre_ppo_select        Pre-PPO (arXiv 2503.22230): prompts that a reward model finds hard
+    lim_score             LIMR (arXiv 2502.11886): prompts that learn as the average does
+    dump_domain_weights   DUMP (arXiv 2504.09710): domains by an upper confidence bound
+    dads_domain_weights   RuleReasoner's DADS (arXiv 2506.08672): domains below their target
+
+Differences from the papers:
+1. PROF's counts: as even as the two sides allow, an odd one goes to the incorrect. [derivation]
+2. Pre-PPO's z-score uses the std without Bessel's correction. [derivation]
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import torch
+
+
+def prof_filter(
+    correct: Sequence[bool], prm_mean: Sequence[float], keep: int
+) -> tuple[list[int], list[int]]:
+    """Which responses of a group to train on: PROF (arXiv 2509.03403).
+
+    Of the correct responses those with the lowest mean step reward go, of the incorrect those with
+    the highest, so that as even a number as there are of both stays. The process rewards choose and
+    never enter the gradient.
+
+    Args:
+        correct: of each response.
+        prm_mean: mean step reward of each.
+        keep: how many stay, from 0 to the number of responses.
+
+    Returns:
+        Places kept and places dropped, each ascending.
+
+    Raises:
+        ValueError: keep is out of range, or the lengths differ.
+    """
+    if len(correct) != len(prm_mean) or not 0 <= keep <= len(correct):
+        raise ValueError(f"cannot keep {keep} of {len(correct)} responses ({len(prm_mean)} means)")
+    right = sorted((i for i, yes in enumerate(correct) if yes), key=lambda i: -prm_mean[i])
+    wrong = sorted((i for i, yes in enumerate(correct) if not yes), key=lambda i: prm_mean[i])
+    from_right = max(min(len(right), keep // 2), keep - len(wrong))
+    kept = {*right[:from_right], *wrong[: keep - from_right]}
+    return sorted(kept), [i for i in range(len(correct)) if i not in kept]
+
+
+def pre_ppo_select(scores: Sequence[float], domains: Sequence[str], fraction: float) -> list[int]:
+    """The prompts whose responses score lowest within their domain: Pre-PPO (arXiv 2503.22230).
+
+    z_i = (s_i - mean of its domain) / std of its domain. [derivation]
+
+    Args:
+        scores: a reward model's, of the present policy's response to each prompt.
+        domains: of each prompt.
+        fraction: how much to select, in (0, 1]; rounded down, at least one prompt.
+
+    Returns:
+        Places, the lowest z first.
+    """
+    members: dict[str, list[int]] = defaultdict(list)
+    for place, domain in enumerate(domains):
+        members[domain].append(place)
+    z = [0.0] * len(scores)
+    for places in members.values():
+        own = torch.tensor([scores[i] for i in places], dtype=torch.float64)
+        deviation = own.std(correction=0).clamp(min=1e-12)
+        for place, value in zip(places, ((own - own.mean()) / deviation).tolist(), strict=True):
+            z[place] = value
+    count = min(len(scores), max(1, math.floor(fraction * len(scores) + 1e-9)))
+    return sorted(range(len(scores)), key=lambda i: (z[i], i))[:count]
+
+
+def lim_score(trajectory_K: torch.Tensor, average_K: torch.Tensor) -> torch.Tensor:
+    """1 - sum_k (r_k - mean_k)^2 / sum_k (1 - mean_k)^2: LIMR (arXiv 2502.11886).
+
+    Args:
+        trajectory_K: a prompt's mean reward in each of K epochs, at most 1.
+        average_K: the mean over all prompts in each.
+
+    Returns:
+        0-dim, at most 1; NaN where every mean is 1.
+    """
+    return 1 - (trajectory_K - average_K).square().sum() / (1 - average_K).square().sum()
+
+
+def dump_domain_weights(
+    mean_abs_advantage_D: torch.Tensor, counts_D: torch.Tensor, *, tau: float = 0.1
+) -> torch.Tensor:
+    """The softmax of UCB / tau: DUMP (arXiv 2504.09710).
+
+    UCB_d = mean|A|_d + sqrt(2 ln(N + 1) / (n_d + 1)).
+
+    Args:
+        mean_abs_advantage_D: of each domain's latest samples.
+        counts_D: how often each domain was drawn; N is their sum.
+        tau: temperature, above 0.
+
+    Returns:
+        Probabilities, shape (D,).
+    """
+    explore_D = (2 * torch.log(counts_D.sum() + 1.0) / (counts_D + 1)).sqrt()
+    return torch.softmax((mean_abs_advantage_D + explore_D) / tau, dim=0)
+
+
+def dads_domain_weights(
+    mean_rewards_D: torch.Tensor, *, target: float = 1.0, tau: float = 0.5
+) -> torch.Tensor:
+    """The softmax of max(0, target - mean reward) / tau.
+
+    RuleReasoner's domain-aware dynamic sampling (arXiv 2506.08672).
+
+    Args:
+        mean_rewards_D: of each domain.
+        target: the reward to reach.
+        tau: temperature, above 0.
+
+    Returns:
+        Probabilities, shape (D,).
+    """
+    return torch.softmax((target - mean_rewards_D).clamp(min=0) / tau, dim=0)

@@ -1,0 +1,247 @@
+"""From judged rollouts to the tensors of a step: padding, rewards on tokens, advantages, masks. Pure.
+
+A rollout without a judgement must leave the loss as if it had never been drawn. Its row stays in
+the batch, so that every process computes equally much, but none of its tokens is in the loss mask,
+it is in no mean and no deviation, and it has no reward: a fault is not a zero.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from assay.trainer.algos import advantages as estimators
+from assay.trainer.algos import gae, kl
+from assay.trainer.algos.dense import dense_group_advantages
+from assay.trainer.config import AdvantageConfig, AlgorithmConfig
+from assay.trainer.rollouts.types import Rollout
+
+Batch = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """The processes of a run, each with as many rows.
+
+    Attributes:
+        gather: the rows of all processes in their order, padded with 0 to the longest where there
+            is a second dimension.
+        index: of this process.
+    """
+
+    gather: Callable[[torch.Tensor], torch.Tensor]
+    index: int = 0
+
+    def own(self, gathered: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """This process's part of what was gathered, as long as it was."""
+        rows = like.shape[0]
+        part = gathered[self.index * rows : (self.index + 1) * rows]
+        return part[:, : like.shape[1]] if like.dim() > 1 else part
+
+
+ALONE = Across(gather=lambda rows: rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A rollout with what trains.
+
+    Attributes:
+        rollout: the response and its judgement.
+        reward: shaped; None for a fault.
+        in_loss: false where a part of the method leaves the response out.
+        token_rewards: of the judgement's spans, one for each token; None without.
+        ends: for each token, whether a span ends on it; None without.
+    """
+
+    rollout: Rollout
+    reward: float | None
+    in_loss: bool = True
+    token_rewards: Sequence[float] | None = None
+    ends: Sequence[bool] | None = None
+
+
+def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torch.device) -> Batch:
+    """The tensors of B rows.
+
+    Args:
+        scored: rows, group after group.
+        pad_id: the token that fills.
+        policy_step: of the weights that learn; responses of an earlier one are stale.
+        device: where the tensors go.
+
+    Returns:
+        `prompt_ids`, `prompt_mask` (B, P), padded on the left; `completion_ids`, `completion_mask`
+        (B, T), padded on the right; `loss_mask` (B, T) bool; `rewards` (B,), NaN for a fault;
+        `token_rewards` (B, T) and `spans` (B, T) bool, where a span's reward lies; `sampler_logps`
+        (B, T), NaN where unknown; `task` (B,), a number for each; `stale` and `correct` (B,) bool.
+    """
+    rows = [item.rollout for item in scored]
+    prompts = [list(row.request.draw.prompt_ids) for row in rows]
+    responses = [list(row.response.ids) for row in rows]
+    unknown = float("nan")
+    logps = [row.response.logprobs or [unknown] * len(row.response.ids) for row in rows]
+    dense = [
+        item.token_rewards or [0.0] * len(row.response.ids)
+        for row, item in zip(rows, scored, strict=True)
+    ]
+    ends = [
+        item.ends or [False] * len(row.response.ids)
+        for row, item in zip(rows, scored, strict=True)
+    ]
+    completion_mask_BT = _filled([[1] * len(ids) for ids in responses], 0, torch.long)
+    loss_B = torch.tensor([item.reward is not None and item.in_loss for item in scored])
+    judgements = [row.result.judgement for row in rows]
+    batch = {
+        "prompt_ids": _filled(prompts, pad_id, torch.long, left=True),
+        "prompt_mask": _filled([[1] * len(ids) for ids in prompts], 0, torch.long, left=True),
+        "completion_ids": _filled(responses, pad_id, torch.long),
+        "completion_mask": completion_mask_BT,
+        "loss_mask": completion_mask_BT.bool() & loss_B.unsqueeze(1),
+        "rewards": torch.tensor(
+            [unknown if item.reward is None else item.reward for item in scored],
+            dtype=torch.float32,
+        ),
+        "token_rewards": _filled(dense, 0.0, torch.float32),
+        "spans": _filled(ends, False, torch.bool),
+        "sampler_logps": _filled(logps, unknown, torch.float32),
+        "task": torch.tensor([zlib.crc32(row.request.draw.problem.task.encode()) for row in rows]),
+        "stale": torch.tensor([row.policy_step != policy_step for row in rows]),
+        "correct": torch.tensor(
+            [judgement is not None and judgement.verdict == "correct" for judgement in judgements]
+        ),
+    }
+    return {name: tensor.to(device) for name, tensor in batch.items()}
+
+
+def _filled(
+    rows: Sequence[Sequence[float]], filler: float, dtype: torch.dtype, *, left: bool = False
+) -> torch.Tensor:
+    width = max(map(len, rows))
+    filled = [
+        [filler] * (width - len(row)) + list(row)
+        if left
+        else list(row) + [filler] * (width - len(row))
+        for row in rows
+    ]
+    return torch.tensor(filled, dtype=dtype)
+
+
+def old_logps(batch: Batch, computed_BT: torch.Tensor | None, *, decoupled: bool) -> torch.Tensor:
+    """Where the ratio of each token starts from.
+
+    Fresh tokens were sampled by the weights that learn, as they are before the step: computed by
+    the trainer, or left as NaN, which stands for "the weights of the very first pass". Stale ones
+    start from what their sampler said, unless the objective is the decoupled one, whose proximal
+    policy is the present.
+
+    Args:
+        batch: as from `pad`.
+        computed_BT: the trainer's log-probabilities before the step; None where the first pass is
+            the only one.
+        decoupled: whether the sampler's part is taken care of elsewhere.
+
+    Returns:
+        Shape (B, T), NaN where the first pass decides.
+    """
+    sampler_BT = batch["sampler_logps"]
+    base_BT = torch.full_like(sampler_BT, float("nan")) if computed_BT is None else computed_BT
+    if decoupled:
+        return base_BT
+    stale_BT = batch["stale"].unsqueeze(1) & ~sampler_BT.isnan()
+    return torch.where(stale_BT, sampler_BT, base_BT)
+
+
+def group_advantages(
+    batch: Batch, config: AlgorithmConfig, group_size: int, across: Across = ALONE
+) -> torch.Tensor:
+    """Advantages without a critic, shape (B, T): every token of a response has the same, plus what
+    its own and later steps earned where rewards are dense."""
+    rewards_PG = across.gather(batch["rewards"]).view(-1, group_size)
+    if config.advantage.estimator == "rloo":
+        all_PG = estimators.rloo_advantages(rewards_PG)
+    else:
+        all_PG = estimators.group_advantages(rewards_PG, scale=config.advantage.scale)
+    advantages_B = across.own(all_PG.reshape(-1), batch["rewards"])
+    advantages_BT = advantages_B.unsqueeze(1) * batch["completion_mask"]
+    if config.dense.weight:
+        judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
+        rows = torch.arange(batch["rewards"].shape[0], device=batch["rewards"].device)
+        dense_BT = dense_group_advantages(
+            batch["token_rewards"], batch["spans"] & judged_B1, rows // group_size
+        )
+        advantages_BT = advantages_BT + config.dense.weight * dense_BT
+    return advantages_BT * batch["completion_mask"]
+
+
+def refined(
+    advantages_BT: torch.Tensor, batch: Batch, config: AdvantageConfig, across: Across = ALONE
+) -> torch.Tensor:
+    """Advantages whitened and freed of outliers, as the settings say; statistics are over the
+    tokens in the loss, of all processes."""
+    if config.normalise == "none" and not config.max_sigma:
+        return advantages_BT
+    all_BT = across.gather(advantages_BT)
+    mask_BT = across.gather(batch["loss_mask"].to(all_BT.dtype)).bool()
+    if config.normalise != "none":
+        keys_BT = None
+        if config.normalise == "task":
+            keys_BT = across.gather(batch["task"]).unsqueeze(1).expand_as(all_BT)
+        all_BT = estimators.standardise(all_BT, mask_BT, keys_BT=keys_BT)
+    if config.max_sigma:
+        all_BT = estimators.within_sigmas(all_BT, mask_BT, config.max_sigma)
+    return across.own(all_BT, advantages_BT)
+
+
+def critic_advantages(
+    batch: Batch, config: AlgorithmConfig
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Generalised advantages and the critic's targets.
+
+    Args:
+        batch: with `values` (B, T); with `kl_logps` and `ref_logps` (B, T) where the KL is part of
+            the reward.
+        config: gamma, the two lambdas, the weights of spans and KL.
+
+    Returns:
+        Advantages (B, T), returns (B, T), and the lambda of each response (B,).
+    """
+    settings = config.advantage
+    rewards_BT = token_rewards(batch, config)
+    mask_BT = batch["completion_mask"].bool()
+    length_B = mask_BT.sum(dim=1)
+    if settings.length_adaptive_alpha:
+        lam_B = gae.length_adaptive_lambda(
+            length_B, settings.length_adaptive_alpha, floor=settings.min_lam
+        )
+    else:
+        lam_B = torch.full(
+            length_B.shape, settings.lam, dtype=rewards_BT.dtype, device=rewards_BT.device
+        )
+    advantages_BT, returns_BT = gae.decoupled_gae(
+        rewards_BT,
+        batch["values"],
+        mask_BT,
+        gamma=settings.gamma,
+        lam_actor=lam_B.to(rewards_BT.dtype),
+        lam_critic=config.critic.lam,
+    )
+    return advantages_BT, returns_BT, lam_B
+
+
+def token_rewards(batch: Batch, config: AlgorithmConfig) -> torch.Tensor:
+    """The reward of each token (B, T): the response's on its last, spans where they end, less the
+    KL. Rows without a judgement are 0 throughout, and are in no loss."""
+    mask_BT = batch["completion_mask"]
+    last_B = mask_BT.sum(dim=1) - 1
+    rewards_BT = torch.zeros_like(batch["token_rewards"])
+    rewards_BT.scatter_(1, last_B.unsqueeze(1), batch["rewards"].nan_to_num(0.0).unsqueeze(1))
+    rewards_BT = rewards_BT + config.dense.weight * batch["token_rewards"]
+    if config.loss.kl_coef and config.loss.kl_place == "reward":
+        kl_BT = kl.kl_k1(batch["kl_logps"], batch["ref_logps"])
+        rewards_BT = rewards_BT - config.loss.kl_coef * kl_BT
+    judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
+    return torch.where(judged_B1 & mask_BT.bool(), rewards_BT, 0.0)

@@ -1,0 +1,206 @@
+"""A critic that is a model of its own: VC-PPO's and VAPO's (arXiv 2503.01491, 2504.05118).
+
+V(s_t) is its output at the token before response token t, so values_BT[:, t] has seen the prompt
+and response[:t] and nothing after. Its engine is the policy's: one process, DDP or FSDP2. It is not
+DeepSpeed's, which wants one engine for each model; and not FSDP's first version.
+
+The gradients of micro-batches and processes add up to that of the mean over the mini-batch's value
+tokens, however they are split: each call adds world_size * sum / tokens, where tokens counts the
+whole mini-batch over all processes, and the engine averages over processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import DistributedType
+from torch import Tensor
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.nn.parallel import DistributedDataParallel
+
+from assay.rpc.errors import ConfigError
+from assay.trainer.config import CriticConfig
+from assay.trainer.critic import objective
+from assay.trainer.critic.model import MEANING, check_meaning
+from assay.trainer.critic.stepping import Stepper, make_adamw
+
+OPTIMIZER = "optimizer.pt"
+
+
+class Critic:
+    """A value model with its own optimizer.
+
+    Args:
+        model: of `load_critic`.
+        config: loss and rates.
+        accelerator: the policy's trainer's.
+        tokenizer: saved beside the weights, so that they can be used elsewhere.
+
+    Raises:
+        ConfigError: the engine holds one model only.
+    """
+
+    def __init__(
+        self, model: Any, config: CriticConfig, accelerator: Any, *, tokenizer: Any = None
+    ) -> None:
+        _check_engine(accelerator)
+        self._config = config
+        self._accelerator = accelerator
+        self._tokenizer = tokenizer
+        self._model, optimizer = accelerator.prepare(model, make_adamw([model], config))
+        # beneath DDP: a forward pass without gradient need not be in step with other processes
+        wrapped = isinstance(self._model, DistributedDataParallel)
+        self._inner: Any = self._model.module if wrapped else self._model
+        self._stepper = Stepper(getattr(optimizer, "optimizer", optimizer), config)
+
+    @property
+    def model(self) -> Any:
+        """The token classifier."""
+        return self._inner
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps made."""
+        return self._stepper.steps
+
+    @torch.no_grad()
+    def values(self, batch: Mapping[str, Tensor], micro_batch: int) -> Tensor:
+        """V(s_t) of each response token.
+
+        Args:
+            batch: prompt_ids and prompt_mask (B, P), padded on the left; completion_ids and
+                completion_mask (B, T), padded on the right. Under FSDP every process calls this
+                equally often with equally many rows.
+            micro_batch: rows in one forward pass, at least 1.
+
+        Returns:
+            values_BT, float32; 0 where completion_mask is.
+        """
+        self._inner.eval()
+        parts = [
+            objective.to_values(self._outputs(self._inner, rows), self._config)
+            for rows in objective.chunks(batch, micro_batch)
+        ]
+        self._inner.train()
+        return torch.cat(parts).masked_fill(~batch["completion_mask"].bool(), 0.0)
+
+    def backward(
+        self,
+        batch: Mapping[str, Tensor],
+        returns_BT: Tensor,
+        old_values_BT: Tensor,
+        mask_BT: Tensor,
+        *,
+        tokens: Tensor,
+        sync: bool = True,
+    ) -> dict[str, Tensor]:
+        """Adds the gradient of one micro-batch.
+
+        Args:
+            batch: as for `values`.
+            returns_BT: targets; anything outside of the mask.
+            old_values_BT: of `values` at the rollout.
+            mask_BT: value tokens: the policy's own, of judged rows. It may be empty.
+            tokens: 0-dim; value tokens of the whole mini-batch over all processes, the same in each
+                of its micro-batches.
+            sync: exchange gradients with the other processes now. False in all but the last
+                micro-batch saves time; the last one must.
+
+        Returns:
+            Detached sums over this micro-batch's value tokens: see `objective.value_loss`.
+        """
+        quiet = isinstance(self._model, DistributedDataParallel) and not sync
+        with self._model.no_sync() if quiet else contextlib.nullcontext():
+            outputs_BTK = self._outputs(self._model, batch)
+            total, sums = objective.value_loss(
+                outputs_BTK, old_values_BT, returns_BT, mask_BT, self._config
+            )
+            # accelerator.backward would divide by the policy's accumulation steps
+            (total * self._accelerator.num_processes / tokens.clamp(min=1)).backward()
+        self._stepper.count(tokens)
+        return sums
+
+    def step(self) -> dict[str, float]:
+        """Clips, steps, and clears the gradients; nothing moves where there were no value tokens.
+
+        Returns:
+            grad_norm before clipping, and lr.
+
+        Raises:
+            TrainingStoppedError: the gradient is not finite.
+        """
+        return self._stepper.step()
+
+    def save(self, folder: Path) -> None:
+        """Weights, what they mean, optimizer and step; every process calls it, one writes."""
+        self.save_pretrained(folder)
+        moments = (  # reading them before the first step would make one
+            get_optimizer_state_dict(self._inner, self._stepper.optimizer, options=_WHOLE)
+            if self.steps
+            else {}
+        )
+        if self._accelerator.is_main_process:
+            torch.save({"steps": self.steps, "optimizer": moments}, folder / OPTIMIZER)
+        self._accelerator.wait_for_everyone()
+
+    def load(self, folder: Path) -> None:
+        """What `save` wrote; every process calls it.
+
+        Raises:
+            ConfigError: the values in there mean something else than the config's.
+        """
+        check_meaning(folder, self._config)
+        saved = type(self._inner).from_pretrained(folder, dtype=self._inner.dtype)
+        set_model_state_dict(self._inner, saved.state_dict(), options=_WHOLE)
+        state = torch.load(folder / OPTIMIZER, map_location="cpu", weights_only=True)
+        if state["steps"]:
+            set_optimizer_state_dict(
+                self._inner, self._stepper.optimizer, state["optimizer"], options=_WHOLE
+            )
+        self._stepper.steps = state["steps"]
+
+    def save_pretrained(self, folder: Path) -> None:
+        """The weights as transformers reads them, and what they mean; every process calls it."""
+        weights = get_model_state_dict(self._inner, options=_WHOLE)
+        if self._accelerator.is_main_process:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._inner.save_pretrained(folder, state_dict=weights)
+            record = json.dumps(objective.meaning(self._config), indent=1)
+            (folder / MEANING).write_text(record + "\n", encoding="utf-8")
+            if self._tokenizer is not None:
+                self._tokenizer.save_pretrained(folder)
+        self._accelerator.wait_for_everyone()
+
+    def _outputs(self, model: Any, batch: Mapping[str, Tensor]) -> Tensor:
+        with self._accelerator.autocast():
+            logits_BLK = model(**objective.model_inputs(batch)).logits
+        length = batch["completion_ids"].shape[1]
+        return objective.before_each_token(logits_BLK, length).float()
+
+
+_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+
+
+def _check_engine(accelerator: Any) -> None:
+    kind = accelerator.distributed_type
+    if kind == DistributedType.DEEPSPEED:
+        raise ConfigError(
+            'algorithm.critic.sharing = "separate" needs a second model, and DeepSpeed\'s engine '
+            'holds one; launch with FSDP2, or set algorithm.critic.sharing = "trunk"'
+        )
+    if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
+        raise ConfigError(
+            'algorithm.critic.sharing = "separate" runs on FSDP2, not on FSDP 1; set '
+            "fsdp_version: 2 in accelerate's config"
+        )

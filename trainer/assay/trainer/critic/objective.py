@@ -1,0 +1,177 @@
+"""What a value head's outputs mean, and what it is trained on: the pure part of a critic.
+
+A head has one output per token, which is the value, or one per class of returns, whose expectation
+is the value (HL-Gauss, two-hot: arXiv 2403.03950). Everything here is sums over tokens: whoever
+calls divides by the tokens of the whole mini-batch, so that micro-batches and processes add up.
+
+Shapes: B rows, T response tokens, K outputs of the head. values_BT[:, t] is V(s_t), the value of
+the state before response token t: prompt + response[:t].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from assay.trainer.algos.value_losses import (
+    ValueBins,
+    clipped_value_losses,
+    mse_value_losses,
+)
+from assay.trainer.config import CriticConfig
+
+_CLASSES = ("hl-gauss", "two-hot")
+
+
+class ValueFunction(Protocol):
+    """What the trainer asks of a critic, whichever it is."""
+
+    def values(self, batch: Mapping[str, Tensor], micro_batch: int) -> Tensor:
+        """values_BT, float32, without gradient; 0 where completion_mask is."""
+        ...
+
+    def step(self) -> dict[str, float]:
+        """One step of the critic's own optimizer; grad_norm and lr."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Everything that continues the training; called on every process."""
+        ...
+
+    def load(self, folder: Path) -> None:
+        """What `save` wrote; called on every process."""
+        ...
+
+    def save_pretrained(self, folder: Path) -> None:
+        """The weights and what they mean; called on every process."""
+        ...
+
+
+def is_classes(config: CriticConfig) -> bool:
+    """Whether the head tells classes of returns apart rather than one number."""
+    return config.loss in _CLASSES
+
+
+def output_count(config: CriticConfig) -> int:
+    """K: outputs of the head for each token."""
+    return config.bins if is_classes(config) else 1
+
+
+def meaning(config: CriticConfig) -> dict[str, Any]:
+    """What one must know to read values from the outputs; saved beside the weights."""
+    if not is_classes(config):
+        return {"head": "scalar"}
+    return {
+        "head": "classes",
+        "bins": config.bins,
+        "value_min": config.value_min,
+        "value_max": config.value_max,
+    }
+
+
+def to_values(outputs_BTK: Tensor, config: CriticConfig) -> Tensor:
+    """values_BT from the head's outputs."""
+    if is_classes(config):
+        return _bins(config).expectation(outputs_BTK)
+    return outputs_BTK.squeeze(-1)
+
+
+def value_loss(
+    outputs_BTK: Tensor,
+    old_values_BT: Tensor,
+    returns_BT: Tensor,
+    mask_BT: Tensor,
+    config: CriticConfig,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss, summed over the tokens of the mask.
+
+    Args:
+        outputs_BTK: of the head, with gradient.
+        old_values_BT: values at the rollout; used by `clipped` only.
+        returns_BT: targets. Outside of the mask they may be anything, NaN as well.
+        mask_BT: tokens whose value is trained; without those of faulted rows.
+        config: which loss.
+
+    Returns:
+        The sum (0-dim, with gradient even where the mask is empty), and detached 0-dim sums over
+        the same tokens: loss, tokens, squared_error of V - R, clipped (tokens whose value has moved
+        farther than `clip` from the old one), outside (targets beyond the range of the classes).
+    """
+    mask_BT = mask_BT.bool()
+    returns_BT = returns_BT.masked_fill(~mask_BT, 0.0)  # before the loss: 0 * NaN is NaN
+    old_values_BT = old_values_BT.masked_fill(~mask_BT, 0.0)
+    values_BT = to_values(outputs_BTK, config)
+    losses_BT = _token_losses(outputs_BTK, values_BT, old_values_BT, returns_BT, config)
+    total = losses_BT.masked_fill(~mask_BT, 0.0).sum()
+    with torch.no_grad():
+        moved_BT = (values_BT - old_values_BT).abs() > config.clip
+        outside_BT = (returns_BT < config.value_min) | (returns_BT > config.value_max)
+        sums = {
+            "loss": total.detach(),
+            "tokens": mask_BT.sum(),
+            "squared_error": (values_BT - returns_BT).square().masked_fill(~mask_BT, 0.0).sum(),
+            "clipped": (moved_BT & mask_BT).sum() * (config.loss == "clipped"),
+            "outside": (outside_BT & mask_BT).sum() * is_classes(config),
+        }
+    return total, {name: value.float() for name, value in sums.items()}
+
+
+def _token_losses(
+    outputs_BTK: Tensor,
+    values_BT: Tensor,
+    old_values_BT: Tensor,
+    returns_BT: Tensor,
+    config: CriticConfig,
+) -> Tensor:
+    if config.loss == "mse":
+        return mse_value_losses(values_BT, returns_BT)
+    if config.loss == "clipped":
+        return clipped_value_losses(values_BT, old_values_BT, returns_BT, clip=config.clip)
+    bins = _bins(config)
+    target = bins.hl_gauss if config.loss == "hl-gauss" else bins.two_hot
+    return bins.cross_entropy(outputs_BTK, target(returns_BT))
+
+
+def _bins(config: CriticConfig) -> ValueBins:
+    return ValueBins(config.value_min, config.value_max, config.bins)
+
+
+def model_inputs(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What a model takes: prompt and response in one row.
+
+    Args:
+        batch: prompt_ids and prompt_mask (B, P), padded on the left; completion_ids and
+            completion_mask (B, T), padded on the right.
+
+    Returns:
+        input_ids, attention_mask and position_ids (B, P + T). Positions count real tokens, so that
+        a row's values do not depend on how far it is padded; transformers by itself counts the
+        padding as well, which matters to models with absolute positions.
+    """
+    mask_BL = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1).long()
+    return {
+        "input_ids": torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
+        "attention_mask": mask_BL,
+        "position_ids": (mask_BL.cumsum(dim=1) - 1).clamp(min=0),
+    }
+
+
+def before_each_token(states_BLX: Tensor, length: int) -> Tensor:
+    """From L = P + T positions the T whose outputs see prompt + response[:t]: P - 1 ... P + T - 2.
+
+    Args:
+        states_BLX: outputs at every position of prompt and response.
+        length: T.
+    """
+    return states_BLX[:, -length - 1 : -1]
+
+
+def chunks(batch: Mapping[str, Tensor], size: int) -> Iterator[dict[str, Tensor]]:
+    """The rows of a batch, `size` at a time; only what a forward pass needs."""
+    keys = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask")
+    for start in range(0, batch["completion_ids"].shape[0], size):
+        yield {key: batch[key][start : start + size] for key in keys}

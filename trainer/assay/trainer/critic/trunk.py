@@ -1,0 +1,201 @@
+"""A critic that shares the policy's trunk: a linear head on its last hidden states.
+
+TRL's fused LM head drops the hidden states before the loss sees them. A forward hook on the
+backbone sees them on their way, so that policy and value loss share one forward pass:
+
+    with critic.watch():
+        logps = ...                     one or several forward passes of the policy
+    loss = policy_loss + critic.loss_from_last_forward(returns, old_values, mask, tokens=...)[0]
+    loss.backward()
+    optimizer.step(); critic.step()
+
+The value loss's gradient goes through the hidden states into the trunk, which moves with the
+policy's optimizer and under its clipping; the head has an optimizer of its own. The head starts
+from zeros, so the first value gradient does not reach the trunk at all: V is 0 before it can push.
+
+What is different from a critic of its own: no value pre-training while the policy is frozen, and
+the policy's updates move the values as well. The head is float32 whatever the trunk computes in,
+and is on every process whole; its gradients are averaged over them in `step`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from assay.trainer.config import CriticConfig
+from assay.trainer.critic import objective
+from assay.trainer.critic.critic import OPTIMIZER
+from assay.trainer.critic.model import MEANING, check_meaning
+from assay.trainer.critic.stepping import Stepper, make_adamw
+
+HEAD = "head.safetensors"
+
+
+class TrunkCritic:
+    """A value head on the policy.
+
+    Args:
+        model: the policy as the trainer trains it: a causal model, with or without PEFT, DDP or
+            FSDP2 around it.
+        config: loss, weight of it, and rates.
+        accelerator: of the policy's trainer.
+
+    Attributes:
+        head: the linear layer, on this process.
+    """
+
+    def __init__(self, model: Any, config: CriticConfig, accelerator: Any) -> None:
+        self._config = config
+        self._accelerator = accelerator
+        self._policy: Any = model.module if isinstance(model, DistributedDataParallel) else model
+        causal = self._policy
+        if hasattr(causal, "get_base_model"):  # PEFT puts its layers into the model itself
+            causal = causal.get_base_model()
+        self._keep_one_logit = "logits_to_keep" in inspect.signature(causal.forward).parameters
+        width = causal.config.get_text_config().hidden_size
+        self.head = nn.Linear(width, objective.output_count(config), device=accelerator.device)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+        self._stepper = Stepper(make_adamw([self.head], config), config)
+        self._seen: list[Tensor] = []
+        self._watching = False
+        causal.base_model.register_forward_hook(self._capture)
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of the head."""
+        return self._stepper.steps
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Keeps the hidden states of the policy's forward passes in this block, in their order."""
+        self._seen = []
+        self._watching = True
+        try:
+            yield
+        finally:
+            self._watching = False
+
+    def _capture(self, _module: Any, _inputs: Any, output: Any) -> None:
+        if self._watching:
+            self._seen.append(output[0] if isinstance(output, tuple) else output.last_hidden_state)
+
+    def _outputs(self, length: int) -> Tensor:
+        """Of the passes watched last; they are dropped."""
+        if not self._seen:
+            raise RuntimeError("no forward pass of the policy ran within watch()")
+        states_BLH = torch.cat(self._seen)
+        self._seen = []
+        states_BTH = objective.before_each_token(states_BLH, length)
+        with torch.autocast(states_BTH.device.type, enabled=False):
+            outputs: Tensor = self.head(states_BTH.float())
+        return outputs
+
+    def loss_from_last_forward(
+        self, returns_BT: Tensor, old_values_BT: Tensor, mask_BT: Tensor, *, tokens: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """What to add to the policy's loss of a micro-batch.
+
+        Args:
+            returns_BT: targets of the rows that the passes within `watch` saw, in their order.
+            old_values_BT: values at the rollout.
+            mask_BT: value tokens: the policy's own, of judged rows. It may be empty.
+            tokens: 0-dim; value tokens of the whole mini-batch over all processes.
+
+        Returns:
+            coef * world_size * sum / tokens, 0-dim with gradient: added over micro-batches and
+            averaged over processes, coef times the mean over the mini-batch's tokens. A trainer
+            that scales its own loss afterwards must leave this one's scale as it is, or undo it.
+            And detached sums: see `objective.value_loss`.
+
+        Raises:
+            RuntimeError: no forward pass ran within `watch`.
+        """
+        outputs_BTK = self._outputs(returns_BT.shape[1])
+        total, sums = objective.value_loss(
+            outputs_BTK, old_values_BT, returns_BT, mask_BT, self._config
+        )
+        self._stepper.count(tokens)
+        scale = self._config.coef * self._accelerator.num_processes / tokens.clamp(min=1)
+        return total * scale, sums
+
+    @torch.no_grad()
+    def values(self, batch: Mapping[str, Tensor], micro_batch: int) -> Tensor:
+        """V(s_t) of each response token, by forward passes of the policy.
+
+        Args:
+            batch: as for `Critic.values`.
+            micro_batch: rows in one forward pass, at least 1.
+
+        Returns:
+            values_BT, float32; 0 where completion_mask is.
+        """
+        # through the whole model, for sharded weights are gathered there; but with one logit a row
+        few = {"logits_to_keep": 1} if self._keep_one_logit else {}
+        training = self._policy.training
+        self._policy.eval()
+        parts = []
+        for rows in objective.chunks(batch, micro_batch):
+            inputs = objective.model_inputs(rows)
+            del inputs["position_ids"]  # the policy's own passes have none either
+            with self.watch(), self._accelerator.autocast():
+                self._policy(**inputs, **few, use_cache=False)
+            outputs_BTK = self._outputs(rows["completion_ids"].shape[1])
+            parts.append(objective.to_values(outputs_BTK, self._config))
+        self._policy.train(training)
+        return torch.cat(parts).masked_fill(~batch["completion_mask"].bool(), 0.0)
+
+    def step(self) -> dict[str, float]:
+        """Averages the head's gradients over processes, clips, steps and clears them.
+
+        Returns:
+            grad_norm before clipping, and lr: of the head.
+
+        Raises:
+            TrainingStoppedError: the gradient is not finite.
+        """
+        for weight in self.head.parameters():
+            if weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
+            weight.grad = self._accelerator.reduce(weight.grad, "mean")
+        return self._stepper.step()
+
+    def save(self, folder: Path) -> None:
+        """Head, what it means, optimizer and step; every process calls it, one writes."""
+        self.save_pretrained(folder)
+        if self._accelerator.is_main_process:
+            state = {"steps": self.steps, "optimizer": self._stepper.optimizer.state_dict()}
+            torch.save(state, folder / OPTIMIZER)
+        self._accelerator.wait_for_everyone()
+
+    def load(self, folder: Path) -> None:
+        """What `save` wrote; every process calls it.
+
+        Raises:
+            ConfigError: the values in there mean something else than the config's.
+        """
+        check_meaning(folder, self._config)
+        self.head.load_state_dict(load_file(folder / HEAD))
+        state = torch.load(folder / OPTIMIZER, map_location="cpu", weights_only=True)
+        self._stepper.optimizer.load_state_dict(state["optimizer"])
+        self._stepper.steps = state["steps"]
+
+    def save_pretrained(self, folder: Path) -> None:
+        """The head and what it means; every process calls it. The trunk is the policy's."""
+        if self._accelerator.is_main_process:
+            folder.mkdir(parents=True, exist_ok=True)
+            weights = {name: w.detach().cpu() for name, w in self.head.state_dict().items()}
+            save_file(weights, folder / HEAD)
+            record = json.dumps(objective.meaning(self._config), indent=1)
+            (folder / MEANING).write_text(record + "\n", encoding="utf-8")
+        self._accelerator.wait_for_everyone()

@@ -1,0 +1,170 @@
+"""Estimates over problems that were answered several times each, with intervals. Pure.
+
+The claim is about problems like these, not about these problems: the problem is what was drawn, and
+the k responses to it are not independent of one another. So every estimate here is a mean over
+problems, and its interval counts problems, not responses.
+
+1. pass@k is the unbiased estimate of arXiv 2107.03374, equation 1.
+2. The interval of a mean of such numbers is Wilson's score interval (Wilson 1927) at an effective
+   number of trials: how many coin flips would have the variance that the problems show, as is done
+   for clustered surveys [derivation]. It stays within 0 and 1, says something when every problem
+   came out the same, and is exactly Wilson's interval where every problem was answered once. A
+   bootstrap over problems does neither of the first two: with 30 problems of which most are solved
+   it covered the truth in 35 to 90 % of simulations where this one did in 93 to 98 %
+   (tests/property/test_trainer_evaluation_laws.py repeats the comparison).
+3. The interval of a paired change adds half a flipped response up and half a one down, as Agresti
+   and Min 2005 (Statistics in Medicine 24:729) do for pairs of single responses, and is theirs
+   exactly where every problem was answered once [derivation].
+4. Its p is that of flipping the signs of the problems' differences, which for single responses is
+   McNemar's exact test.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.clients.runs.stats import Z95, wilson
+
+_EXACT_UP_TO = 14  # 2^14 flips are as quickly counted as drawn
+_FLIPS = 20_000
+_CHUNK = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over problems, with its 95 % interval.
+
+    Attributes:
+        value: None where no problem could be counted.
+        low: end of the interval.
+        high: end of the interval.
+        problems: counted.
+    """
+
+    value: float | None
+    low: float
+    high: float
+    problems: int
+
+
+def pass_at_k(judged: int, correct: int, k: int) -> float:
+    """Probability that one of k responses, drawn from these without return, is correct.
+
+    arXiv 2107.03374, equation 1: 1 - C(n - c, k) / C(n, k), as the product of the chances to draw
+    another wrong one.
+
+    Args:
+        judged: n, responses with a judgement; at least k.
+        correct: c, correct ones among them.
+        k: how many are drawn, at least 1.
+
+    Raises:
+        ValueError: the counts do not fit.
+    """
+    if not (0 <= correct <= judged and 1 <= k <= judged):
+        raise ValueError(f"pass@{k} cannot be had from {correct} correct of {judged}")
+    wrong = judged - correct
+    return 1.0 - math.prod(max(0, wrong - i) / (judged - i) for i in range(k))
+
+
+def majority(answers: Sequence[str | None], correct: Sequence[bool]) -> float:
+    """Chance that the most frequent answer is correct; ties are drawn from.
+
+    Args:
+        answers: of one problem's judged responses; None where no answer was found, which is no
+            vote.
+        correct: whether each was judged correct.
+
+    Returns:
+        In [0, 1]; 0 where nothing was answered. Where a verifier judged equal answers differently,
+        the share of correct ones among them counts.
+    """
+    votes = Counter(answer for answer in answers if answer is not None)
+    if not votes:
+        return 0.0
+    most = max(votes.values())
+    right: dict[str, int] = defaultdict(int)
+    for answer, is_right in zip(answers, correct, strict=True):
+        if answer is not None and is_right:
+            right[answer] += 1
+    tied = [answer for answer, count in votes.items() if count == most]
+    return sum(right[answer] / most for answer in tied) / len(tied)
+
+
+def mean_over_problems(values_P: Sequence[float], trials: float) -> Estimate:
+    """Mean of numbers in [0, 1], one for each problem, with its interval.
+
+    The effective number of trials is p (1 - p) / Var(mean), at least the number of problems, which
+    is what it would be if all responses to a problem were alike, and at most `trials`.
+
+    Args:
+        values_P: the problems' shares.
+        trials: independent flips that there would be if responses to one problem were as
+            independent as those to different ones: their number, over k where a value is a pass@k.
+    """
+    problems = len(values_P)
+    if not problems:
+        return Estimate(None, 0.0, 1.0, 0)
+    value = math.fsum(values_P) / problems
+    effective = float(problems)
+    squares = math.fsum((x - value) ** 2 for x in values_P)
+    if problems > 1 and squares > 0:
+        variance = squares / (problems - 1) / problems
+        effective = max(effective, min(trials, value * (1 - value) / variance))
+    low, high = wilson(min(1.0, value) * effective, effective)
+    return Estimate(value, low, high, problems)
+
+
+def paired_mean_change(
+    differences_P: Sequence[float], samples: float, z: float = Z95
+) -> tuple[float, float, float]:
+    """Mean change over problems answered twice, with its interval.
+
+    Args:
+        differences_P: after less before, each in [-1, 1].
+        samples: responses that one value rests on, at least 1; over k where it is a pass@k.
+        z: normal quantile.
+
+    Returns:
+        The change, and the low and high end; (0, -1, 1) without problems.
+    """
+    problems = len(differences_P)
+    if not problems:
+        return 0.0, -1.0, 1.0
+    total = math.fsum(differences_P)
+    n = problems + 2
+    squares = math.fsum(d * d for d in differences_P) + 1 / max(1.0, samples)
+    half = z * math.sqrt(max(0.0, squares - total * total / n)) / n
+    return total / problems, max(-1.0, total / n - half), min(1.0, total / n + half)
+
+
+def sign_flip_p(differences_P: Sequence[float], *, seed: int = 0) -> float:
+    """Two-sided p of "before and after might be exchanged in each problem".
+
+    Counted over all flips of signs where at most 14 problems changed, else over 20,000 drawn ones.
+
+    Args:
+        differences_P: after less before.
+        seed: of what is drawn.
+
+    Returns:
+        In (0, 1]; 1 where nothing changed.
+    """
+    changed_N = np.array([d for d in differences_P if d], dtype=np.float64)
+    if not changed_N.size:
+        return 1.0
+    seen = abs(float(changed_N.sum())) * (1 - 1e-9)  # what rounding makes smaller is as far out
+    if changed_N.size <= _EXACT_UP_TO:
+        signs_FN = np.array(list(itertools.product((1.0, -1.0), repeat=changed_N.size)))
+        return float(np.mean(np.abs(signs_FN @ changed_N) >= seen))
+    random, beyond = np.random.default_rng(seed), 0
+    for _ in range(_FLIPS // _CHUNK):
+        signs_FN = random.integers(0, 2, (_CHUNK, changed_N.size)) * 2.0 - 1.0
+        beyond += int(np.sum(np.abs(signs_FN @ changed_N) >= seen))
+    return (1 + beyond) / (1 + _FLIPS)

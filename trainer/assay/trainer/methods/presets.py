@@ -1,0 +1,75 @@
+"""Which parts each published method is made of.
+
+The presets of `configs/` are held to this by tests, and `--explain` says where settings that carry
+a method's name depart from it. The sources of their numbers stand in the presets, beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from assay.trainer.methods.parts import PARTS, parts_on
+
+if TYPE_CHECKING:
+    from assay.trainer.config import Config
+
+METHODS: Mapping[str, frozenset[str]] = {
+    "grpo": frozenset({"group-normalisation", "std-scaling", "kl"}),
+    "dr_grpo": frozenset({"group-normalisation", "constant-normaliser"}),
+    "rloo": frozenset({"leave-one-out", "whole-response-loss", "kl"}),
+    "dapo": frozenset(
+        {
+            "dynamic-sampling",
+            "soft-overlong",
+            "group-normalisation",
+            "std-scaling",
+            "clip-higher",
+            "dual-clip",
+            "token-level-loss",
+        }
+    ),
+    "ppo": frozenset({"critic"}),
+    "vc_ppo": frozenset({"critic", "value-pretraining", "decoupled-gae"}),
+    "vapo": frozenset(
+        {
+            "group-sampling",
+            "length-adaptive-gae",
+            "critic",
+            "value-pretraining",
+            "decoupled-gae",
+            "clip-higher",
+            "token-level-loss",
+            "positive-lm-loss",
+        }
+    ),
+    "gspo": frozenset({"group-normalisation", "std-scaling", "clip-higher", "sequence-ratio"}),
+    "cispo": frozenset(
+        {
+            "dynamic-sampling",
+            "soft-overlong",
+            "group-normalisation",
+            "std-scaling",
+            "cispo",
+            "token-level-loss",
+        }
+    ),
+}
+
+
+def departures(config: Config) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """How settings differ from the method whose name they carry.
+
+    Returns:
+        The parts that the method has and the settings lack, and those that the settings add, both
+        in the order of the table; None for a name that is no published method's.
+    """
+    expected = METHODS.get(config.algorithm.name)
+    if expected is None:
+        return None
+    on = {part.name for part in parts_on(config)}
+    order = [part.name for part in PARTS]
+    return (
+        tuple(name for name in order if name in expected - on),
+        tuple(name for name in order if name in on - expected),
+    )

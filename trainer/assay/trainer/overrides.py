@@ -1,0 +1,84 @@
+"""Short forms of overrides: what is typed most often, without the section it belongs to.
+
+model=PATH_OR_NAME        model.name
+data=FILE.jsonl[.gz]      data.source = "jsonl" and data.path
+data=FOLDER_OR_NAME       data.source = "hub" and data.name, which takes folders as well
+reward=VERIFIER           reward.verifier
+ablate=PART,PART          parts to switch off, besides those that the file names
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.rpc.errors import ConfigError
+
+_JSONL = (".jsonl", ".jsonl.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What was given on the command line.
+
+    Attributes:
+        texts: `section.key=value`, short forms written out.
+        ablate: names of parts to switch off.
+    """
+
+    texts: tuple[str, ...]
+    ablate: tuple[str, ...]
+
+
+def expand(texts: Iterable[str]) -> Overrides:
+    """Writes short forms out; anything else stays as it is.
+
+    Raises:
+        ConfigError: the data are neither a .jsonl file, a folder nor a name.
+    """
+    written: list[str] = []
+    names: list[str] = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        match key.strip() if equals else None:
+            case "model":
+                written.append(f"model.name={value.strip()}")
+            case "reward":
+                written.append(f"reward.verifier={value.strip()}")
+            case "data":
+                written += _data(value.strip())
+            case "ablate":
+                names += _names(value)
+            case _:
+                written.append(text)
+    return Overrides(tuple(written), tuple(names))
+
+
+def _names(value: str) -> list[str]:
+    """`a,b` or a list as TOML writes it."""
+    bare = value.strip().removeprefix("[").removesuffix("]")
+    return [name for part in bare.split(",") if (name := part.strip().strip("\"'"))]
+
+
+def _data(value: str) -> list[str]:
+    """Where the data are, by how the value looks."""
+    if value.endswith(_JSONL):
+        return ["data.source=jsonl", f"data.path={value}"]
+    path = Path(value)
+    if path.is_file() or (not path.is_dir() and value.startswith((".", "/", "~"))):
+        raise ConfigError(
+            f"override 'data={value}': give a {' or '.join(_JSONL)} file, a folder that is there, "
+            "or the name of a data set on the hub"
+        )
+    return ["data.source=hub", f"data.name={value}"]
+
+
+def keys_of(tree: Mapping[str, Any], prefix: str = "") -> frozenset[str]:
+    """The dotted keys of nested tables."""
+    keys: set[str] = set()
+    for name, value in tree.items():
+        key = f"{prefix}{name}"
+        keys |= keys_of(value, f"{key}.") if isinstance(value, Mapping) else {key}
+    return frozenset(keys)

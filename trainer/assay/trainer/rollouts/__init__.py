@@ -1,0 +1,1 @@
+"""Rollouts: which prompts are drawn, how they are answered, judged, and chosen for training."""

@@ -1,0 +1,319 @@
+"""One step's rollouts: draws prompts, generates, has them judged, and keeps the groups that train.
+
+Every process runs one, in lockstep: all draw the same prompts from streams that are alike, each
+generates and judges its share, the finished groups are gathered, and all come to the same decision
+about the same groups in the same order. What it decides depends on draws and judgements alone:
+
+* groups stay in the order of their draws, never in that of completion, which would favour prompts
+  with short responses;
+* how many draws a round takes follows from the keep rate, and never from which judgements happen
+  to be back, so that a run resumed, or on another number of processes, draws the same;
+* where a round's draws do not divide among the processes, the next draws of the stream are
+  generated ahead of time. They open the next round; those that the step does not reach are given
+  back.
+
+Judging overlaps generation twice: a response is judged while others of its round are being
+generated, and when the round is not expected to fill the batch, the next is generated while the
+services finish this one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.clients import Result
+from assay.trainer.config import DynamicSamplingConfig, RolloutConfig
+from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.rollouts.dynamic import (
+    KeepRate,
+    Tally,
+    draws_needed,
+    give_up_message,
+    keeps,
+    rate_from_plain,
+    rate_to_plain,
+    round_limit,
+)
+from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.ranks import deal
+from assay.trainer.rollouts.types import (
+    Collected,
+    Draw,
+    Generator,
+    Group,
+    Ranks,
+    Request,
+    Response,
+    Rollout,
+    ScoringRound,
+)
+
+# What one process tells the others of a rollout; the rest they know.
+_Told = tuple[Response, Result]
+
+
+class Collector:
+    """Collects the groups of one step after another.
+
+    Args:
+        stream: of prompts; its cursor is moved by this collector only, and saved with it.
+        generator: the policy.
+        open_round: begins the judging of one round of generation.
+        config: sizes of a step.
+        dynamic: dynamic sampling; where it is off, a step is one round whose groups all stay.
+        ranks: the processes; their count divides `prompts_per_step`.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        stream: PromptStream,
+        generator: Generator,
+        open_round: Callable[[], ScoringRound],
+        *,
+        config: RolloutConfig,
+        dynamic: DynamicSamplingConfig,
+        ranks: Ranks,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._stream = stream
+        self._generator = generator
+        self._open_round = open_round
+        self._config = config
+        self._dynamic = dynamic
+        self._ranks = ranks
+        self._clock = clock
+        self._surplus: list[Group] = []
+        self._rate = KeepRate(half_life=config.prompts_per_step)
+
+    def collect(self, policy_step: int) -> Collected:
+        """The groups of the next step.
+
+        If it raises, the collector is as it was before the call.
+
+        Args:
+            policy_step: optimizer steps that the policy has made.
+
+        Raises:
+            TrainingStoppedError: dynamic sampling reached its limit of rounds.
+            ConfigError: a prompt does not fit the policy's context.
+        """
+        start, rate = self._stream.cursor, self._rate
+        try:
+            return self._collect(policy_step)
+        except BaseException:
+            self._stream.give_back(self._stream.cursor - start)
+            self._rate = rate
+            raise
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next step depends on, in plain containers."""
+        return {
+            "stream": self._stream.state_dict(),
+            "surplus": [group_to_plain(group) for group in self._surplus],
+            "keep_rate": rate_to_plain(self._rate),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where a collector with the same data was.
+
+        Raises:
+            ConfigError: the data is not the same.
+        """
+        self._stream.load_state_dict(state["stream"])
+        self._surplus = [group_from_plain(saved, self._stream.draw) for saved in state["surplus"]]
+        self._rate = rate_from_plain(state["keep_rate"], self._config.prompts_per_step)
+
+    def _collect(self, policy_step: int) -> Collected:
+        wanted = self._config.prompts_per_step
+        carried = self._surplus[:wanted]
+        window = _Window(
+            self._stream, self._generator, self._open_round, self._ranks, self._clock,
+            group_size=self._config.group_size, policy_step=policy_step,
+        )  # fmt: skip
+        tally = Tally()
+        fresh: list[Group] = []
+        rounds = 0
+        if self._dynamic.enabled:
+            if len(carried) < wanted:
+                fresh, rounds = self._fill(window, tally, wanted - len(carried))
+        else:
+            window.generate(wanted - len(carried))
+            fresh, rounds = window.judged(wanted - len(carried)), 1
+            tally.add(fresh)
+        window.close()
+        return self._finished(window, tally, self._surplus + fresh, rounds, policy_step)
+
+    def _fill(self, window: _Window, tally: Tally, wanted: int) -> tuple[list[Group], int]:
+        """Draws, round after round, until so many groups are kept.
+
+        A round begins as soon as the batch is expected to stay short by a group or more, even while
+        judgements of the round before are out.
+
+        Returns:
+            All kept groups in the order of their draws, and the number of rounds.
+        """
+        most = round_limit(self._config.prompts_per_step, self._dynamic.oversample)
+        kept: list[Group] = []
+        rounds = out = 0
+        while True:
+            missing = wanted - len(kept) - out * self._rate.value
+            if missing > 1 - 1e-9 and rounds < self._dynamic.max_rounds:
+                size = draws_needed(missing, self._rate.value, most=most)
+                window.generate(size)
+                rounds += 1
+            elif out:
+                size = 0
+            elif len(kept) >= wanted:
+                return kept, rounds
+            else:
+                raise TrainingStoppedError(give_up_message(tally, wanted=wanted, rounds=rounds))
+            kept += self._counted(window.judged(out), tally)
+            out = size
+
+    def _counted(self, groups: list[Group], tally: Tally) -> list[Group]:
+        """The groups of these that are kept; tally and keep rate learn of them."""
+        kept, judged = tally.kept, tally.judged
+        tally.add(groups)
+        self._rate = self._rate.after(tally.kept - kept, tally.judged - judged)
+        return [group for group in groups if keeps(group)]
+
+    def _finished(
+        self, window: _Window, tally: Tally, groups: list[Group], rounds: int, policy_step: int
+    ) -> Collected:
+        """Splits the groups into those of this step and the surplus."""
+        wanted = self._config.prompts_per_step
+        used, surplus = groups[:wanted], groups[wanted:]
+        self._surplus = surplus if self._dynamic.enabled and self._dynamic.keep_surplus else []
+        stale = sum(group[0].policy_step < policy_step for group in used)
+        metrics = {
+            **tally.metrics(),
+            "keep_rate_ema": self._rate.value,
+            "rounds": float(rounds),
+            "surplus": float(len(surplus)),
+            "stale_groups": float(stale),
+            "generated_per_used": tally.drawn / wanted,
+        }
+        return Collected(
+            groups=deal(used, self._ranks),
+            judged=window.rollouts,
+            metrics=metrics,
+            generate_s=window.generate_s,
+            wait_s=window.wait_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What one call of the generator answered over all processes, its judgements still out."""
+
+    draws: list[Draw]
+    responses: list[Response]
+    scoring: ScoringRound
+    submitted: list[int]
+
+
+class _Window:
+    """The draws of one step: asked for, generated, judged, in the order of the stream.
+
+    Attributes:
+        rollouts: of all judged groups that were asked for, over all processes.
+        generate_s: seconds of this process's generation.
+        wait_s: seconds that this process waited for judgements.
+    """
+
+    def __init__(
+        self,
+        stream: PromptStream,
+        generator: Generator,
+        open_round: Callable[[], ScoringRound],
+        ranks: Ranks,
+        clock: Callable[[], float],
+        *,
+        group_size: int,
+        policy_step: int,
+    ) -> None:
+        self._stream = stream
+        self._generator = generator
+        self._open_round = open_round
+        self._ranks = ranks
+        self._clock = clock
+        self._group_size = group_size
+        self._policy_step = policy_step
+        self._ahead = 0
+        self._out: deque[_Round] = deque()
+        self._judged: deque[Group] = deque()
+        self.rollouts: list[Rollout] = []
+        self.generate_s = 0.0
+        self.wait_s = 0.0
+
+    def generate(self, count: int) -> None:
+        """Has the next `count` draws answered, and sent to the judges as they are."""
+        lacking = count - self._ahead
+        if lacking <= 0:
+            self._ahead -= count
+            return
+        taken = math.ceil(lacking / self._ranks.count) * self._ranks.count
+        self._ahead = taken - lacking
+        draws = self._stream.take(taken)
+        requests = [
+            Request(draw, index)
+            for draw in deal(draws, self._ranks)
+            for index in range(self._group_size)
+        ]
+        scoring = self._open_round()
+        submitted: list[int] = []
+
+        def on_finished(place: int, response: Response) -> None:
+            submitted.append(place)
+            scoring.submit(requests[place], response)
+
+        before = self._clock()
+        responses = self._generator.generate(requests, on_finished)
+        self.generate_s += self._clock() - before
+        if sorted(submitted) != list(range(len(requests))) or len(responses) != len(requests):
+            raise RuntimeError(
+                f"{type(self._generator).__name__} answered {len(responses)} and reported "
+                f"{len(submitted)} of {len(requests)} requests; each is due once"
+            )
+        self._out.append(_Round(draws, responses, scoring, submitted))
+
+    def judged(self, count: int) -> list[Group]:
+        """The next `count` groups, all of them asked for; waits for their judgements."""
+        while len(self._judged) < count:
+            self._judged += self._gathered(self._out.popleft())
+        groups = [self._judged.popleft() for _ in range(count)]
+        self.rollouts += [rollout for group in groups for rollout in group]
+        return groups
+
+    def close(self) -> None:
+        """Gives back to the stream what was generated and not asked for."""
+        self._stream.give_back(self._ahead)
+        self._ahead = 0
+
+    def _gathered(self, finished: _Round) -> list[Group]:
+        """The round's groups over all processes, in the order of their draws."""
+        before = self._clock()
+        results = finished.scoring.results()
+        self.wait_s += self._clock() - before
+        by_place = dict(zip(finished.submitted, results, strict=True))
+        told: list[_Told] = [
+            (response, by_place[place]) for place, response in enumerate(finished.responses)
+        ]
+        return self._groups(finished.draws, self._ranks.gather(told))
+
+    def _groups(self, draws: Sequence[Draw], told: Sequence[_Told]) -> list[Group]:
+        size = self._group_size
+        return [
+            tuple(
+                Rollout(Request(draw, index), response, result, self._policy_step)
+                for index, (response, result) in enumerate(told[n * size : (n + 1) * size])
+            )
+            for n, draw in enumerate(draws)
+        ]

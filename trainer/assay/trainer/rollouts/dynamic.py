@@ -1,0 +1,210 @@
+"""Dynamic sampling's decisions, pure: which groups train, how many to draw, when to give up.
+
+DAPO (arXiv 2503.14476, "Dynamic Sampling": the constraint of its objective) trains only on prompts
+whose group holds both right and wrong responses, and samples on until the batch is whole: a group
+that is all right or all wrong has advantages of zero and only dilutes the gradient.
+
+Differences:
+
+1. A group is judged by the verdict "correct" and never by its reward: two right responses of
+   different length differ in a shaped reward and still say nothing about correctness. A verifier
+   that grades without ever giving that verdict makes every group "all wrong"; the run then stops
+   with a message that lists the verdicts it gave.
+2. A fault is no verdict. Only judged rollouts count, and a group with fewer than two of them is
+   dropped as faulted, which says nothing about its prompt and leaves the keep rate alone.
+3. What is drawn follows the keep rate seen so far, as ceil(missing / rate) (the idea of CodeV-R1's
+   adaptive DAPO; formula and estimator are derivations), where DAPO's own script draws a fixed
+   multiple of the batch. With pass rate p and G samples a group is kept with probability
+   P = 1 - p^G - (1 - p)^G (derivation), so a batch costs 1 / P times its size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from assay.trainer.rollouts.types import Group
+
+CORRECT = "correct"
+Kind = Literal["mixed", "all_correct", "all_wrong", "faulted"]
+
+
+def kind_of(group: Group) -> Kind:
+    """What a group says about its prompt; "faulted" if fewer than two rollouts were judged."""
+    verdicts = [r.result.judgement.verdict for r in group if r.result.judgement is not None]
+    if len(verdicts) < 2:
+        return "faulted"
+    correct = verdicts.count(CORRECT)
+    if correct in (0, len(verdicts)):
+        return "all_correct" if correct else "all_wrong"
+    return "mixed"
+
+
+def keeps(group: Group) -> bool:
+    """Whether dynamic sampling trains on the group."""
+    return kind_of(group) == "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRate:
+    """The share of judged groups that are kept, as a discounted mean over the latest.
+
+    It starts at 1, as if one group had been seen and kept: the first round of a run draws what is
+    missing, and from then on what was seen outweighs that guess. It is never 0.
+
+    Attributes:
+        half_life: after so many further groups a group counts half.
+        kept: discounted count of kept groups.
+        judged: discounted count of groups that were kept or dropped for their verdicts.
+    """
+
+    half_life: int
+    kept: float = 0.0
+    judged: float = 0.0
+
+    @property
+    def value(self) -> float:
+        """Above 0, at most 1."""
+        return (self.kept + 1) / (self.judged + 1)
+
+    def after(self, kept: int, judged: int) -> KeepRate:
+        """The rate once `kept` of `judged` further groups were kept."""
+        decay = 0.5 ** (judged / self.half_life)
+        return KeepRate(self.half_life, decay * self.kept + kept, decay * self.judged + judged)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the groups that were drawn.
+
+    Attributes:
+        kinds: groups by what they say.
+        verdicts: judged rollouts by verdict.
+        reasons: faulted rollouts by reason.
+    """
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, groups: Iterable[Group]) -> None:
+        """Counts further groups."""
+        for group in groups:
+            self.kinds[kind_of(group)] += 1
+            for rollout in group:
+                if rollout.result.judgement is not None:
+                    self.verdicts[rollout.result.judgement.verdict] += 1
+                elif rollout.result.fault is not None:
+                    self.reasons[rollout.result.fault.reason] += 1
+
+    @property
+    def drawn(self) -> int:
+        """All groups."""
+        return self.kinds.total()
+
+    @property
+    def kept(self) -> int:
+        """Groups that hold both right and wrong responses."""
+        return self.kinds["mixed"]
+
+    @property
+    def judged(self) -> int:
+        """Groups that were not faulted."""
+        return self.drawn - self.kinds["faulted"]
+
+    @property
+    def keep_rate(self) -> float:
+        """Kept of judged; 0 when none was judged."""
+        return self.kept / self.judged if self.judged else 0.0
+
+    def metrics(self) -> dict[str, float]:
+        """The counts by name."""
+        return {
+            "keep_rate": self.keep_rate,
+            "draws": float(self.drawn),
+            "groups_all_correct": float(self.kinds["all_correct"]),
+            "groups_all_wrong": float(self.kinds["all_wrong"]),
+            "groups_faulted": float(self.kinds["faulted"]),
+        }
+
+
+def draws_needed(missing: float, keep_rate: float, *, most: int) -> int:
+    """How many prompts a round draws.
+
+    Args:
+        missing: groups that the batch is short of, expected or certain; above 0.
+        keep_rate: expected share of kept groups, in (0, 1].
+        most: a round's limit, at least 1.
+
+    Returns:
+        ceil(missing / keep_rate), at most `most`, at least 1.
+    """
+    # The factor keeps a quotient that is whole but for rounding from costing a further group.
+    return max(1, min(most, math.ceil(missing / keep_rate * (1 - 1e-12))))
+
+
+def round_limit(prompts_per_step: int, oversample: float) -> int:
+    """Prompts that one round draws at most: `oversample` batches.
+
+    It does not shrink with what is missing: at a low keep rate the last groups of a batch would
+    then take more rounds than all others.
+    """
+    return math.ceil(prompts_per_step * oversample)
+
+
+def give_up_message(tally: Tally, *, wanted: int, rounds: int) -> str:
+    """Why a step stays short of groups, and what to do about it; one line.
+
+    Args:
+        tally: of all groups drawn for the step.
+        wanted: groups that the step had to find.
+        rounds: the limit that was reached.
+    """
+    kinds = tally.kinds
+    found = (
+        f"dynamic sampling found {tally.kept} of {wanted} groups in {rounds} rounds: of "
+        f"{tally.drawn} groups drawn, {tally.kept} held both right and wrong responses (keep rate "
+        f"{tally.keep_rate:.1%}), {kinds['all_correct']} were all right, {kinds['all_wrong']} all "
+        f"wrong, and {kinds['faulted']} had fewer than two judgements"
+    )
+    return f"{found}; {_remedy(tally)}"
+
+
+def _remedy(tally: Tally) -> str:
+    kinds = tally.kinds
+    if 2 * kinds["faulted"] >= tally.drawn:
+        return (
+            f"the reward services are the trouble, not the prompts ({_frequent(tally.reasons)}): "
+            "see that they run and keep up, then resume"
+        )
+    if not tally.verdicts[CORRECT]:
+        cause = (
+            f'no response was judged "{CORRECT}" ({_frequent(tally.verdicts)}): the problems are '
+            "too hard for the policy, or the verifier does not give that verdict"
+        )
+    elif kinds["all_correct"] > kinds["all_wrong"]:
+        cause = "most problems are too easy for the policy: take harder ones"
+    else:
+        cause = "most problems are too hard for the policy: take easier ones"
+    return (
+        f"{cause}; or raise rollout.group_size, algorithm.dynamic_sampling.max_rounds or "
+        "oversample, or set algorithm.dynamic_sampling.enabled=false"
+    )
+
+
+def _frequent(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} x{count}" for name, count in Counter(counts).most_common(3))
+
+
+def rate_to_plain(rate: KeepRate) -> list[float]:
+    """The counts of a rate, for a checkpoint."""
+    return [rate.kept, rate.judged]
+
+
+def rate_from_plain(saved: Any, half_life: int) -> KeepRate:
+    """What `rate_to_plain` made, with this run's half-life."""
+    kept, judged = saved
+    return KeepRate(half_life, float(kept), float(judged))

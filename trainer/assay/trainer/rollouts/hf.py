@@ -1,0 +1,247 @@
+"""Generation by transformers' own `generate`, with sampling that a seed fixes.
+
+What this adds to `generate` is one logits processor, the last of the chain: it draws each row's
+token with the row's own random numbers (rollouts.seeded), notes its log-probability, hands a
+response over as soon as it is complete, and leaves the drawn token as the only one that greedy
+decoding can take.
+
+Differences from TRL 1.16's own path (GRPOTrainer._generate_single_turn):
+
+1. A response depends on the run's seed, the draw and the sample's index, not on its batch.
+2. Log-probabilities come with the tokens, so that drift from the trainer's can be measured.
+3. Dropout is off while the policy answers.
+4. Nothing of the model's own generation settings applies, such as a repetition penalty: responses
+   come from the distribution that the trainer computes with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch.distributed.fsdp import FSDPModule
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+
+from assay.trainer.config import RolloutConfig
+from assay.trainer.rollouts.seeded import choose, uniforms
+from assay.trainer.rollouts.types import Request, Response, Tokenizer
+
+OnFinished = Callable[[int, Response], None]
+
+
+class HfGenerator:
+    """A Generator on `transformers`.
+
+    Where weights are sharded (FSDP, ZeRO-3 without gathering), every process must ask for equally
+    many responses at a time; then `generate` keeps their forward passes in step.
+
+    Args:
+        model_context: opens the policy for generation: unwrapped, with its weights at hand.
+        tokenizer: with a pad token.
+        config: temperature, limits, and how many responses at a time.
+        seed: of the run.
+        end_ids: tokens that end a response.
+        autocast: the context in which the policy computes.
+    """
+
+    def __init__(
+        self,
+        model_context: Callable[[], AbstractContextManager[Any]],
+        tokenizer: Tokenizer,
+        config: RolloutConfig,
+        *,
+        seed: int,
+        end_ids: frozenset[int],
+        autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        self._model_context = model_context
+        self._tokenizer = tokenizer
+        self._config = config
+        self._seed = seed
+        self._end_ids = end_ids
+        self._autocast = autocast
+
+    def generate(self, requests: Sequence[Request], on_finished: OnFinished) -> list[Response]:
+        """One response for each request, in order; see rollouts.types.Generator.
+
+        Raises:
+            TrainingStoppedError: the policy's logits are not numbers.
+        """
+        size = self._config.batch or len(requests)
+        responses: list[Response] = []
+        with (
+            self._model_context() as model,
+            answering(model, self._settings()),
+            torch.no_grad(),
+            self._autocast(),
+        ):
+            for start in range(0, len(requests), size):
+                responses += self._batch(model, requests[start : start + size], start, on_finished)
+        return responses
+
+    def _settings(self) -> GenerationConfig:
+        return GenerationConfig(
+            do_sample=False,
+            max_new_tokens=self._config.max_new_tokens,
+            pad_token_id=self._tokenizer.pad_token_id,
+            eos_token_id=sorted(self._end_ids) or None,
+            use_cache=True,
+            disable_compile=True,
+        )
+
+    def _batch(
+        self, model: Any, requests: Sequence[Request], start: int, on_finished: OnFinished
+    ) -> list[Response]:
+        input_ids, attention_mask = left_padded(
+            [request.draw.prompt_ids for request in requests], self._tokenizer.pad_token_id
+        )
+        device = model.device
+        draws = SeededDraws(
+            requests,
+            self._config,
+            seed=self._seed,
+            end_ids=self._end_ids,
+            decode=lambda ids: self._tokenizer.decode(ids, skip_special_tokens=True),
+            on_finished=lambda place, response: on_finished(start + place, response),
+            device=device,
+        )
+        model.generate(
+            input_ids=input_ids.to(device),
+            attention_mask=attention_mask.to(device),
+            generation_config=self._settings(),
+            logits_processor=LogitsProcessorList([draws]),
+            synced_gpus=True if _sharded(model) else None,
+        )
+        return draws.responses()
+
+
+class SeededDraws(LogitsProcessor):
+    """Draws the tokens of one batch and notices which rows are complete.
+
+    Args:
+        requests: the batch's rows.
+        config: temperature, top_k, top_p and max_new_tokens.
+        seed: of the run.
+        end_ids: tokens that end a response.
+        decode: tokens to text.
+        on_finished: called once a row with its place in the batch and its response.
+        device: where the logits are.
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        config: RolloutConfig,
+        *,
+        seed: int,
+        end_ids: frozenset[int],
+        decode: Callable[[list[int]], str],
+        on_finished: OnFinished,
+        device: torch.device,
+    ) -> None:
+        limit = config.max_new_tokens
+        numbers_BT = np.stack([uniforms(seed, r.draw.number, r.index, limit) for r in requests])
+        self._uniforms_TB = torch.from_numpy(numbers_BT.T.copy()).to(device)
+        self._config = config
+        self._end_ids = np.array(sorted(end_ids), dtype=np.int64)
+        self._decode = decode
+        self._on_finished = on_finished
+        self._tokens_BT = np.zeros((len(requests), limit), dtype=np.int64)
+        self._logprobs_BT = np.zeros((len(requests), limit), dtype=np.float32)
+        self._responses: list[Response | None] = [None] * len(requests)
+        self._unfinished_B = np.ones(len(requests), dtype=bool)
+        self._length = 0
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Draws a token for each row.
+
+        Args:
+            input_ids: (B, length so far); not used.
+            scores: (B, V) logits, a copy that is ours to change.
+
+        Returns:
+            `scores` with +inf at the drawn tokens.
+        """
+        tokens_B, logprobs_B = choose(
+            scores,
+            self._uniforms_TB[self._length],
+            temperature=self._config.temperature,
+            top_k=self._config.top_k,
+            top_p=self._config.top_p,
+        )
+        self._note(tokens_B.cpu().numpy(), logprobs_B.cpu().numpy())
+        return scores.scatter_(1, tokens_B[:, None], float("inf"))
+
+    def responses(self) -> list[Response]:
+        """All rows' responses, after `generate` has ended."""
+        return [response for response in self._responses if response is not None]
+
+    def _note(self, tokens_B: np.ndarray, logprobs_B: np.ndarray) -> None:
+        self._tokens_BT[:, self._length] = tokens_B
+        self._logprobs_BT[:, self._length] = logprobs_B
+        self._length += 1
+        ended_B = np.isin(tokens_B, self._end_ids)
+        done_B = self._unfinished_B & (ended_B | (self._length == self._config.max_new_tokens))
+        self._unfinished_B &= ~done_B
+        for row in np.flatnonzero(done_B).tolist():
+            ids = self._tokens_BT[row, : self._length].tolist()
+            response = Response(
+                ids=tuple(ids),
+                text=self._decode(ids),
+                logprobs=tuple(self._logprobs_BT[row, : self._length].tolist()),
+                truncated=not bool(ended_B[row]),
+            )
+            self._responses[row] = response
+            self._on_finished(row, response)
+
+
+def left_padded(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Prompts of any lengths as one batch that ends where the responses begin.
+
+    Args:
+        prompts: token ids; at least one prompt, each with at least one token.
+        pad_id: fills the left.
+
+    Returns:
+        input_ids and attention_mask, both (B, longest prompt) int64.
+    """
+    width = max(len(prompt) for prompt in prompts)
+    input_ids = torch.full((len(prompts), width), pad_id, dtype=torch.long)
+    attention_mask = torch.zeros((len(prompts), width), dtype=torch.long)
+    for row, prompt in enumerate(prompts):
+        input_ids[row, width - len(prompt) :] = torch.tensor(prompt, dtype=torch.long)
+        attention_mask[row, width - len(prompt) :] = 1
+    return input_ids, attention_mask
+
+
+@contextmanager
+def answering(model: Any, settings: GenerationConfig) -> Iterator[None]:
+    """Dropout off and the model's own generation settings set aside, for as long as this is open.
+
+    Args:
+        model: of transformers, or PEFT around one.
+        settings: stand in for the model's own.
+    """
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    own = base.generation_config
+    training = [module for module in model.modules() if module.training]
+    base.generation_config = settings
+    model.eval()
+    try:
+        yield
+    finally:
+        base.generation_config = own
+        for module in training:
+            module.training = True
+
+
+def _sharded(model: Any) -> bool:
+    """FSDP2 over several processes, which `generate` does not notice by itself."""
+    return (
+        isinstance(model, FSDPModule)
+        and torch.distributed.is_initialized()
+        and torch.distributed.get_world_size() > 1
+    )

@@ -1,0 +1,107 @@
+"""Groups as plain containers and back, for checkpoints.
+
+Only dictionaries, lists, texts, numbers, booleans and None: what torch.load reads with
+weights_only=True. A draw is saved as its number, since the stream of prompts makes it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from assay.clients import Component, Fault, Judgement, Result, Span
+from assay.trainer.rollouts.types import Draw, Group, Request, Response, Rollout
+
+Plain = dict[str, Any]
+
+
+def group_to_plain(group: Group) -> Plain:
+    """One group, not empty."""
+    return {
+        "draw": group[0].request.draw.number,
+        "rollouts": [
+            {
+                "index": rollout.request.index,
+                "policy_step": rollout.policy_step,
+                "response": _lists(asdict(rollout.response)),
+                "result": result_to_plain(rollout.result),
+            }
+            for rollout in group
+        ],
+    }
+
+
+def group_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> Group:
+    """What `group_to_plain` made.
+
+    Args:
+        saved: the group.
+        draw: the draw of a number.
+    """
+    its_draw = draw(saved["draw"])
+    return tuple(
+        Rollout(
+            Request(its_draw, rollout["index"]),
+            _response(rollout["response"]),
+            result_from_plain(rollout["result"]),
+            rollout["policy_step"],
+        )
+        for rollout in saved["rollouts"]
+    )
+
+
+def result_to_plain(result: Result) -> Plain:
+    """One judgement or fault."""
+    outcome = result.outcome
+    if isinstance(outcome, Judgement):
+        said = {"judgement": _lists(asdict(outcome))}
+    else:
+        said = {
+            "fault": {
+                "reason": outcome.reason,
+                "message": outcome.message,
+                "code": outcome.code,
+                "metadata": dict(outcome.metadata),
+            }
+        }
+    return {
+        "id": result.id,
+        "queue_s": result.queue_s,
+        "execution_s": result.execution_s,
+        "from_cache": result.from_cache,
+        **said,
+    }
+
+
+def result_from_plain(saved: Mapping[str, Any]) -> Result:
+    """What `result_to_plain` made."""
+    outcome: Judgement | Fault
+    if "judgement" in saved:
+        judgement = dict(saved["judgement"])
+        judgement["components"] = tuple(Component(**part) for part in judgement["components"])
+        judgement["spans"] = tuple(Span(**span) for span in judgement["spans"])
+        judgement["suspicions"] = tuple(judgement["suspicions"])
+        outcome = Judgement(**judgement)
+    else:
+        outcome = Fault(**saved["fault"])
+    return Result(saved["id"], outcome, saved["queue_s"], saved["execution_s"], saved["from_cache"])
+
+
+def _response(saved: Mapping[str, Any]) -> Response:
+    logprobs = saved["logprobs"]
+    return Response(
+        ids=tuple(saved["ids"]),
+        text=saved["text"],
+        logprobs=None if logprobs is None else tuple(logprobs),
+        truncated=saved["truncated"],
+    )
+
+
+def _lists(value: Any) -> Any:
+    """The value with lists in place of tuples, at every depth."""
+    if isinstance(value, dict):
+        return {key: _lists(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_lists(part) for part in value]
+    return value

@@ -1,0 +1,257 @@
+"""Judging while others are still being generated: one stream to the reward service per round.
+
+A slow verifier costs a step what it takes longer than generation, and no more. Every response gets
+exactly one result, in the order of submission; what goes wrong on the way is a fault, never an
+exception and never a number.
+
+1. A response goes to the service when it is submitted, together with those of the last moments.
+   Where the verifier judges the samples of a prompt against one another, a group goes when it is
+   whole.
+2. A stream that breaks with what waiting cures is opened again by the client. One that breaks for
+   good faults what it had taken; what is submitted after that goes over a new one.
+3. `results` waits for at most `timeout_s` after the last submission. What is not judged by then is
+   a fault, DEADLINE_EXCEEDED. What the services are given while the policy still answers is not
+   counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self, cast
+
+from assay.clients import Fault, Item, Result, RewardClient
+from assay.clients.client import AsyncRewardClient
+from assay.clients.convert import fault_of_error, make_fault
+from assay.rpc.errors import CallError, ConfigError
+from assay.rpc.reasons import Reason
+from assay.trainer.rollouts.types import Request, Response
+
+_STREAM_S = 86_400.0  # the limit that counts is that of `results`
+_CLOSE_S = 10.0
+Unit = tuple[Item, ...]
+
+
+class BackgroundClient(RewardClient):
+    """A synchronous client that can also work on its event loop while its caller goes on."""
+
+    def start(
+        self, work: Callable[[AsyncRewardClient], Coroutine[Any, Any, None]]
+    ) -> tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]:
+        """Begins work and returns at once.
+
+        Args:
+            work: what to do with the asynchronous client, on its loop.
+
+        Returns:
+            The loop, which runs in a thread of its own, and the task on it.
+
+        Raises:
+            ConfigError: the client is closed.
+        """
+        portal = self._open()
+
+        async def begin() -> tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]:
+            loop = asyncio.get_running_loop()
+            return loop, loop.create_task(work(portal.client))
+
+        return portal.run(begin())
+
+
+class StreamingRound:
+    """One round of scoring; see `assay.trainer.rollouts.types.ScoringRound`.
+
+    For one thread at a time. Leaving its `with` gives up what is not judged yet.
+
+    Args:
+        client: reaches the service.
+        item_of: what the service is asked about a response.
+        timeout_s: how long to wait for results after the last submission.
+        group_size: responses of one draw that travel together; 0 sends each at once.
+
+    Attributes:
+        wait_s: seconds that `results` has waited.
+
+    Raises:
+        ConfigError: the client is closed.
+    """
+
+    def __init__(
+        self,
+        client: BackgroundClient,
+        item_of: Callable[[Request, Response], Item],
+        *,
+        timeout_s: float,
+        group_size: int = 0,
+    ) -> None:
+        self.wait_s = 0.0
+        self._item_of = item_of
+        self._timeout_s = timeout_s
+        self._group_size = group_size
+        self._submitted = 0
+        self._last_s = time.monotonic()
+        self._gathering: dict[int, list[Item]] = {}
+        self._exchange = _Exchange()
+        self._loop, self._task = client.start(self._exchange.run)
+        self._call(self._task.add_done_callback, self._exchange.ended)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def submit(self, request: Request, response: Response) -> None:
+        """Sends one response to the service, or keeps it until its group is whole."""
+        item = dataclasses.replace(self._item_of(request, response), id=str(self._submitted))
+        self._submitted += 1
+        self._last_s = time.monotonic()
+        if not self._group_size:
+            self._send((item,))
+            return
+        group = self._gathering.setdefault(request.draw.number, [])
+        group.append(item)
+        if len(group) == self._group_size:
+            self._send(tuple(self._gathering.pop(request.draw.number)))
+
+    def ready(self) -> int:
+        """How many results are there already."""
+        return len(self._exchange.found)
+
+    def results(self) -> list[Result]:
+        """Waits for all; results in the order of submission, one for each.
+
+        Raises:
+            Exception: what the client raised, where that is a defect and no failed call.
+        """
+        started = time.monotonic()
+        for group in self._gathering.values():
+            text = f"the group was not whole: {len(group)} of {self._group_size} responses"
+            self._exchange.fault(group, make_fault(Reason.CANCELLED, text))
+        self._gathering.clear()
+        self._send(None)
+        try:
+            self._exchange.wait(self._submitted, self._last_s + self._timeout_s)
+        finally:
+            self.close()
+            self.wait_s += time.monotonic() - started
+        if self._exchange.defect is not None:
+            raise self._exchange.defect
+        late = make_fault(
+            Reason.DEADLINE_EXCEEDED,
+            f"not judged within {self._timeout_s:g} s after the last response; allow more time "
+            "with reward.timeout_s",
+        )
+        ids = map(str, range(self._submitted))
+        found = dict(self._exchange.found)
+        return [found.get(id_) or Result(id_, late) for id_ in ids]
+
+    def close(self) -> None:
+        """Gives up what is not judged yet. May be called twice."""
+        self._call(self._task.cancel)
+        self._exchange.over.wait(_CLOSE_S)
+
+    def _send(self, unit: Unit | None) -> None:
+        self._call(self._exchange.outgoing.put_nowait, unit)
+
+    def _call(self, action: Callable[..., object], *arguments: object) -> None:
+        """Does something on the client's loop; nothing where the client was closed meanwhile."""
+        try:
+            self._loop.call_soon_threadsafe(action, *arguments)
+        except RuntimeError:
+            self._exchange.stop()
+
+
+class _Exchange:
+    """What runs on the client's loop: units go out, results come in.
+
+    Attributes:
+        outgoing: units to send; None at the end.
+        found: results so far, by id.
+        over: nothing more will come.
+        defect: what ended the exchange, if that was no failed call.
+    """
+
+    def __init__(self) -> None:
+        self.outgoing: asyncio.Queue[Unit | None] = asyncio.Queue()
+        self.found: dict[str, Result] = {}
+        self.over = threading.Event()
+        self.defect: BaseException | None = None
+        self._changed = threading.Condition()
+        self._sent: dict[str, Item] = {}
+        self._at_end = False
+
+    async def run(self, client: AsyncRewardClient) -> None:
+        """Streams until the end has come and all is answered; a new stream after one that broke."""
+        while (first := await self._next()) is not None:
+            try:
+                stream = client.stream(self._units(first), timeout_s=_STREAM_S, on_error="raise")
+                # the client's streams are async generators, which their type does not say
+                async with aclosing(cast("Any", stream)) as results:
+                    async for result in results:
+                        self._settle(result)
+                self._fault_sent(make_fault(Reason.MISSING_RESULT, "the stream ended without it"))
+            except CallError as error:
+                self._fault_sent(fault_of_error(error))
+            except ConfigError as error:  # the client was closed
+                self._fault_sent(make_fault(Reason.CANCELLED, str(error)))
+            if self._at_end:
+                return
+
+    def fault(self, items: Iterable[Item], fault: Fault) -> None:
+        """Answers items that were not sent."""
+        for item in items:
+            self._settle(Result(item.id, fault))
+
+    def wait(self, count: int, until_s: float) -> None:
+        """Waits until there are so many results, nothing more will come, or time is up."""
+        with self._changed:
+            while len(self.found) < count and not self.over.is_set():
+                left_s = until_s - time.monotonic()
+                if left_s <= 0:
+                    return
+                self._changed.wait(left_s)
+
+    def ended(self, task: asyncio.Task[None]) -> None:
+        """Takes note that the task is done, and why."""
+        if not task.cancelled():
+            self.defect = task.exception()
+        self.stop()
+
+    def stop(self) -> None:
+        """Says that nothing more will come."""
+        with self._changed:
+            self.over.set()
+            self._changed.notify_all()
+
+    async def _next(self) -> Unit | None:
+        unit = await self.outgoing.get()
+        self._at_end = unit is None
+        self._sent.update((item.id, item) for item in unit or ())
+        return unit
+
+    async def _units(self, first: Unit) -> AsyncIterator[Unit]:
+        unit: Unit | None = first
+        while unit is not None:
+            yield unit
+            unit = await self._next()
+
+    def _settle(self, result: Result) -> None:
+        self._sent.pop(result.id, None)
+        with self._changed:
+            self.found.setdefault(result.id, result)
+            self._changed.notify_all()
+
+    def _fault_sent(self, fault: Fault) -> None:
+        """Answers what a stream took and left without a result."""
+        self.fault(list(self._sent.values()), fault)

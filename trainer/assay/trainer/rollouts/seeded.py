@@ -1,0 +1,132 @@
+"""Sampling that depends on a seed and a place in the run, and on nothing else.
+
+torch.multinomial draws from a stream that all rows of a batch share, so a response changes with
+its neighbours, with the number of processes and with a resume. Here every response has uniform
+numbers of its own, from a counter-based generator (Philox 4x64-10, Salmon et al., "Parallel Random
+Numbers: As Easy as 1, 2, 3", SC 2011) whose key is the run's seed and whose counter starts at
+(sample, draw). A token is drawn by inverting the cumulative distribution in the order of token ids.
+
+A small change of the logits, such as another batch shape's rounding, moves the bounds between
+tokens by as little, so that the drawn token stays the same but for numbers that lie in between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from assay.trainer.errors import TrainingStoppedError
+
+_WORD = 2**64
+
+
+def uniforms(seed: int, draw_number: int, index: int, count: int) -> NDArray[np.float64]:
+    """The random numbers of one response, one for each token.
+
+    The same on every machine; the first numbers do not depend on `count`.
+
+    Args:
+        seed: of the run, at least 0; taken modulo 2^128.
+        draw_number: the draw's place in the stream of prompts, 0 to 2^64 - 1.
+        index: the sample's place in its group, 0 to 2^64 - 1.
+        count: how many, at least 0.
+
+    Returns:
+        (count,) in [0, 1), multiples of 2^-53.
+    """
+    key = np.array([seed % _WORD, seed // _WORD % _WORD], dtype=np.uint64)
+    counter = np.array([0, 0, index, draw_number], dtype=np.uint64)  # least significant first
+    words = np.random.Philox(key=key, counter=counter).random_raw(count)
+    return np.asarray((words >> np.uint64(11)) * 2.0**-53)
+
+
+def choose(
+    logits_BV: torch.Tensor,
+    uniforms_B: torch.Tensor,
+    *,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draws one token a row: the first whose cumulative probability passes the row's number.
+
+    Args:
+        logits_BV: of the next token; computed with in float32. -inf is a token that cannot be.
+        uniforms_B: float64 in [0, 1), on the same device.
+        temperature: above 0; divides the logits.
+        top_k: only tokens at least as likely as the k-th most likely are drawn; 0 for all.
+        top_p: of what top_k leaves, only the smallest set of most likely tokens with this share of
+            the probability, and those as likely as its last; 1 for all.
+
+    Returns:
+        tokens_B, int64; and logprobs_B, float32: log softmax(logits / temperature) of these tokens,
+        as if top_k and top_p were not there.
+
+    Raises:
+        TrainingStoppedError: a row's logits hold NaN or +inf, or nothing but -inf.
+    """
+    tokens_B, logprobs_B = draw(
+        logits_BV, uniforms_B, temperature=temperature, top_k=top_k, top_p=top_p
+    )
+    if not bool(torch.isfinite(logprobs_B).all()):
+        raise not_numbers()
+    return tokens_B, logprobs_B
+
+
+def not_numbers() -> TrainingStoppedError:
+    """What to raise when a log-probability of `draw` is not finite."""
+    return TrainingStoppedError(
+        "the policy's logits are not numbers; its weights have diverged, or its precision does not "
+        "hold them: lower optim.learning_rate, or set model.precision to float32"
+    )
+
+
+def draw(
+    logits_BV: torch.Tensor,
+    uniforms_B: torch.Tensor,
+    *,
+    temperature: float,
+    top_k: int,
+    top_p: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`choose` without its check: never waits for the device, so that a CUDA graph can hold it."""
+    logps_BV = torch.log_softmax(_tempered(logits_BV, temperature), dim=-1)
+    kept_BV = _filtered(logps_BV, top_k, top_p)
+    cdf_BV = kept_BV.double().exp_().cumsum_(dim=-1)
+    total_B1 = cdf_BV[:, -1:]
+    # u * total may round up to the total, which no cumulative probability passes
+    below_B1 = torch.nextafter(total_B1, torch.zeros_like(total_B1))
+    target_B1 = torch.minimum(uniforms_B[:, None] * total_B1, below_B1)
+    tokens_B1 = torch.searchsorted(cdf_BV, target_B1, right=True).clamp_(max=cdf_BV.shape[1] - 1)
+    return tokens_B1.squeeze(1), logps_BV.gather(1, tokens_B1).squeeze(1)
+
+
+def _tempered(logits_BV: torch.Tensor, temperature: float) -> torch.Tensor:
+    logits_BV = logits_BV.float()
+    return logits_BV if temperature == 1.0 else logits_BV / temperature
+
+
+def _filtered(logps_BV: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
+    """-inf where top_k and then top_p leave a token out."""
+    size = logps_BV.shape[1]
+    cut = 0 < top_k < size
+    if not cut and top_p >= 1.0:
+        return logps_BV
+    if cut:
+        best_BK = torch.topk(logps_BV, top_k, dim=-1).values
+    else:
+        best_BK = torch.sort(logps_BV, dim=-1, descending=True).values
+    threshold_B1 = best_BK[:, -1:]
+    if top_p < 1.0:
+        threshold_B1 = torch.maximum(threshold_B1, _nucleus_threshold(best_BK, top_p))
+    return logps_BV.masked_fill(logps_BV < threshold_B1, float("-inf"))
+
+
+def _nucleus_threshold(best_BK: torch.Tensor, top_p: float) -> torch.Tensor:
+    """The log-probability of the last token of the nucleus; `best_BK` falls along a row."""
+    probs_BK = best_BK.double().exp_()
+    cdf_BK = probs_BK.cumsum(dim=-1)
+    inside_BK = cdf_BK - probs_BK < top_p * cdf_BK[:, -1:]
+    last_B1 = (inside_BK.sum(dim=-1, keepdim=True) - 1).clamp_(min=0)
+    return best_BK.gather(1, last_B1)

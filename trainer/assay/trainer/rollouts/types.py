@@ -1,0 +1,156 @@
+"""What the parts of a rollout hand to one another: plain values, without tensors or network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from assay.clients import Result
+from assay.trainer.data import Problem
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One turn of a problem in the stream of prompts.
+
+    Attributes:
+        number: its place in the stream, from 0; with the run's seed it fixes the randomness of its
+            responses.
+        problem: what is asked.
+        prompt_ids: the rendered prompt.
+    """
+
+    number: int
+    problem: Problem
+    prompt_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One response to generate: sample `index` (from 0) of a draw's group."""
+
+    draw: Draw
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What the policy answered.
+
+    Attributes:
+        ids: tokens, the end-of-sequence token included where there is one; at least one.
+        text: decoded without special tokens.
+        logprobs: for each token, log pi(token) under the sampler's weights at the rollout's
+            temperature, before top-p and top-k; None where the back end does not tell.
+        truncated: cut at max_new_tokens.
+    """
+
+    ids: tuple[int, ...]
+    text: str
+    logprobs: tuple[float, ...] | None
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One response with what came of it.
+
+    Attributes:
+        request: what was asked for.
+        response: what was answered.
+        result: a judgement or a fault.
+        policy_step: optimizer steps that the policy had made when it answered.
+    """
+
+    request: Request
+    response: Response
+    result: Result
+    policy_step: int
+
+
+Group = tuple[Rollout, ...]
+"""All samples of one draw, in the order of their index."""
+
+
+class Ranks(Protocol):
+    """The processes of a run."""
+
+    @property
+    def index(self) -> int:
+        """Of this process, from 0."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    def gather(self, items: Sequence[T]) -> list[T]:
+        """The items of all processes, in their order; the same list on each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneRank:
+    """A run of one process."""
+
+    index: int = 0
+    count: int = 1
+
+    def gather(self, items: Sequence[T]) -> list[T]:
+        """The items."""
+        return list(items)
+
+
+class Generator(Protocol):
+    """Answers prompts with the policy as it is now."""
+
+    def generate(
+        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
+    ) -> list[Response]:
+        """One response for each request, in order.
+
+        Args:
+            requests: what to answer; not empty.
+            on_finished: called once for each request, with its place and its response, as soon as
+                that one is complete; quick, and never from another thread.
+        """
+        ...
+
+
+class ScoringRound(Protocol):
+    """Judges responses in the background while others are still being generated."""
+
+    def submit(self, request: Request, response: Response) -> None:
+        """Sends one response to the services; returns at once."""
+        ...
+
+    def results(self) -> list[Result]:
+        """Waits for all; results in the order of submission. Called once, after the last submit."""
+        ...
+
+
+@dataclass(slots=True)
+class Collected:
+    """The groups that one step trains on.
+
+    Attributes:
+        groups: this process's share, whole groups.
+        judged: every rollout that was judged for this step over all processes, also of groups that
+            were dropped; for metrics and samples.
+        metrics: keep_rate, rounds, surplus, ...; numbers by name.
+        generate_s: seconds spent generating.
+        wait_s: seconds that the step waited for judgements after the last response was there.
+    """
+
+    groups: list[Group]
+    judged: list[Rollout]
+    metrics: dict[str, float] = field(default_factory=dict)
+    generate_s: float = 0.0
+    wait_s: float = 0.0
+
+
+Tokenizer = Any

@@ -1,0 +1,442 @@
+"""TRL's GRPOTrainer with our rollouts, our advantages, our loss and our critic inside.
+
+What stays TRL's: the loop, the optimizer and its schedule, mixed precision, gradient accumulation
+and checkpointing, distribution over processes, the fused log-probabilities, the reference model,
+weight sync to vLLM, reporting.
+
+Written against trl 1.16.0; tests/contract/test_trl_surface.py pins what is overridden here, and
+what is called. The methods, and why:
+
+    _generate_and_score_completions  our rollouts instead: draws, streams to the services, refills
+    _prepare_inputs                  what each mini-batch holds, so that its means are exact
+    _compute_loss                    the loss that the settings compose
+    training_step                    the critic learns beside the policy
+    _save_checkpoint                 write beside, then publish by one rename; add what is ours
+    _load_optimizer_and_scheduler    read that back
+    create_model_card                none: a checkpoint is not a publication
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from accelerate.utils import broadcast_object_list
+from trl.trainer.utils import use_adapter
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from assay.clients.runs import checkpoints
+from assay.trainer import batch as batches
+from assay.trainer import objective
+from assay.trainer.algos import gae
+from assay.trainer.batch import Across, Batch, Scored
+from assay.trainer.config import Config
+from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.rollouts.drift import DriftReport, alarm, drift
+from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.rollouts.types import Collected, Group
+
+ROLLOUT_STATE = "rollout_state.pt"
+CRITIC = "critic"
+
+
+class Source(Protocol):
+    """Where a step's groups come from: a Collector."""
+
+    def collect(self, policy_step: int) -> Collected:
+        """Groups for one step."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes up where `state_dict` was asked."""
+        ...
+
+
+class Critic(Protocol):
+    """A value function that learns beside the policy."""
+
+    def values(self, batch: Batch, micro_batch: int) -> torch.Tensor:
+        """V of the state before each response token, (B, T), without gradient."""
+        ...
+
+    def backward(self, batch: Batch, *, tokens: torch.Tensor) -> dict[str, Any]:
+        """Adds a micro-batch's gradients; sums and counts by name."""
+        ...
+
+    def step(self) -> dict[str, float]:
+        """Moves the weights; metrics by name."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Weights, optimizer, schedule."""
+        ...
+
+    def load(self, folder: Path) -> None:
+        """Reads what `save` wrote."""
+        ...
+
+
+class PolicyTrainer(GRPOTrainer):
+    """Trains a policy on judged rollouts, by the method that the settings compose.
+
+    Args:
+        config: of the run.
+        make_source: makes what rollouts come from, given this trainer.
+        score: shapes the rewards of a step's groups, and places those of spans on tokens.
+        make_critic: makes the critic, given this trainer; None for methods without.
+        on_broken: called with the tensors and rollouts of a micro-batch whose loss is no number;
+            returns what to tell.
+        *args: as for GRPOTrainer.
+        **kwargs: as for GRPOTrainer.
+
+    Attributes:
+        collected: what the latest step was given.
+        judged: judged samples among the latest step's, over all processes.
+        signal_ratio: share of the latest step's groups with an advantage other than 0.
+        assemble_s: seconds that the latest step took for log-probabilities and values before its
+            first update.
+        drift_alarm: the latest warning about the sampler's log-probabilities, if there was one.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        config: Config,
+        make_source: Callable[[PolicyTrainer], Source],
+        score: Callable[[Sequence[Group]], list[Scored]],
+        make_critic: Callable[[PolicyTrainer], Critic | None] = lambda _trainer: None,
+        on_broken: Callable[[Batch, float], str] = lambda _batch, loss: f"the loss is {loss}",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.config = config
+        self._score = score
+        self._on_broken = on_broken
+        self.source = make_source(self)
+        self.critic = make_critic(self)
+        self.across = Across(self._gather_rows, self.accelerator.process_index)
+        self.collected = Collected([], [])
+        self.judged = 0
+        self.signal_ratio = 0.0
+        self.assemble_s = 0.0
+        self.drift_alarm: str | None = None
+        self._fresh = False
+        self._micro: Batch = {}
+        self._sums: dict[str, list[torch.Tensor]] = defaultdict(
+            lambda: [torch.zeros((), device=self.accelerator.device) for _ in range(2)]
+        )
+        self._peaks: dict[str, torch.Tensor] = {}
+        self._drift = DriftReport()
+        self._ranks = AccelerateRanks(self.accelerator)
+
+    # -- the rollout ------------------------------------------------------------------------------
+
+    def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+        """A step's batch; what the data loader brings is a placeholder."""
+        del inputs
+        self.collected = self.source.collect(self.state.global_step)
+        started = time.perf_counter()
+        batch = self.assemble(self.collected.groups)
+        self.assemble_s = time.perf_counter() - started
+        self._fresh = True
+        return batch
+
+    @torch.no_grad()
+    def assemble(self, groups: Sequence[Group]) -> Batch:
+        """The tensors of a step, with log-probabilities, values and advantages."""
+        algorithm = self.config.algorithm
+        batch = batches.pad(
+            self._scored(groups),
+            pad_id=self._tokenizer.pad_token_id,
+            policy_step=self.state.global_step,
+            device=self.accelerator.device,
+        )
+        judged_B = ~batch["rewards"].isnan()
+        self.judged = int(self.accelerator.reduce(judged_B.sum()))
+        kl_in_reward = bool(algorithm.loss.kl_coef) and algorithm.loss.kl_place == "reward"
+        updates = self.config.updates_per_rollout
+        computed = self._logps(self.model, batch) if updates > 1 or kl_in_reward else None
+        decoupled = algorithm.loss.importance_correction == "decoupled"
+        batch["old_logps"] = batches.old_logps(
+            batch, computed if updates > 1 else None, decoupled=decoupled
+        )
+        if algorithm.loss.kl_coef:
+            batch["ref_logps"] = self._reference_logps(batch)
+        if self.critic is None:
+            advantages_BT = batches.group_advantages(
+                batch, algorithm, self.config.rollout.group_size, self.across
+            )
+        else:
+            if computed is not None:
+                batch["kl_logps"] = computed
+            batch["values"] = self.critic.values(batch, self.args.per_device_train_batch_size)
+            advantages_BT, batch["returns"], lam_B = batches.critic_advantages(batch, algorithm)
+            self._observe_returns(batch, lam_B)
+        batch["advantages"] = batches.refined(
+            advantages_BT, batch, algorithm.advantage, self.across
+        )
+        self._observe_advantages(batch)
+        return batch
+
+    def _scored(self, groups: Sequence[Group]) -> list[Scored]:
+        """Rollouts with what trains; one whose judgement turns out to be unusable is a fault."""
+        scored = self._score(groups)
+        rollouts = [rollout for group in groups for rollout in group]
+        refused = {
+            id(rollout): item.rollout
+            for rollout, item in zip(rollouts, scored, strict=True)
+            if item.rollout is not rollout
+        }
+        if refused:
+            self.collected.judged = [refused.get(id(r), r) for r in self.collected.judged]
+        return scored
+
+    def _logps(self, model: Any, batch: Batch) -> torch.Tensor:
+        """log pi of each response token (B, T), without gradient."""
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+        logps: torch.Tensor = self._get_per_token_logps_and_entropies(
+            model,
+            ids,
+            mask,
+            batch["completion_ids"].shape[1],
+            batch_size=self.args.per_device_train_batch_size,
+        )[0]
+        return logps
+
+    def _reference_logps(self, batch: Batch) -> torch.Tensor:
+        if self.ref_model is not None:
+            return self._logps(self.ref_model, batch)
+        model = self.accelerator.unwrap_model(self.model)
+        with use_adapter(model, adapter_name=None):
+            return self._logps(self.model, batch)
+
+    def _gather_rows(self, rows: torch.Tensor) -> torch.Tensor:
+        if self.accelerator.num_processes == 1:
+            return rows
+        if rows.dim() > 1:
+            rows = self.accelerator.pad_across_processes(rows, dim=1)
+        gathered: torch.Tensor = self.accelerator.gather(rows)
+        return gathered
+
+    def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
+        """The micro-batch that is next; in a fresh rollout, first what each mini-batch holds."""
+        inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
+        if self._fresh:
+            self._fresh = False
+            window = self.args.gradient_accumulation_steps
+            for start in range(0, len(self._buffered_inputs), window):
+                self._count(self._buffered_inputs[start : start + window])
+        return inputs
+
+    def _count(self, micro_batches: Sequence[Batch]) -> None:
+        """Writes a mini-batch's counts, over all processes, into its micro-batches."""
+        counted = [objective.count(micro) for micro in micro_batches]
+        local = torch.stack(
+            [
+                torch.stack([item.tokens, item.rows, item.positive_tokens]).float()
+                for item in counted
+            ]
+        ).sum(dim=0)
+        tokens, rows, positive = self.accelerator.reduce(local).unbind()
+        for micro in micro_batches:
+            micro |= {"window_tokens": tokens, "window_rows": rows, "window_positive": positive}  # noqa: PLW2901  # in place
+
+    # -- the update -------------------------------------------------------------------------------
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        """The micro-batch's share of its mini-batch's loss.
+
+        Raises:
+            TrainingStoppedError: it is not a number.
+        """
+        self._micro = inputs
+        ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
+        mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
+        logps_BT, entropies_BT, aux_loss = self._get_per_token_logps_and_entropies(
+            model,
+            ids,
+            mask,
+            inputs["completion_ids"].shape[1],
+            compute_entropy=True,
+            compute_aux_loss=self.aux_loss_enabled,
+        )
+        counts = objective.Counts(
+            inputs["window_tokens"], inputs["window_rows"], inputs["window_positive"]
+        )
+        outcome = objective.policy_loss(
+            logps_BT,
+            entropies_BT,
+            inputs,
+            self.config.algorithm.loss,
+            counts,
+            max_length=self.config.rollout.max_new_tokens,
+        )
+        # gradients are averaged over processes, but the loss is a sum over them
+        loss = outcome.loss * self.accelerator.num_processes
+        if self.aux_loss_enabled:
+            loss = loss + self.router_aux_loss_coef * aux_loss / (
+                self.current_gradient_accumulation_steps
+            )
+        if not bool(loss.isfinite()):
+            raise TrainingStoppedError(self._on_broken(inputs, float(loss)))
+        self._observe(outcome, logps_BT.detach(), inputs)
+        return loss
+
+    def training_step(
+        self, model: Any, inputs: Any, num_items_in_batch: Any = None
+    ) -> torch.Tensor:
+        """The policy's micro-batch, then the critic's."""
+        loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
+        if self.critic is not None:
+            seen = self.critic.backward(self._micro, tokens=self._micro["window_tokens"])
+            self._add_sums(seen)
+            if self.accelerator.sync_gradients:
+                for name, value in self.critic.step().items():
+                    self._metrics["train"][name].append(value)
+        if self.accelerator.sync_gradients:
+            self._publish()
+        return loss
+
+    @property
+    def moves(self) -> bool:
+        """Whether the mini-batch at hand has anything in its loss."""
+        return bool(self._micro) and bool(self._micro["window_tokens"] > 0)
+
+    # -- what is seen -----------------------------------------------------------------------------
+
+    def _observe(self, outcome: objective.Outcome, logps_BT: torch.Tensor, batch: Batch) -> None:
+        self._add_sums(outcome.sums)
+        for name, value in outcome.peaks.items():
+            self._peaks[name] = torch.maximum(self._peaks.get(name, value), value)
+        if self._first_pass:
+            fresh_BT = batch["completion_mask"].bool() & ~batch["stale"].unsqueeze(1)
+            self._drift = self._drift + drift(logps_BT, batch["sampler_logps"], fresh_BT)
+
+    @property
+    def _first_pass(self) -> bool:
+        """Whether no update has been made since the rollout."""
+        return self.state.global_step % self.config.updates_per_rollout == 0
+
+    def _add_sums(self, sums: dict[str, tuple[torch.Tensor, torch.Tensor]]) -> None:
+        for name, (total, weight) in sums.items():
+            kept = self._sums[name]
+            kept[0] = kept[0] + total
+            kept[1] = kept[1] + weight
+
+    def _observe_returns(self, batch: Batch, lam_B: torch.Tensor) -> None:
+        """How much of the returns the critic explains, before it learns from them."""
+        mask_BT = self.across.gather(batch["loss_mask"].float()).bool()
+        values_BT, returns_BT = (
+            self.across.gather(batch["values"]),
+            self.across.gather(batch["returns"]),
+        )
+        metrics = self._metrics["train"]
+        explained = float(gae.explained_variance(values_BT, returns_BT, mask_BT))
+        metrics["explained_variance"].append(explained)
+        if bool(mask_BT.any()):
+            metrics["value_mean"].append(float(values_BT[mask_BT].mean()))
+            metrics["return_mean"].append(float(returns_BT[mask_BT].mean()))
+        lams = self.across.gather(lam_B)
+        metrics["lam_mean"].append(float(lams.float().mean()))
+        if self.config.algorithm.advantage.length_adaptive_alpha:
+            floor = self.config.algorithm.advantage.min_lam
+            metrics["lam_floor_share"].append(float((lams <= floor).float().mean()))
+
+    def _observe_advantages(self, batch: Batch) -> None:
+        mask_BT = batch["loss_mask"]
+        group_size = self.config.rollout.group_size
+        any_P = ((batch["advantages"] != 0) & mask_BT).any(dim=1).view(-1, group_size).any(dim=1)
+        self.signal_ratio = float(self.across.gather(any_P.float()).mean())
+        advantages = self.across.gather(batch["advantages"])[
+            self.across.gather(mask_BT.float()).bool()
+        ]
+        if advantages.numel() > 1:
+            self._metrics["train"]["advantage_std"].append(float(advantages.std()))
+
+    def _publish(self) -> None:
+        """One optimizer step's means, over all its micro-batches and processes, to TRL's log."""
+        names = sorted(self._sums)
+        if names:
+            local = torch.stack([torch.stack(self._sums[name]).double() for name in names])
+            for name, (total, weight) in zip(
+                names, self.accelerator.reduce(local).tolist(), strict=True
+            ):
+                if weight > 0:
+                    self._metrics["train"][name].append(total / weight)
+        for name in sorted(self._peaks):
+            peak = self.accelerator.gather(self._peaks[name].reshape(1)).max()
+            self._metrics["train"][name].append(float(peak))
+        self._publish_drift()
+        self._sums.clear()
+        self._peaks.clear()
+
+    def _publish_drift(self) -> None:
+        """Sampler against trainer, on the tokens of the pass before the first update."""
+        if self._drift == DriftReport():
+            return
+        total = sum(self._ranks.gather([self._drift]), DriftReport())
+        self._drift = DriftReport()
+        self.drift_alarm = alarm(total, self.config.rollout.drift_alarm)
+        for name, value in total.metrics().items():
+            self._metrics["train"][name].append(value)
+
+    # -- checkpoints ------------------------------------------------------------------------------
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        final = Path(str(self.args.output_dir))
+        step = self.state.global_step
+        with self._staged(final, step) as staging:
+            self.args.output_dir = str(staging)
+            try:
+                super()._save_checkpoint(model, trial)
+            finally:
+                self.args.output_dir = str(final)
+            folder = staging / checkpoints.name_of(step)
+            if self.critic is not None:
+                self.critic.save(folder / CRITIC)
+            if self.accelerator.is_main_process:
+                state = {"source": self.source.state_dict(), "judged": self.judged}
+                torch.save(state, folder / ROLLOUT_STATE)
+
+    @contextmanager
+    def _staged(self, final: Path, step: int) -> Iterator[Path]:
+        """One folder for all processes, published by the first when every one has written."""
+        if self.accelerator.num_processes == 1:
+            with checkpoints.staged(final, step) as staging:
+                yield staging
+        elif self.accelerator.is_main_process:
+            with checkpoints.staged(final, step) as staging:
+                broadcast_object_list([str(staging)])
+                yield staging
+                self.accelerator.wait_for_everyone()
+            self.accelerator.wait_for_everyone()
+        else:
+            told = [""]
+            broadcast_object_list(told)
+            yield Path(told[0])
+            self.accelerator.wait_for_everyone()
+            self.accelerator.wait_for_everyone()
+
+    def _load_optimizer_and_scheduler(self, checkpoint: Any) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is None:
+            return
+        folder = Path(checkpoint)
+        state = torch.load(folder / ROLLOUT_STATE, weights_only=True)
+        self.source.load_state_dict(state["source"])
+        self.judged = state["judged"]
+        if self.critic is not None:
+            self.critic.load(folder / CRITIC)
+
+    def create_model_card(self, *_args: Any, **_kwargs: Any) -> None:
+        """Writes nothing."""
