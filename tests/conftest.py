@@ -37,5 +37,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="check the rows of FILE, of golden.json's format, in place of the usual ones; with tests/golden",
+        help="tests/golden checks the rows of FILE, of golden.json's format, and no others",
     )

@@ -10,7 +10,7 @@ TEXTS = [
     "The quick brown fox jumps over the lazy dog.\nIt's 3.5 times as fast, isn't it?",
     "Let x = 4; then x + 1 = 5.\n\nStep 2: so the answer is \\boxed{5}.",
     "Café, naïve, Straße, e\u0301 and n\u0303; \u4f60\u597d\uff0c\u4e16\u754c\u3002",
-    "\U0001f600 \U0001f469\u200d\U0001f680 \U0001f1e8\U0001f1ed \u0645\u0631\u062d\u0628\u0627 \u05e9\u05dc\u05d5\u05dd",
+    "\U0001f600 \U0001f469\u200d\U0001f680 \U0001f1e8\U0001f1ed \u0645\u0631\u062d \u05e9",
     "def f(a):\n    return a  # twice\n\tdone",
 ]
 _SPECIAL = ["<pad>", "<end>", "<think>"]
@@ -108,7 +108,7 @@ def word_piece() -> Any:
     """WordPiece (BERT): spaces between words are made up, and cleaned away before punctuation."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    core = Tokenizer(models.WordPiece(unk_token="<unk>"))  # type: ignore[call-arg]  # its stub lacks it
+    core = Tokenizer(models.WordPiece(unk_token="<unk>"))
     core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     core.decoder = decoders.WordPiece(cleanup=True)
     trainer = trainers.WordPieceTrainer(

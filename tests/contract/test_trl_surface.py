@@ -1,21 +1,25 @@
-"""The surface of TRL that assay.trainer.grpo stands on. When this fails after an upgrade, read that
-module again."""
+"""The surface of TRL that assay.trainer.trainer stands on. When this fails after an upgrade, read
+that module, and docs/architecture.md, again."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import inspect
+from typing import Any
 
 import pytest
+import trl.models.utils
+import trl.trainer.utils
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from assay.trainer.grpo import FaultAwareGRPOTrainer
+from assay.trainer.trainer import PolicyTrainer
 
 OVERRIDDEN = {
-    "_calculate_rewards": ["self", "inputs", "prompts", "completions", "completion_ids_list"],
     "_generate_and_score_completions": ["self", "inputs"],
+    "_prepare_inputs": ["self", "generation_batch"],
     "_compute_loss": ["self", "model", "inputs"],
+    "training_step": ["self", "model", "inputs", "num_items_in_batch"],
     "_save_checkpoint": ["self", "model", "trial"],
     "_load_optimizer_and_scheduler": ["self", "checkpoint"],
 }
@@ -30,59 +34,77 @@ def test_overridden_methods_have_the_signatures_that_we_expect(
     name: str, parameters: list[str]
 ) -> None:
     assert list(inspect.signature(getattr(GRPOTrainer, name)).parameters) == parameters
-    assert list(inspect.signature(getattr(FaultAwareGRPOTrainer, name)).parameters) == parameters
+    assert list(inspect.signature(getattr(PolicyTrainer, name)).parameters) == parameters
 
 
 def test_nothing_else_is_overridden() -> None:
-    own = {name for name in vars(FaultAwareGRPOTrainer) if not name.startswith("__")}
-    assert own - set(OVERRIDDEN) == {"create_model_card"}
+    theirs = set(dir(GRPOTrainer))
+    own = {name for name in vars(PolicyTrainer) if not name.startswith("__")}
+    assert own & theirs == set(OVERRIDDEN) | {"create_model_card"}
 
 
 @pytest.mark.parametrize(
     ("method", "line"),
     [
-        # the loss mask is completion_mask times tool_mask, and nothing else reads tool_mask
+        # what we return as a batch is shuffled, cut and kept as it is, tensors without dimension whole
+        ("_prepare_inputs", "generation_batch = shuffle_sequence_dict(generation_batch)"),
         (
-            "_compute_loss",
-            'if "tool_mask" not in inputs else completion_mask * inputs["tool_mask"]',
+            "_prepare_inputs",
+            "generation_batches = split_tensor_dict(generation_batch, self.args.steps_per_generation)",
         ),
-        # the token loss divides by what the batch says
-        (
-            "_compute_loss",
-            'inputs["num_items_in_batch"].clamp(min=1.0) / self.accelerator.num_processes',
-        ),
-        # these two are means over rows, which row_scale corrects
-        (
-            "_compute_loss",
-            "loss = ((per_token_loss * mask).sum(-1) / mask.sum(-1).clamp(min=1.0)).mean()",
-        ),
-        (
-            "_compute_loss",
-            "(per_token_loss * mask).sum() / (per_token_loss.size(0) * self.max_completion_length)",
-        ),
-        # what a checkpoint must bring back for a run to continue inside a rollout
+        # a rollout begins there, and only there
         (
             "_prepare_inputs",
             "if self._step % generate_every == 0 or self._buffered_inputs is None:",
         ),
-        # a reward of None becomes NaN in rewards_per_func, and stays NaN
-        (
-            "_calculate_rewards",
-            "reward if reward is not None else torch.nan for reward in output_reward_func",
-        ),
-        ("_generate_and_score_completions", "advantages = advantages / (std_rewards + 1e-4)"),
+        # log-probabilities are at the rollout's temperature, through the fused head
+        ("_get_per_token_logps_and_entropies", "fused_lm_head=True"),
+        # under vLLM the call syncs weights once per update, and gives the drawn tokens' numbers
+        ("_generate_single_turn", "self.vllm_generation.sync_weights()"),
+        ("_generate_single_turn", "logprobs = [[lp[0] for lp in seq] for seq in logprobs]"),
     ],
 )
 def test_lines_of_trl_that_we_rely_on(method: str, line: str) -> None:
     assert line in inspect.getsource(getattr(GRPOTrainer, method))
 
 
+def test_the_loss_is_taken_as_it_is_over_accumulation() -> None:
+    """What _compute_loss returns is summed over micro-batches; nothing divides it again."""
+    assert GRPOTrainer.loss_is_scaled_for_ga is True
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters"),
+    [
+        (
+            trl.models.utils.unwrap_model_for_generation,
+            ["model", "accelerator", "gather_deepspeed3_params", "generation_kwargs",
+             "gradient_checkpointing_kwargs"],
+        ),
+        (trl.trainer.utils.use_adapter, ["model", "adapter_name"]),
+        (
+            GRPOTrainer._get_per_token_logps_and_entropies,
+            ["self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size",
+             "compute_entropy", "compute_aux_loss"],
+        ),
+        (
+            GRPOTrainer._generate_single_turn,
+            ["self", "prompt_ids", "images", "multimodal_fields", "num_generations"],
+        ),
+    ],
+)  # fmt: skip
+def test_functions_that_we_call_take_what_we_give(function: Any, parameters: list[str]) -> None:
+    known = list(inspect.signature(function).parameters)
+    assert known[: len(parameters)] == parameters
+
+
 def test_settings_that_we_pass_exist() -> None:
     known = set(inspect.signature(GRPOConfig).parameters)
     ours = {
         *("num_generations", "num_iterations", "steps_per_generation", "max_completion_length"),
-        *("loss_type", "scale_rewards", "epsilon", "epsilon_high", "beta", "shuffle_dataset"),
-        *("mask_truncated_completions", "use_vllm", "vllm_mode", "vllm_server_base_url"),
+        *("beta", "shuffle_dataset", "ignore_data_skip", "use_vllm", "vllm_mode", "top_k", "top_p"),
         *("vllm_gpu_memory_utilization", "vllm_tensor_parallel_size", "vllm_max_model_length"),
+        *("vllm_server_base_url", "vllm_importance_sampling_correction"),
+        "use_transformers_continuous_batching",
     }
     assert ours <= known

@@ -23,7 +23,7 @@ def mean_reward(rows: list[dict[str, Any]]) -> float:
 @pytest.mark.slow
 def test_the_reward_rises(tiny_config: MakeConfig, train: Train, tmp_path: Path) -> None:
     """Seen with seeds 0 to 2: from about 0.2 to about 0.45 in 80 steps."""
-    config = tiny_config(rollout={"prompts_per_step": 32}, run={"steps": 80, "tensorboard": True})
+    config = tiny_config(rollout={"prompts_per_step": 32}, run={"steps": 80, "report_to": ["tensorboard"]})
     rows = train(config)
     assert [row["step"] for row in rows] == list(range(1, 81))
     assert mean_reward(rows[-10:]) - mean_reward(rows[:10]) > 0.1
@@ -100,20 +100,22 @@ def test_the_network_changes_nothing(tiny_config: MakeConfig, train: Train, curv
     assert curve(here) == curve(there)
 
 
-@pytest.mark.parametrize("aggregation", ["sequence", "constant"])
+@pytest.mark.parametrize("aggregation", ["seq-mean-token-mean", "constant"])
 def test_every_loss_runs(tiny_config: MakeConfig, train: Train, aggregation: str) -> None:
     config = tiny_config(
-        algorithm={
-            "loss_aggregation": aggregation,
-            "kl_coef": 0,
-            "updates_per_rollout": 2,
-            "advantage_scale": "none",
-        },
+        algorithm={"loss": {"aggregation": aggregation}, "advantage": {"scale": "none"}},
         model={"precision": "mixed"},
-        optim={"micro_batch": 16, "schedule": "linear", "warmup_steps": 1},
+        optim={
+            "micro_batch": 16,
+            "mini_batches": 2,
+            "epochs": 2,
+            "schedule": "linear",
+            "warmup_steps": 1,
+        },
         eval={"prompts": 0},
+        run={"steps": 2},
     )
     rows = train(config)
-    assert [row["kl"] for row in rows] == [None] * 4
-    assert [row["reward"] is None for row in rows] == [False, True, False, True]
-    assert all(row["grad_norm"] > 0 for row in rows)
+    assert [row["step"] for row in rows] == [1, 2]
+    assert [row["kl"] for row in rows] == [None] * 2
+    assert all(row["grad_norm"] > 0 and row["ratio_max"] > 1 for row in rows)

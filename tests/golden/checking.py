@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
 from golden.functions import FUNCTIONS
 
 TOLERANCE = 1e-6

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from golden import checking
 
 OWN = Path(__file__).parent / "own.json"

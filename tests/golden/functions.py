@@ -140,6 +140,7 @@ def sigma_filter(advantages: Matrix, mask: Matrix, sigmas: float) -> Any:
 
 @golden
 def ppo_token_losses_dual_clip(
+    *,
     logprobs: Matrix,
     old_logprobs: Matrix,
     advantages: Matrix,
@@ -155,6 +156,7 @@ def ppo_token_losses_dual_clip(
 
 @golden
 def gspo_token_losses(
+    *,
     logprobs: Matrix,
     old_logprobs: Matrix,
     mask: Matrix,
@@ -186,6 +188,7 @@ def cispo_token_losses(
 
 @golden
 def decoupled_ppo_token_losses(
+    *,
     logprobs: Matrix,
     proximal_logprobs: Matrix,
     behaviour_logprobs: Matrix,
@@ -264,9 +267,7 @@ def histogram_cross_entropy(logits: Matrix, probabilities: Matrix) -> Any:
 
 
 @golden
-def soft_overlong(
-    length: float, max_length: int, cache_length: int, factor: float = 1.0
-) -> Any:
+def soft_overlong(length: float, max_length: int, cache_length: int, factor: float = 1.0) -> Any:
     return shaping.soft_overlong(
         length, max_length=max_length, cache_length=cache_length, factor=factor
     )
@@ -274,6 +275,7 @@ def soft_overlong(
 
 @golden
 def cosine_length_reward(
+    *,
     correct: bool,
     length: float,
     max_length: int,
@@ -311,7 +313,7 @@ def process_advantages(
 def tango_step_advantages(
     outcome_rewards: Vector, steps: Sequence[Sequence[tuple[int, int]]], alpha: float
 ) -> Any:
-    """Each step is the place of its last token and its verdict; the answer has one number a step."""
+    """Each step is the place of its last token and its verdict; the answer has a number a step."""
     length = 1 + max(place for one in steps for place, _ in one)
     rewards_GT = torch.zeros(len(steps), length, dtype=torch.float64)
     steps_GT = torch.zeros(len(steps), length, dtype=torch.bool)
@@ -340,9 +342,7 @@ def prm_prefix_search(line_count: int, largest_feasible_prefix: int) -> Any:
 
 
 @golden
-def pag_turn_rewards(
-    accuracies: Vector, judgements: Sequence[Verdict | None], alpha: float
-) -> Any:
+def pag_turn_rewards(accuracies: Vector, judgements: Sequence[Verdict | None], alpha: float) -> Any:
     verdicts: list[Verdict] = [verdict or "unparsed" for verdict in judgements]
     rewards = turn_rewards(accuracies, verdicts, alpha)
     return [[("policy", "verifier")[turn % 2], reward] for turn, reward in enumerate(rewards)]

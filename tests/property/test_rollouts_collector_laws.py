@@ -49,6 +49,7 @@ def _seen(collected: Collected) -> dict[str, Any]:
     return {"judged": collected.judged, "metrics": collected.metrics}
 
 
+@settings(max_examples=60)
 @given(_OUTCOMES, _SETTINGS, st.integers(1, 4))
 def test_the_groups_of_a_step_are_the_first_kept_draws_in_order(
     outcome: Any, settings_: dict[str, Any], steps: int
@@ -101,6 +102,7 @@ def test_on_several_processes_it_is_the_same_run(
     assert all(calls == together[0][2] for _, _, calls in together)
 
 
+@settings(max_examples=40)
 @given(_OUTCOMES, _SETTINGS, st.integers(0, 3), st.integers(1, 3))
 def test_interrupted_and_resumed_it_is_the_same_run(
     outcome: Any, settings_: dict[str, Any], before: int, after: int

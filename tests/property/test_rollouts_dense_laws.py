@@ -44,7 +44,7 @@ def written(draw: st.DrawFn) -> tuple[Any, list[int]]:
     for part in draw(st.lists(pieces, max_size=3)):
         ids += tokenizer(part)["input_ids"]
         ids += draw(st.lists(token, max_size=4)) * draw(st.sampled_from([1, 1, 1, 20, 60]))
-    return tokenizer, ids[:400]
+    return tokenizer, ids[:200]
 
 
 @st.composite
@@ -59,23 +59,19 @@ def judged(draw: st.DrawFn) -> tuple[Any, list[int], str, list[Span]]:
 
 
 @given(written())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_windows_agree_with_every_beginning_decoded(case: tuple[Any, list[int]]) -> None:
     tokenizer, ids = case
-    assert token_ends(ids, tokenizer) == prefix_ends(ids, tokenizer)
-
-
-@given(written())
-def test_counts_never_fall_and_end_with_the_text(case: tuple[Any, list[int]]) -> None:
-    tokenizer, ids = case
     ends = token_ends(ids, tokenizer)
-    assert len(ends) == len(ids)
+    assert ends == prefix_ends(ids, tokenizer)
     assert ends == sorted(ends)
+    assert len(ends) == len(ids)
     if ids:
         assert ends[-1] == len(tokenizer.decode(ids, skip_special_tokens=True))
 
 
 @given(judged(), st.booleans())
+@settings(max_examples=60)
 def test_nothing_is_lost_and_nothing_made_up(
     case: tuple[Any, list[int], str, list[Span]], normalise: bool
 ) -> None:
@@ -88,6 +84,7 @@ def test_nothing_is_lost_and_nothing_made_up(
 
 
 @given(judged())
+@settings(max_examples=30)
 def test_a_reward_lies_where_its_last_character_is_completed(
     case: tuple[Any, list[int], str, list[Span]],
 ) -> None:
@@ -103,6 +100,7 @@ def test_a_reward_lies_where_its_last_character_is_completed(
 
 
 @given(judged())
+@settings(max_examples=30)
 def test_the_order_of_spans_does_not_matter(
     case: tuple[Any, list[int], str, list[Span]],
 ) -> None:
@@ -119,7 +117,7 @@ def test_windows_do_without_decoding_every_beginning(monkeypatch: pytest.MonkeyP
         ids = (tokenizer("\n".join(TEXTS))["input_ids"] * 40)[:3000]
         given_tokens = 0
 
-        def counted(some: list[int], of: Any, decode: Any = dense._decode) -> str:  # noqa: SLF001
+        def counted(some: list[int], of: Any, decode: Any = dense._decode) -> str:
             nonlocal given_tokens
             given_tokens += len(some)
             text: str = decode(some, of)
@@ -139,7 +137,7 @@ def test_a_policy_that_repeats_half_a_character_costs_no_more(
     half = next(i for i in range(len(tokenizer)) if tokenizer.decode([i]) == "\ufffd")
     longest = 0
 
-    def counted(some: list[int], of: Any, decode: Any = dense._decode) -> str:  # noqa: SLF001
+    def counted(some: list[int], of: Any, decode: Any = dense._decode) -> str:
         nonlocal longest
         longest = max(longest, len(some)) if len(some) < 1000 else longest
         text: str = decode(some, of)

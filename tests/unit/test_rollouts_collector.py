@@ -25,6 +25,7 @@ from rollouts_collecting_support import (
     collector,
     encode,
     numbers,
+    on_ranks,
     problems,
     stream,
 )
@@ -43,7 +44,6 @@ def test_without_dynamic_sampling_a_step_is_one_round_and_every_group_stays() ->
         assert {rollout.policy_step for rollout in collected.judged} == {step}
         assert collected.metrics == {
             "keep_rate": pytest.approx(1 / 3),
-            "keep_rate_ema": 1.0,
             "draws": 4,
             "rounds": 1,
             "groups_all_correct": 1,
@@ -53,6 +53,18 @@ def test_without_dynamic_sampling_a_step_is_one_round_and_every_group_stays() ->
             "stale_groups": 0,
             "generated_per_used": 1,
         }
+
+
+def test_of_groups_of_one_only_what_applies_to_them_is_counted() -> None:
+    of = collector(by_group([("correct",), ("fault",)]), group_size=1, enabled=False)
+    assert of.collect(0).metrics == {
+        "draws": 4,
+        "rounds": 1,
+        "groups_faulted": 2,
+        "surplus": 0,
+        "stale_groups": 0,
+        "generated_per_used": 1,
+    }
 
 
 def test_a_response_stays_with_its_request_and_its_judgement() -> None:
@@ -168,6 +180,20 @@ def test_a_prompt_that_does_not_fit_leaves_the_collector_as_it_was() -> None:
     with pytest.raises(ConfigError, match="leaves 10 beside"):
         of.collect(0)
     assert of.state_dict()["stream"]["cursor"] == 0
+
+
+def test_draws_generated_ahead_serve_the_next_rounds_and_the_rest_comes_again() -> None:
+    outcome = by_group([MIXED] * 7 + [WRONG] * 3 + [MIXED] * 40)
+
+    def run(ranks: object) -> tuple[int, list[int], int]:
+        generator = FakeGenerator()
+        of = collector(outcome, prompts=8, group_size=2, generator=generator, ranks=ranks)
+        rounds = of.collect(0).metrics["rounds"]
+        return int(rounds), [*map(len, generator.calls)], of.state_dict()["stream"]["cursor"]
+
+    assert run(None) == (3, [16, 4, 4], 12)
+    # Two draws were due and each of eight processes got one: the third round is there already.
+    assert on_ranks(8, run) == [(3, [2, 2], 12)] * 8
 
 
 @dataclass

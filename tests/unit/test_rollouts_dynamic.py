@@ -83,7 +83,7 @@ def tally(**groups: int) -> Tally:
 
 def test_the_counts_by_kind() -> None:
     of = tally(mixed=3, right=2, wrong=1, faulted=4)
-    assert of.metrics() == {
+    assert of.metrics(2) == {
         "keep_rate": 0.5,
         "draws": 10,
         "groups_all_correct": 2,

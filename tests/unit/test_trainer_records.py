@@ -1,37 +1,22 @@
-"""Checkpoints, metrics, progress lines, curves and the watch over faults: everything a run writes
-or shows."""
+"""Checkpoints, rows that survive a kill, folders, and the watch over faults."""
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.console import Console
 
-from assay.clients import Fault, Judgement, Result
 from assay.clients.runs import checkpoints
 from assay.clients.runs.folders import newest
 from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.progress import duration
 from assay.clients.runs.records import JsonLines, read_rows, truncate_after
 from assay.rpc.errors import ConfigError
-from assay.trainer import folder, plots
+from assay.trainer import folder
 from assay.trainer.config import Config
-from assay.trainer.metrics import rollout_metrics, sample_rows
-from assay.trainer.progress import Display, header, line
-from assay.trainer.rewards import FaultWatch, Rollout, Sample
-
-
-def good(reward: float, verdict: str = "correct") -> Result:
-    return Result("1", Judgement(reward=reward, verdict=verdict))
-
-
-def bad(reason: str = "WORKER_DIED") -> Result:
-    return Result("1", Fault(reason, "it died"))
+from assay.trainer.rewards import FaultWatch
+from trainer_records_support import bad, good
 
 
 def publish(path: Path, step: int) -> Path:
@@ -116,28 +101,6 @@ def test_rows_after_a_step_are_dropped(tmp_path: Path) -> None:
     assert read_rows(path) == [{"step": 1, "text": "\u20ac"}, {"step": 2, "text": "\u20ac"}]
 
 
-def test_faults_are_counted_apart() -> None:
-    sample = Sample("q", "r", "1", "g", 4)
-    results = [good(1.0), good(0.0, "incorrect"), bad(), bad("ITEM_TIMEOUT")]
-    row = rollout_metrics([Rollout(sample, result) for result in results])
-    assert row["reward"] == 0.5
-    assert row["correct"] == 0.5
-    assert row["fault_ratio"] == 0.5
-    assert row["faults"] == {"WORKER_DIED": 1, "ITEM_TIMEOUT": 1}
-    assert row["verdicts"] == {"correct": 1, "incorrect": 1}
-    assert row["response_length"] == 4
-    silent = rollout_metrics([Rollout(sample, bad())])
-    assert silent["reward"] is None
-    assert silent["correct"] is None
-    assert [
-        (s["verdict"], s["fault"])
-        for s in sample_rows(1, [Rollout(sample, good(1.0)), Rollout(sample, bad())])
-    ] == [
-        ("correct", None),
-        (None, "WORKER_DIED"),
-    ]
-
-
 def test_the_watch_stops_at_its_limit_and_not_at_it() -> None:
     watch = FaultWatch(max_ratio=0.25, window=2)
     assert watch.add([good(1)] * 4) is None
@@ -157,57 +120,6 @@ def test_one_bad_first_step_does_not_stop_a_run() -> None:
     assert FaultWatch(max_ratio=0, window=3).add([bad(), good(1)]) is not None
     assert FaultWatch(max_ratio=0, window=3).add([good(1)]) is None
     assert FaultWatch(max_ratio=1, window=1).add([bad()]) is None
-
-
-def test_lines_stand_under_their_names() -> None:
-    row: dict[str, Any] = {
-        "step": 3,
-        "reward": 0.5,
-        "reward_std": 0.5,
-        "correct": 0.5,
-        "kl": None,
-        "left_s": 3725.0,
-    }
-    text = line(row, 10)
-    assert len(text) == len(header())
-    assert text.split()[0] == "3/10"
-    assert text.endswith("1:02:05")
-    assert duration(59.6) == "1:00"
-
-
-def test_without_a_terminal_there_is_no_bar() -> None:
-    out = io.StringIO()
-    display = Display(Console(file=out))
-    display.begin("training", 2)
-    display.step({"step": 1}, 2)
-    display.step({"step": 2}, 2)
-    display.end()
-    assert [text.split()[0] for text in out.getvalue().splitlines()] == ["step", "1/2", "2/2"]
-    assert "\x1b" not in out.getvalue()
-
-
-def test_on_a_terminal_the_lines_stay(tmp_path: Path) -> None:
-    out = io.StringIO()
-    display = Display(Console(file=out, force_terminal=True, width=200))
-    display.begin("training", 2)
-    display.step({"step": 1}, 2)
-    display.end()
-    assert "1/2" in out.getvalue()
-
-
-@pytest.mark.parametrize("count", [0, 1, 40])
-def test_curves_are_drawn_of_whatever_there_is(tmp_path: Path, count: int) -> None:
-    rows = [
-        {"step": n, "reward": n / 40, "fault_ratio": 0.0, "kl": None, "entropy": 1.0}
-        for n in range(count)
-    ]
-    plots.draw(rows, tmp_path / "curves.png", title="a run", subtitle="of nothing")
-    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_smoothing_keeps_a_constant_and_the_length() -> None:
-    assert plots.smooth([2.0] * 5, 2) == [2.0] * 5
-    assert plots.smooth([0.0, 3.0, 6.0], 1) == [1.5, 3.0, 4.5]
 
 
 def test_folders(tmp_path: Path) -> None:

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import ANY
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from assay.clients.runs.stats import mcnemar_exact, paired_change, wilson
 from assay.trainer.evaluation import Answer, Evaluation
-from assay.trainer.report import change_line, compare, markdown
+from assay.trainer.report import (
+    accuracies,
+    change_line,
+    compare,
+    faults_by_reason,
+    markdown,
+    table,
+    write,
+)
 
 
 @pytest.mark.parametrize(
@@ -100,14 +117,94 @@ def test_nothing_judged_is_no_accuracy() -> None:
     compare(nothing, nothing)
 
 
+def some_run(report: dict[str, Any], **more: Any) -> dict[str, Any]:
+    run = {"name": "n", "steps": 1, "samples_per_step": 2, "model": "m", "seed": 0}
+    return {**report, "run": run, **more}
+
+
 def test_responses_cannot_break_the_report() -> None:
     before = Evaluation(
         (answer(0, "incorrect", response="a `b`\n\n# c | d"), answer(1, None, response=" "))
     )
-    report = {
-        **compare(before, before),
-        "run": {"name": "n", "steps": 1, "samples_per_step": 2, "model": "m", "seed": 0},
-    }
+    report = some_run(compare(before, before))
     text = markdown(report, before, before, show=2)
     assert "- before (incorrect): `` a `b` # c | d ``" in text
     assert "- after (fault: WORKER_DIED): (empty)" in text
+    assert "```` ``` ````" in markdown(
+        report, before, Evaluation((answer(0, "correct", response="```"),)), show=1
+    )
+
+
+def several(verdicts: Sequence[str]) -> Evaluation:
+    """Problems by their verdicts: "++-" is right, right, wrong; "?" is a fault."""
+    names = {"+": "correct", "-": "incorrect", "?": None}
+    return Evaluation(
+        tuple(
+            dataclasses.replace(answer(n, names[sign]), sample=index, answer=sign)
+            for n, signs in enumerate(verdicts)
+            for index, sign in enumerate(signs)
+        )
+    )
+
+
+def test_samples_are_compared_by_problem() -> None:
+    before = several(["+---", "----", "+-+-", "??--"])
+    after = several(["++--", "+---", "+-+-", "++??"])
+    report = compare(before, after)
+    change = report["change"]
+    assert (change["pairs"], change["gained"], change["lost"]) == (4, 3, 0)
+    assert change["accuracy"] == pytest.approx((0.25 + 0.25 + 0 + 1) / 4)
+    assert change["test"] == "sign flips"
+    assert change["p"] == pytest.approx(2 / 8)
+    assert list(change["pass_at"]) == ["2", "4"]
+    assert change["pass_at"]["4"] == {
+        "pairs": 3, "value": pytest.approx(1 / 3), "low": ANY, "high": ANY,
+    }  # fmt: skip
+    said = change_line(report)
+    assert said.startswith("change of avg@4 on the same 4 prompts: +37.5 points [")
+    assert said.endswith("3 gained, 0 lost, sign flips p = 0.250")
+
+    out = io.StringIO()
+    Console(file=out, width=110).print(table(report))
+    shown = out.getvalue()
+    assert "4 held-out prompts, 4 samples each" in shown
+    for name in ("avg@4", "pass@2", "pass@4", "maj@4", "faults, left out"):
+        assert name in shown
+    assert "pass@1 " not in shown
+    text = markdown(some_run(report), before, after, show=0)
+    assert "| pass@4 | 66.7%" in text
+    assert "Prompts left out after, for too few judgements: pass@4 1." in text
+    assert "## Responses" not in text
+
+
+def test_the_report_says_how_it_was_trained_and_what_went_unjudged(tmp_path: Path) -> None:
+    rows = [
+        {"faults": {"ITEM_TIMEOUT": 1}},
+        {"faults": None},
+        {"faults": {"X": 3, "ITEM_TIMEOUT": 1}},
+    ]
+    faults = faults_by_reason(rows)
+    assert list(faults.items()) == [("X", 3), ("ITEM_TIMEOUT", 2)]
+    both = several(["+", "-"])
+    report = some_run(compare(both, both), faults=faults)
+    write(tmp_path, report, both, both, show=1, method="grpo, with ```fences```\n")
+    text = (tmp_path / "report.md").read_text()
+    assert "````text\ngrpo, with ```fences```\n````" in text
+    assert "| `X` | 3 |\n| `ITEM_TIMEOUT` | 2 |" in text
+    assert "![curves](curves.png)" in text
+    assert json.loads((tmp_path / "report.json").read_text()) == report
+
+
+def test_without_an_evaluation_there_is_a_report_all_the_same() -> None:
+    text = markdown(some_run({}, faults={}), None, None, show=3, method="grpo")
+    assert "Every rollout of the training was judged." in text
+    assert "## Before and after" not in text
+    assert "## Responses" not in text
+
+
+def test_an_evaluation_of_faults_only_is_reported() -> None:
+    nothing = several(["??", "??"])
+    report = some_run(compare(nothing, nothing))
+    assert report["change"]["p"] == 1.0
+    assert accuracies(report) == "- -> -"
+    assert "| avg@2 | - | - |" in markdown(report, nothing, nothing, show=1)

@@ -1,4 +1,6 @@
-"""From judged rollouts to the tensors of a step: padding, rewards on tokens, advantages, masks. Pure.
+"""From judged rollouts to the tensors of a step: padding, rewards on tokens, advantages, masks.
+
+Pure.
 
 A rollout without a judgement must leave the loss as if it had never been drawn. Its row stays in
 the batch, so that every process computes equally much, but none of its tokens is in the loss mask,
@@ -89,8 +91,7 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         for row, item in zip(rows, scored, strict=True)
     ]
     ends = [
-        item.ends or [False] * len(row.response.ids)
-        for row, item in zip(rows, scored, strict=True)
+        item.ends or [False] * len(row.response.ids) for row, item in zip(rows, scored, strict=True)
     ]
     completion_mask_BT = _filled([[1] * len(ids) for ids in responses], 0, torch.long)
     loss_B = torch.tensor([item.reward is not None and item.in_loss for item in scored])
@@ -158,8 +159,11 @@ def old_logps(batch: Batch, computed_BT: torch.Tensor | None, *, decoupled: bool
 def group_advantages(
     batch: Batch, config: AlgorithmConfig, group_size: int, across: Across = ALONE
 ) -> torch.Tensor:
-    """Advantages without a critic, shape (B, T): every token of a response has the same, plus what
-    its own and later steps earned where rewards are dense."""
+    """Advantages without a critic, shape (B, T).
+
+    Every token of a response has the same; where rewards are dense, plus what its own and later
+    steps earned.
+    """
     rewards_PG = across.gather(batch["rewards"]).view(-1, group_size)
     if config.advantage.estimator == "rloo":
         all_PG = estimators.rloo_advantages(rewards_PG)
@@ -180,8 +184,10 @@ def group_advantages(
 def refined(
     advantages_BT: torch.Tensor, batch: Batch, config: AdvantageConfig, across: Across = ALONE
 ) -> torch.Tensor:
-    """Advantages whitened and freed of outliers, as the settings say; statistics are over the
-    tokens in the loss, of all processes."""
+    """Advantages whitened and freed of outliers, as the settings say.
+
+    Statistics are over the tokens in the loss, of all processes.
+    """
     if config.normalise == "none" and not config.max_sigma:
         return advantages_BT
     all_BT = across.gather(advantages_BT)
@@ -232,15 +238,18 @@ def critic_advantages(
     return advantages_BT, returns_BT, lam_B
 
 
-def token_rewards(batch: Batch, config: AlgorithmConfig) -> torch.Tensor:
-    """The reward of each token (B, T): the response's on its last, spans where they end, less the
-    KL. Rows without a judgement are 0 throughout, and are in no loss."""
+def token_rewards(batch: Batch, config: AlgorithmConfig, *, with_kl: bool = True) -> torch.Tensor:
+    """The reward of each token, (B, T).
+
+    The response's is on its last, those of spans are where they end, less the KL where it is part
+    of the reward. Rows without a judgement are 0, and are in no loss.
+    """
     mask_BT = batch["completion_mask"]
     last_B = mask_BT.sum(dim=1) - 1
     rewards_BT = torch.zeros_like(batch["token_rewards"])
     rewards_BT.scatter_(1, last_B.unsqueeze(1), batch["rewards"].nan_to_num(0.0).unsqueeze(1))
     rewards_BT = rewards_BT + config.dense.weight * batch["token_rewards"]
-    if config.loss.kl_coef and config.loss.kl_place == "reward":
+    if with_kl and config.loss.kl_coef and config.loss.kl_place == "reward":
         kl_BT = kl.kl_k1(batch["kl_logps"], batch["ref_logps"])
         rewards_BT = rewards_BT - config.loss.kl_coef * kl_BT
     judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,16 @@ from assay.clients import Fault
 from assay.rpc.errors import ConfigError
 from assay.rpc.reasons import Reason
 from assay.trainer.batch import Scored
-from assay.trainer.config import Config
-from assay.trainer.critic import load_separate, load_trunk
+from assay.trainer.config import Config, DynamicSamplingConfig
+from assay.trainer.critic.critic import Critic
+from assay.trainer.critic.model import load_critic
+from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.data import Problem, render
-from assay.trainer.evaluation import end_token_ids
+from assay.trainer.evaluation import Greedy, end_token_ids
 from assay.trainer.models import Policy
 from assay.trainer.rewards import Judge
 from assay.trainer.rollouts.collector import Collector
-from assay.trainer.rollouts.dense import token_rewards
+from assay.trainer.rollouts.dense import span_tokens
 from assay.trainer.rollouts.hf import HfGenerator
 from assay.trainer.rollouts.paged import PagedGenerator
 from assay.trainer.rollouts.prompts import PromptStream
@@ -33,7 +35,7 @@ from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.shaping import shape
 from assay.trainer.rollouts.types import Generator, Group
 from assay.trainer.rollouts.vllm import VllmGenerator
-from assay.trainer.trainer import Critic, PolicyTrainer
+from assay.trainer.trainer import PolicyTrainer
 
 
 def grpo_config(
@@ -124,14 +126,14 @@ def check_processes(config: Config, processes: int) -> None:
     prompts = config.rollout.prompts_per_step
     if prompts % processes:
         raise ConfigError(
-            f"rollout.prompts_per_step = {prompts} cannot be dealt to {processes} processes; make it "
-            "a multiple"
+            f"rollout.prompts_per_step = {prompts} cannot be dealt to {processes} processes; make "
+            "it a multiple"
         )
     share = config.samples_per_step // processes
     if share % config.optim.mini_batches:
         raise ConfigError(
-            f"optim.mini_batches = {config.optim.mini_batches} does not divide the {share} samples of "
-            f"each of {processes} processes"
+            f"optim.mini_batches = {config.optim.mini_batches} does not divide the {share} samples "
+            f"of each of {processes} processes"
         )
     if config.optim.micro_batch and share // config.optim.mini_batches % config.optim.micro_batch:
         raise ConfigError(
@@ -151,27 +153,38 @@ def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -
     room = context - config.rollout.max_new_tokens
     if context and room < 1:
         raise ConfigError(
-            f"rollout.max_new_tokens = {config.rollout.max_new_tokens} leaves no room for a prompt in "
-            f"the context of {context} tokens that {config.model.name!r} has"
+            f"rollout.max_new_tokens = {config.rollout.max_new_tokens} leaves no room for a prompt "
+            f"in the context of {context} tokens that {config.model.name!r} has"
         )
-    tokenizer = policy.tokenizer
     return PromptStream(
         problems,
-        lambda problem: tokenizer(render(problem, tokenizer))["input_ids"],
+        encoder(policy),
         seed=config.data.seed,
         max_prompt_tokens=room if context else 0,
     )
 
 
+def encoder(policy: Policy) -> Callable[[Problem], Sequence[int]]:
+    """The tokens that the policy is shown of a problem."""
+    tokenizer = policy.tokenizer
+
+    def encode(problem: Problem) -> Sequence[int]:
+        ids: Sequence[int] = tokenizer(render(problem, tokenizer))["input_ids"]
+        return ids
+
+    return encode
+
+
 @contextmanager
 def generating(trainer: PolicyTrainer) -> Iterator[Any]:
     """The policy as it is now, made ready to generate, wherever its weights are."""
+    args: Any = trainer.args
     with (
         unwrap_model_for_generation(
             trainer.model_wrapped,
             trainer.accelerator,
-            gather_deepspeed3_params=trainer.args.ds3_gather_for_generation,
-            gradient_checkpointing_kwargs=trainer.args.gradient_checkpointing_kwargs,
+            gather_deepspeed3_params=args.ds3_gather_for_generation,
+            gradient_checkpointing_kwargs=args.gradient_checkpointing_kwargs,
         ) as model,
         torch.no_grad(),
         trainer._dist.summon_full_params(trainer.model_wrapped, recurse=False),  # noqa: SLF001  # TRL's own way to FSDP's weights
@@ -183,7 +196,12 @@ def make_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Ge
     """What answers prompts, by the configured back end."""
     ends = end_token_ids(policy)
     if config.rollout.backend == "vllm":
-        return VllmGenerator(trainer, policy.tokenizer, config.rollout, end_ids=ends)
+        return VllmGenerator(
+            lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {}, repeats),  # noqa: SLF001  # TRL's
+            policy.tokenizer,
+            config.rollout,
+            end_ids=ends,
+        )
     if config.rollout.backend == "paged":
         return PagedGenerator(
             lambda: generating(trainer),
@@ -200,6 +218,38 @@ def make_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Ge
         end_ids=ends,
         autocast=policy.autocast,
     )
+
+
+def evaluation_generator(
+    trainer: PolicyTrainer, config: Config, policy: Policy
+) -> AbstractContextManager[Generator]:
+    """What answers held-out prompts: the most likely tokens, or samples with their own seeds."""
+    limit = config.eval.max_new_tokens or config.rollout.max_new_tokens
+    if config.eval.samples == 1:
+        return _greedy(trainer, policy, limit)
+    settings = replace(
+        config.rollout,
+        max_new_tokens=limit,
+        temperature=config.eval.temperature,
+        top_p=config.eval.top_p,
+        top_k=0,
+        batch=0,
+    )
+    sampling: Generator = HfGenerator(
+        lambda: generating(trainer),
+        policy.tokenizer,
+        settings,
+        seed=config.run.seed,
+        end_ids=end_token_ids(policy),
+        autocast=policy.autocast,
+    )
+    return nullcontext(sampling)
+
+
+@contextmanager
+def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Generator]:
+    with generating(trainer) as model:
+        yield Greedy(policy, max_new_tokens=limit, model=model)
 
 
 def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[Scored]]:
@@ -220,24 +270,45 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
 
 
 def with_spans(item: Scored, policy: Policy, *, normalise: bool) -> Scored:
-    """A rollout with the rewards of its judgement's spans on its tokens; a fault where they do not
-    fit the response, for then the judgement is of something else."""
+    """A rollout with the rewards of its judgement's spans on its tokens.
+
+    Where they do not fit the response, the judgement is of something else: then it is a fault.
+    """
     rollout = item.rollout
     judgement, response = rollout.result.judgement, rollout.response
     if judgement is None or not judgement.spans:
         return item
-    ones = [replace(span, reward=1.0) for span in judgement.spans]
+    spans = judgement.spans
     try:
-        rewards_T, ends_T = (
-            token_rewards(
-                spans, len(response.text), response.ids, policy.tokenizer, normalise=divide
-            )
-            for spans, divide in ((judgement.spans, normalise), (ones, False))
-        )
+        places = span_tokens(spans, len(response.text), response.ids, policy.tokenizer)
     except ValueError as error:
         fault = Fault(Reason.INTERNAL.value, f"{judgement.verifier}: {error}", "INTERNAL")
         return Scored(replace(rollout, result=replace(rollout.result, outcome=fault)), None)
-    return replace(item, token_rewards=rewards_T, ends=[end > 0 for end in ends_T])
+    rewards_T, ends_T = [0.0] * len(response.ids), [False] * len(response.ids)
+    for span, where in zip(spans, places, strict=True):
+        rewards_T[where] += span.reward / (len(spans) if normalise else 1)
+        ends_T[where] = True
+    return replace(item, token_rewards=rewards_T, ends=ends_T)
+
+
+def make_source(
+    trainer: PolicyTrainer,
+    config: Config,
+    policy: Policy,
+    *,
+    stream: PromptStream,
+    judge: Judge,
+    dynamic: DynamicSamplingConfig,
+) -> Collector:
+    """What rollouts come from."""
+    return Collector(
+        stream,
+        make_generator(trainer, config, policy),
+        lambda: judge.open_round(config.rollout.group_size),
+        config=config.rollout,
+        dynamic=dynamic,
+        ranks=AccelerateRanks(trainer.accelerator),
+    )
 
 
 def build_trainer(
@@ -249,29 +320,27 @@ def build_trainer(
     *,
     callbacks: list[TrainerCallback],
     on_broken: Callable[[Any, float], str],
+    check_critic: Callable[[float], None],
     say: Callable[[str], None],
     processes: int = 1,
 ) -> PolicyTrainer:
     """The trainer of a run, ready to train; it prints nothing by itself."""
-
-    def make_source(trainer: PolicyTrainer) -> Collector:
-        return Collector(
-            stream,
-            make_generator(trainer, config, policy),
-            lambda: judge.open_round(config.rollout.group_size),
-            config=config.rollout,
-            dynamic=config.algorithm.dynamic_sampling,
-            ranks=AccelerateRanks(trainer.accelerator),
+    settings = config.algorithm.critic
+    separate = config.algorithm.has_critic and settings.sharing == "separate"
+    model = (
+        load_critic(
+            settings, policy, say, gradient_checkpointing=config.model.gradient_checkpointing
         )
+        if separate
+        else None
+    )
 
-    def make_critic(trainer: PolicyTrainer) -> Critic | None:
+    def make_critic(trainer: PolicyTrainer) -> Critic | TrunkCritic | None:
         if not config.algorithm.has_critic:
             return None
-        make = load_trunk if config.algorithm.critic.sharing == "trunk" else load_separate
-        critic: Critic = make(
-            config, policy, trainer.accelerator, total_steps=trainer.args.max_steps, say=say
-        )
-        return critic
+        if model is None:
+            return TrunkCritic(trainer.model, settings, trainer.accelerator)
+        return Critic(model, settings, trainer.accelerator, tokenizer=policy.tokenizer)
 
     trainer = PolicyTrainer(
         model=policy.model,
@@ -287,10 +356,18 @@ def build_trainer(
         train_dataset=Dataset.from_dict({"prompt": ["a placeholder: see PolicyTrainer"]}),
         callbacks=callbacks,
         config=config,
-        make_source=make_source,
+        make_source=lambda trainer: make_source(
+            trainer,
+            config,
+            policy,
+            stream=stream,
+            judge=judge,
+            dynamic=config.algorithm.dynamic_sampling,
+        ),
         score=scorer(config, policy),
         make_critic=make_critic,
         on_broken=on_broken,
+        check_critic=check_critic,
     )
     for noisy in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(noisy)

@@ -5,25 +5,31 @@ A step is a rollout with all its updates; TRL calls an update a step.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from transformers.integrations import get_reporting_integration_callbacks
 
 from assay.clients.runs import checkpoints
 from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.records import JsonLines
+from assay.clients.runs.records import JsonLines, Row
+from assay.trainer import postmortem
 from assay.trainer.config import Config
-from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.folder import RunFolder
-from assay.trainer.metrics import reported, sample_rows, step_row
+from assay.trainer.metrics import reported, step_row
 from assay.trainer.progress import Display
+from assay.trainer.reporting import Reporter
 from assay.trainer.rewards import FaultWatch
+from assay.trainer.samples import sample_rows, samples_table, telling
 from assay.trainer.trainer import PolicyTrainer
 from assay.trainer.world import World
+
+# Rows of metrics that a postmortem keeps, and samples that reporters are shown at least.
+_REMEMBERED = 20
+_TELLING = 8
 
 
 class StepRecorder(TrainerCallback):
@@ -63,35 +69,35 @@ class StepRecorder(TrainerCallback):
         self._watch = FaultWatch(
             max_ratio=config.reward.max_fault_ratio, window=config.reward.fault_window
         )
-        self._started = time.perf_counter()
-        self._session_started = self._started
+        self._started = self._session_started = time.perf_counter()
         self._first_step = first_step
         self._evaluate = evaluate
         self._trainer: PolicyTrainer | None = None
         self._alarmed = False
-        self._reporters: list[TrainerCallback] = [
-            made() for made in get_reporting_integration_callbacks(list(config.run.report_to))
-        ]
+        self._recent: deque[Row] = deque(maxlen=_REMEMBERED)
+        self.reporters: list[Reporter] = []
         self.stopped_by_faults: str | None = None
 
-    def watch(self, trainer: PolicyTrainer) -> None:
-        """Names the trainer whose steps are recorded."""
+    def watch(self, trainer: PolicyTrainer, reporters: list[Reporter]) -> None:
+        """Names the trainer whose steps are recorded, and who is told of them."""
         self._trainer = trainer
+        self.reporters = reporters
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Opens what reports go to."""
-        args.logging_dir = str(self._folder.tensorboard)
-        for reporter in self._reporters:
-            reporter.on_train_begin(args, state, control, **kwargs)
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Closes what reports go to."""
-        for reporter in self._reporters:
-            reporter.on_train_end(args, state, control, **kwargs)
+    def broken(self, batch: Mapping[str, torch.Tensor], loss: float) -> str:
+        """Saves what led to a loss that is no number; says where."""
+        trainer = self._trainer
+        assert trainer is not None  # noqa: S101  # it is what calls this
+        step = trainer.state.global_step // self._config.updates_per_rollout + 1
+        return postmortem.save(
+            self._folder.path,
+            step,
+            loss,
+            batch={name: value for name, value in batch.items() if torch.is_tensor(value)},
+            rollouts=trainer.collected.judged,
+            metrics=[*self._recent, {"step": step, **trainer.collected.metrics}],
+            rank=self._world.index,
+            ranks=self._world.count,
+        )
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -103,8 +109,7 @@ class StepRecorder(TrainerCallback):
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """An update without a single judgement moves nothing, not even by the optimizer's
-        momentum."""
+        """Nothing moves without a judgement, not even by the optimizer's momentum."""
         if self._trainer is not None and not self._trainer.moves:
             kwargs["model"].zero_grad(set_to_none=True)
 
@@ -136,51 +141,55 @@ class StepRecorder(TrainerCallback):
         """Writes the step's row; what TRL logs when training ends has no step in it."""
         if "loss" not in logs or self._trainer is None:
             return
-        if not math.isfinite(logs["loss"]):
-            raise TrainingStoppedError(
-                f"the loss of update {state.global_step} is {logs['loss']}: the run has diverged; "
-                "lower optim.learning_rate, and resume from the last checkpoint or start anew"
-            )
         step = state.global_step // self._config.updates_per_rollout
-        self._record(step, logs, args, state, control, kwargs)
+        self._record(step, logs)
         every = self._config.eval.every
         if every and step % every == 0 and state.global_step < state.max_steps:
             self._evaluate(step)
 
-    def _record(
-        self,
-        step: int,
-        logs: dict[str, Any],
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        kwargs: dict[str, Any],
-    ) -> None:
+    def _record(self, step: int, logs: dict[str, Any]) -> None:
         trainer = self._trainer
-        if self._metrics is None or self._samples is None or trainer is None:
+        if self._metrics is None or trainer is None:
             return
-        collected = trainer.collected
         now = time.perf_counter()
-        times = {
-            "step_s": now - self._started,
-            "generate_s": collected.generate_s,
-            "score_wait_s": collected.wait_s,
-        }
-        row = step_row(step, {**logs, "signal_ratio": trainer.signal_ratio}, collected, times)
+        row = step_row(
+            step,
+            {**logs, "signal_ratio": trainer.signal_ratio},
+            trainer.collected,
+            step_s=now - self._started,
+        )
         self._metrics.write(row)
-        for reporter in self._reporters:
-            reporter.on_log(args, state, control, logs=reported(row), **kwargs)
+        self._recent.append(row)
+        for reporter in self.reporters:
+            reporter.report(reported(row), step)
         every = self._config.run.samples_every
         if every and (step % every == 0 or step == self._first_step):
-            for sample in sample_rows(step, collected.judged):
-                self._samples.write(sample)
-            self._display.samples(collected.judged, self._config.run.show_samples)
+            self._write_samples(step, trainer)
         done = step - self._first_step + 1
         left = (now - self._session_started) / done * (self._config.run.steps - step)
         self._display.step({**row, "left_s": left}, self._config.run.steps)
         if trainer.drift_alarm and not self._alarmed:
-            self._display.note(trainer.drift_alarm)
+            self._display.note(f"warning: {trainer.drift_alarm}")
         self._alarmed = trainer.drift_alarm is not None
+
+    def _write_samples(self, step: int, trainer: PolicyTrainer) -> None:
+        rows = list(
+            sample_rows(
+                step,
+                trainer.collected.judged,
+                shaped=trainer.shaped_rewards,
+                advantages=trainer.mean_advantages,
+            )
+        )
+        if self._samples is not None:
+            for row in rows:
+                self._samples.write(row)
+        shown = telling(rows, max(_TELLING, self._config.run.show_samples))
+        for reporter in self.reporters:
+            reporter.report_samples(shown, step)
+        if self._config.run.show_samples and rows:
+            few = telling(rows, self._config.run.show_samples)
+            self._display.console.print(samples_table(few, width=self._display.width))
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -191,6 +200,6 @@ class StepRecorder(TrainerCallback):
 
     def close(self) -> None:
         """Ends the files."""
-        for file in (self._metrics, self._samples):
+        for file in (self._metrics, self._samples, *self.reporters):
             if file is not None:
                 file.close()

@@ -1,4 +1,4 @@
-"""`assay train`: the command line of the trainer.
+"""`assay train` and `assay ladder`: the command lines of the trainer.
 
 torch and TRL take seconds to import, so they are imported when a run starts and not before: `assay
 --help` stays quick, and a mistake in a config is told at once.
@@ -35,27 +35,57 @@ _NEWEST = "newest"
     type=click.Path(path_type=Path),
     help="Folder of the new run; by default <run.dir>/<name>-<time>.",
 )
+@click.option(
+    "--explain",
+    "explained",
+    is_flag=True,
+    help="Say in words what the settings compose, with the papers, and train nothing.",
+)
 def train(
-    config: str | None, overrides: tuple[str, ...], resume: str | None, run_dir: Path | None
+    config: str | None,
+    overrides: tuple[str, ...],
+    resume: str | None,
+    run_dir: Path | None,
+    *,
+    explained: bool,
 ) -> None:
-    r"""Train a model with rewards from Assay services.
+    """Train a model with rewards from Assay services.
 
-    CONFIG.toml says everything; KEY=VALUE changes it, such as optim.learning_rate=1e-5. Without
-    reward.target, services are started for the run.
+    CONFIG.toml says everything; KEY=VALUE changes it, such as optim.learning_rate=1e-5, or in short
+    model=NAME, data=FILE.jsonl, reward=VERIFIER, ablate=PART,PART. Without reward.target, services
+    are started for the run.
 
     \b
       assay train configs/quickstart.toml
+      assay train configs/dapo.toml data=rows.jsonl model=Qwen/Qwen2.5-7B
+      assay train configs/dapo.toml data=rows.jsonl ablate=clip-higher
+      assay train --explain configs/dapo.toml data=rows.jsonl
       assay train configs/gsm8k.toml data.path=gsm8k_train.jsonl.gz run.steps=500
       assay train --resume runs/quickstart-20260101-120000
-    """
+    """  # noqa: D301  # click takes the escape itself
     if (
         config is not None and "=" in config
     ):  # `assay train --resume RUN_DIR key=value`: no config, all overrides
         overrides, config = (config, *overrides), None
+    if explained:
+        _explain(config, overrides)
+        return
     folder, settings = _open(config, overrides, resume, run_dir)
     code = _run(settings, folder)
     if code:
         raise SystemExit(code)
+
+
+def _explain(config: str | None, overrides: tuple[str, ...]) -> None:
+    """Prints the composition; neither torch nor a model is loaded."""
+    from rich.console import Console  # noqa: PLC0415  # only what prints needs it
+
+    from assay.trainer.methods.explain import explain  # noqa: PLC0415
+    from assay.trainer.methods.show import show  # noqa: PLC0415
+
+    if config is None:
+        raise click.UsageError("--explain needs a CONFIG.toml, such as configs/dapo.toml")
+    show(explain(configs.load(Path(config), overrides)), Console())
 
 
 def _open(
@@ -95,3 +125,44 @@ def _run(settings: configs.Config, folder: folders.RunFolder) -> int:
         forget_if_untouched(folder)
         raise
     return INTERRUPTED if report is None else 0
+
+
+@click.command()
+@click.argument("path", metavar="LADDER.toml", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Where the runs and the outcome are kept; by default runs/<name of the ladder>. A ladder "
+    "that is there goes on: finished runs stay, interrupted ones are resumed.",
+)
+@click.option("--seeds", metavar="N,N,...", help="Seeds, in place of those of the file.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Runs at a time; more than one only where the machine has room for them.",
+)
+def ladder(
+    path: Path, overrides: tuple[str, ...], folder: Path | None, seeds: str | None, jobs: int
+) -> None:
+    """Train the same config with parts switched on or off, and compare.
+
+    LADDER.toml names a config and rungs; each rung is trained with each seed. KEY=VALUE changes the
+    settings of all runs. The outcome is a table and curves: ladder.md, ladder.json, ladder.png.
+
+    \b
+      assay ladder configs/ladders/dapo.toml data=rows.jsonl
+      assay ladder configs/ladders/vapo.toml data=rows.jsonl --seeds 0,1 --dir runs/vapo
+    """  # noqa: D301  # click takes the escape itself
+    from rich.console import Console  # noqa: PLC0415  # only what prints needs it
+
+    from assay.trainer.ladder import climb, plan  # noqa: PLC0415
+
+    chosen = None if seeds is None else plan.read_seeds(seeds)
+    wanted = plan.load(path, overrides, seeds=chosen)
+    code = climb.climb(wanted, folder or Path("runs") / path.stem, Console(), jobs=jobs)
+    if code:
+        raise SystemExit(code)

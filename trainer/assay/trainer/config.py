@@ -36,7 +36,7 @@ class LoraConfig:
 
     rank: NonNegative = 0
     """0 trains all weights."""
-    alpha: PositiveFloat = 32.0
+    alpha: Positive = 32
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     target_modules: tuple[str, ...] = ()
     """Names of the linear layers; empty for all of them but the output."""
@@ -127,7 +127,8 @@ class RewardConfig:
     verifier: str = "math"
     parameters: dict[str, Scalar] = field(default_factory=dict)
     timeout_s: PositiveFloat = 60.0
-    """For one call with all samples of a step, retries included."""
+    """How long a step waits for judgements after its last response; also for one call of the
+    evaluation, retries included."""
     item_timeout_s: NonNegativeFloat = 0.0
     """For one sample's execution; 0 leaves it to the server."""
     max_fault_ratio: Ratio = 0.2
@@ -479,7 +480,7 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
 
 def _check_together(config: Config, origin: str) -> None:
     """Rules that bind several settings."""
-    for check in (_check_sizes, _check_method, _check_data):
+    for check in (_check_sizes, _check_method, _check_critic, _check_data):
         problem = check(config)
         if problem:
             raise ConfigError(f"{origin}: {problem}")
@@ -487,14 +488,17 @@ def _check_together(config: Config, origin: str) -> None:
 
 def _check_sizes(config: Config) -> str:
     rollout, optim = config.rollout, config.optim
-    samples = f"the {config.samples_per_step} samples of a step (rollout.prompts_per_step * rollout.group_size)"
+    samples = (
+        f"the {config.samples_per_step} samples of a step (rollout.prompts_per_step * "
+        "rollout.group_size)"
+    )
     if config.samples_per_step % optim.mini_batches:
         return f"optim.mini_batches = {optim.mini_batches} does not divide {samples}"
     mini_batch = config.samples_per_step // optim.mini_batches
     if optim.micro_batch and mini_batch % optim.micro_batch:
         return (
-            f"optim.micro_batch = {optim.micro_batch} does not divide the {mini_batch} samples of a mini-batch: "
-            f"{samples}, over optim.mini_batches = {optim.mini_batches}"
+            f"optim.micro_batch = {optim.micro_batch} does not divide the {mini_batch} samples of "
+            f"a mini-batch: {samples}, over optim.mini_batches = {optim.mini_batches}"
         )
     if config.eval.samples == 1 and config.eval.prompts == 0 and config.eval.every:
         return "eval.every needs eval.prompts above 0"
@@ -502,7 +506,7 @@ def _check_sizes(config: Config) -> str:
         0 < config.algorithm.shaping.overlong_cache <= rollout.max_new_tokens
     ):
         return (
-            "algorithm.shaping.overlong = \"soft\" needs algorithm.shaping.overlong_cache between 1 "
+            'algorithm.shaping.overlong = "soft" needs algorithm.shaping.overlong_cache between 1 '
             f"and rollout.max_new_tokens = {rollout.max_new_tokens}"
         )
     return ""
@@ -513,19 +517,24 @@ def _check_method(config: Config) -> str:
     estimator = algorithm.advantage.estimator
     if config.rollout.group_size < 2 and estimator != "gae":
         return (
-            f'rollout.group_size = 1 leaves nothing to compare within a group, and '
-            f'algorithm.advantage.estimator = "{estimator}" does; raise rollout.group_size, or use "gae"'
+            "rollout.group_size = 1 leaves nothing to compare within a group, and "
+            f'algorithm.advantage.estimator = "{estimator}" does; raise rollout.group_size, or use '
+            '"gae"'
         )
     if config.rollout.group_size < 2 and algorithm.dynamic_sampling.enabled:
         return (
-            "algorithm.dynamic_sampling needs rollout.group_size of 2 or more: one response is always "
-            "all right or all wrong"
+            "algorithm.dynamic_sampling needs rollout.group_size of 2 or more: one response is "
+            "always all right or all wrong"
         )
     if loss.kl_place == "reward" and loss.kl_coef and estimator != "gae":
         return 'algorithm.loss.kl_place = "reward" needs algorithm.advantage.estimator = "gae"'
     if 0 < loss.dual_clip <= 1 or 0 < loss.pre_clip <= 1:
         return "algorithm.loss.dual_clip and algorithm.loss.pre_clip are above 1, or 0 for none"
-    critic = algorithm.critic
+    return ""
+
+
+def _check_critic(config: Config) -> str:
+    critic = config.algorithm.critic
     if critic.value_min >= critic.value_max:
         return (
             f"algorithm.critic.value_min = {critic.value_min:g} is not below value_max = "
@@ -533,7 +542,7 @@ def _check_method(config: Config) -> str:
         )
     if critic.sharing == "trunk" and critic.pretrain_steps:
         return (
-            "algorithm.critic.pretrain_steps needs critic.sharing = \"separate\": a trunk that is "
+            'algorithm.critic.pretrain_steps needs critic.sharing = "separate": a trunk that is '
             "shared cannot learn while the policy is frozen"
         )
     return ""

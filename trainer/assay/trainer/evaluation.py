@@ -101,7 +101,7 @@ class Evaluation:
         return found
 
     def pass_values(self, k: int) -> dict[str, float]:
-        """pass@k of each problem with k judged answers or more; pass@1 is their share of correct."""
+        """pass@k of each problem with k judged answers or more; pass@1 is the share of correct."""
         return {
             problem: pass_at_k(len(answers), sum(answer.correct for answer in answers), k)
             for problem, answers in self.judged_by_problem().items()
@@ -110,9 +110,9 @@ class Evaluation:
 
     def pass_at(self, k: int) -> Estimate:
         """pass@k over problems; problems with fewer than k judged answers are left out."""
-        values = self.pass_values(k)
-        judged = sum(len(self.judged_by_problem()[problem]) for problem in values)
-        return mean_over_problems(list(values.values()), judged / k)
+        counted = [len(answers) for answers in self.judged_by_problem().values()]
+        trials = sum(count for count in counted if count >= k) / k
+        return mean_over_problems(list(self.pass_values(k).values()), trials)
 
     def majority_at_k(self) -> Estimate | None:
         """maj@k over problems with a judged answer; None where no verifier told answers."""
@@ -134,6 +134,9 @@ class Evaluation:
         """
         judged, problems = self.judged, self.judged_by_problem()
         accuracy = self.pass_at(1)
+        sizes = powers_up_to(self.samples) if self.samples > 1 else []
+        passed = {k: self.pass_at(k) for k in sizes}
+        voted = self.majority_at_k()
         return {
             "prompts": len(problems),
             "samples": self.samples,
@@ -144,11 +147,10 @@ class Evaluation:
             "accuracy_low": accuracy.low,
             "accuracy_high": accuracy.high,
             "pass_at": {
-                str(k): {**asdict(self.pass_at(k)), "left_out": len(problems) - self.pass_at(k).problems}
-                for k in powers_up_to(self.samples)
-                if self.samples > 1
+                str(k): {**asdict(estimate), "left_out": len(problems) - estimate.problems}
+                for k, estimate in passed.items()
             },
-            "maj": None if (voted := self.majority_at_k()) is None else asdict(voted),
+            "maj": asdict(voted) if voted else None,
             "mean_reward": _mean([a.reward for a in judged if a.reward is not None]),
             "mean_length": _mean([a.token_count for a in self.answers]),
             "truncated": _mean([a.truncated for a in self.answers]),
@@ -161,7 +163,10 @@ class Evaluation:
             step: that the policy had made; 0 before training.
         """
         told = self.summary()
-        row: Row = {"step": step, **{key: told[key] for key in told if key not in ("pass_at", "maj")}}
+        row: Row = {
+            "step": step,
+            **{key: told[key] for key in told if key not in ("pass_at", "maj")},
+        }
         estimates = {f"pass@{k}": told["pass_at"][k] for k in told["pass_at"] if k != "1"}
         if told["maj"] is not None:
             estimates[f"maj@{self.samples}"] = told["maj"]
@@ -221,16 +226,22 @@ def evaluate(
     if not problems:
         return Evaluation(())
     ranks = ranks or OneRank()
-    draws = [Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)]
+    draws = [
+        Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
+    ]
     requests = [Request(draw, index) for draw in draws for index in range(samples)]
     share = math.ceil(len(requests) / ranks.count)
     first = ranks.index * share
     mine = requests[first : first + share]
     fillers = [requests[0]] * (share - len(mine))
     answers = _answered(
-        mine, fillers, generator, open_round(), batch_size,
-        lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
-    )  # fmt: skip
+        mine,
+        fillers,
+        generator,
+        open_round(),
+        batch_size=batch_size,
+        on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
+    )
     return Evaluation(tuple(ranks.gather(answers)))
 
 
@@ -239,6 +250,7 @@ def _answered(
     fillers: Sequence[Request],
     generator: Generator,
     scoring: ScoringRound,
+    *,
     batch_size: int,
     on_progress: Callable[[int], None],
 ) -> list[Answer]:
@@ -335,7 +347,9 @@ def _continue(
     )
     longest = max(len(ids) for ids in prompts)
     padding = [longest - len(ids) for ids in prompts]
-    ids_BT = torch.tensor([[pad_id] * n + list(ids) for n, ids in zip(padding, prompts, strict=True)])
+    ids_BT = torch.tensor(
+        [[pad_id] * n + list(ids) for n, ids in zip(padding, prompts, strict=True)]
+    )
     mask_BT = torch.tensor([[0] * n + [1] * (longest - n) for n in padding])
     training = model.training
     model.eval()

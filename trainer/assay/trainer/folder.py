@@ -70,6 +70,11 @@ class RunFolder(RunPaths):
         return self.path / "pretraining.jsonl"
 
     @property
+    def pretraining_checkpoints(self) -> Path:
+        """Of value pre-training."""
+        return self.path / "pretraining"
+
+    @property
     def postmortem(self) -> Path:
         """What led to a loss that is no number."""
         return self.path / "postmortem"

@@ -1,8 +1,7 @@
-"""One row per step, of TRL's logs and the judgements, for metrics.jsonl and TensorBoard.
+"""A step in numbers: one row of metrics.jsonl, and the same for TensorBoard and its like. Pure.
 
-`metrics.jsonl` holds one JSON object per line, flushed at once. A number that was not measured is
-null, never 0 (the KL without a reference model; rollout figures in a step that reuses the last
-rollout).
+Each row has a column for every metric of `metric_table`. What was not measured is null, never 0:
+the KL without a reference model, a mean of rewards where nothing was judged.
 """
 
 from __future__ import annotations
@@ -10,91 +9,100 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch.utils.tensorboard import SummaryWriter
-
 from assay.clients.runs.records import Row
-from assay.trainer.rewards import Rollout
-
-_FROM_TRL = {
-    "loss": "loss",
-    "kl": "kl",
-    "entropy": "entropy",
-    "clip_ratio": "clip_ratio/region_mean",
-    "grad_norm": "grad_norm",
-    "learning_rate": "learning_rate",
-}
+from assay.trainer.metric_table import METRICS
+from assay.trainer.rollouts.types import Collected, Rollout
 
 
 def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
-    """A step in numbers: rewards and verdicts over judged samples, lengths over all."""
+    """Rewards and verdicts over judged rollouts, lengths over all.
+
+    Args:
+        rollouts: of a step, over all processes, those of dropped groups included.
+    """
     judgements = [r.result.judgement for r in rollouts if r.result.judgement is not None]
     faults = Counter(r.result.fault.reason for r in rollouts if r.result.fault is not None)
     verdicts = Counter(judgement.verdict for judgement in judgements)
     rewards = [judgement.reward for judgement in judgements]
-    lengths = [r.sample.token_count for r in rollouts if r.sample.token_count is not None]
+    lengths = sorted(len(r.response.ids) for r in rollouts)
     return {
-        "reward": statistics.fmean(rewards) if rewards else None,
+        "reward": _mean(rewards),
         "reward_std": statistics.stdev(rewards) if len(rewards) > 1 else None,
         "correct": verdicts["correct"] / len(judgements) if judgements else None,
+        "verdicts": dict(verdicts),
         "fault_ratio": faults.total() / len(rollouts) if rollouts else None,
         "faults": dict(faults),
-        "verdicts": dict(verdicts),
-        "response_length": statistics.fmean(lengths) if lengths else None,
-        "truncated": statistics.fmean(r.sample.truncated for r in rollouts) if rollouts else None,
+        "responses": len(rollouts),
+        "generated_tokens": sum(lengths),
+        "response_length": _mean(lengths),
+        "response_length_p95": lengths[math.ceil(0.95 * len(lengths)) - 1] if lengths else None,
+        "truncated": _mean([float(r.response.truncated) for r in rollouts]),
     }
 
 
-def trl_metrics(logs: Mapping[str, Any]) -> Row:
-    """TRL's numbers of a step under our names."""
-    return {ours: _finite(logs.get(theirs)) for ours, theirs in _FROM_TRL.items()}
+def step_row(step: int, logs: Mapping[str, Any], collected: Collected, *, step_s: float) -> Row:
+    """One row of metrics.jsonl.
+
+    Args:
+        step: counted from 1.
+        logs: what the trainer logged: means over the step's updates and over processes, under the
+            names of `metric_table` or under those it says. What it does not name is left out.
+        collected: what the step was given.
+        step_s: seconds from the log before to this one.
+
+    Returns:
+        `step`, and every key of METRICS.
+    """
+    seen = rollout_metrics(collected.judged)
+    tokens, generate_s = seen["generated_tokens"], collected.generate_s
+    times = {
+        "step_s": round(step_s, 4),
+        "generate_s": round(generate_s, 4),
+        "score_wait_s": round(collected.wait_s, 4),
+        "train_s": round(max(0.0, step_s - generate_s - collected.wait_s), 4),
+        "tokens_per_s": round(tokens / generate_s, 2) if generate_s > 0 else None,
+    }
+    row: Row = {"step": step}
+    for key, metric in METRICS.items():
+        told = logs[key] if key in logs else logs.get(metric.logged, collected.metrics.get(key))
+        row[key] = _finite(told)
+    return {**row, **seen, **times}
 
 
-def _finite(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+def _finite(value: object) -> float | int | None:
+    """The number; None for what is none, and for what JSON has no word for."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if math.isfinite(value) else None
 
 
-class TensorBoard:
-    """Writes the numbers of each row as scalars, grouped for reading."""
-
-    def __init__(self, folder: Path, *, first_step: int) -> None:
-        self._writer = SummaryWriter(str(folder), purge_step=first_step)
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Adds one row."""
-        for key, value in _scalars(row):
-            self._writer.add_scalar(key, value, row["step"])
-        self._writer.flush()
-
-    def close(self) -> None:
-        """Ends the files."""
-        self._writer.close()
+def _mean(values: Sequence[float]) -> float | None:
+    return statistics.fmean(values) if values else None
 
 
-def _scalars(row: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
-    for key, value in row.items():
-        if isinstance(value, dict):
-            yield from ((f"{key}/{name}", count) for name, count in value.items())
-        elif isinstance(value, int | float) and key != "step":
-            yield f"time/{key}" if key.endswith("_s") else f"train/{key}", value
+def reported(row: Mapping[str, Any]) -> dict[str, float]:
+    """A row of metrics.jsonl for TensorBoard and its like, by grouped names.
+
+    "reward" becomes "reward/mean", "faults" one "faults/<reason>" for each. What was not measured
+    is left out.
+    """
+    named: dict[str, float] = {}
+    for key, metric in METRICS.items():
+        value = row.get(key)
+        if isinstance(value, Mapping):
+            named |= {f"{metric.shown}/{name}": count for name, count in value.items()}
+        elif value is not None:
+            named[f"{metric.group}/{metric.shown}"] = value
+    return named
 
 
-def sample_rows(step: int, rollouts: Sequence[Rollout]) -> Iterable[Row]:
-    """Rollouts with their judgements, for samples.jsonl."""
-    for rollout in rollouts:
-        judgement, fault = rollout.result.judgement, rollout.result.fault
-        yield {
-            "step": step,
-            "problem": rollout.sample.group,
-            "question": rollout.sample.question,
-            "reference": rollout.sample.reference,
-            "response": rollout.sample.response,
-            "reward": judgement.reward if judgement else None,
-            "verdict": judgement.verdict if judgement else None,
-            "answer": judgement.extracted_answer if judgement else None,
-            "explanation": judgement.explanation if judgement else None,
-            "fault": fault.reason if fault else None,
-        }
+def reported_evaluation(row: Mapping[str, Any]) -> dict[str, float]:
+    """A row of evals.jsonl for the same, as "eval/accuracy" and so on."""
+    return {
+        f"eval/{key}": value
+        for key, value in row.items()
+        if key != "step" and value is not None and not isinstance(value, str)
+    }

@@ -129,6 +129,6 @@ def with_adapters(model: Any, config: LoraConfig) -> Any:
             }
         )
         raise ConfigError(
-            f"model.lora.target_modules = {list(config.target_modules)} fits no layer; linear layers "
-            f"here: {', '.join(linear)}"
+            f"model.lora.target_modules = {list(config.target_modules)} fits no layer; linear "
+            f"layers here: {', '.join(linear)}"
         ) from error

@@ -81,7 +81,7 @@ def policy_loss(
         counts: of the whole mini-batch.
         max_length: most tokens of a response, for the constant aggregation.
     """
-    mask_BT, advantages_BT = batch["loss_mask"], batch["advantages"]
+    mask_BT = batch["loss_mask"]
     detached_BT = logps_BT.detach()
     old_BT = torch.where(batch["old_logps"].isnan(), detached_BT, batch["old_logps"])
     token = _token_losses(logps_BT, old_BT, batch, config)
@@ -125,7 +125,8 @@ def policy_loss(
         _add(outcome, "lm_loss", -logps_BT, positive_BT)
         _add(outcome, "lm_share", positive_BT.to(logps_BT.dtype), mask_BT)
     outcome.loss = loss
-    _observe(outcome, detached_BT, old_BT, entropies_BT, token, mask_BT)
+    _add(outcome, "entropy", entropies_BT, mask_BT)
+    _observe(outcome, detached_BT - old_BT, token, mask_BT)
     return outcome
 
 
@@ -160,9 +161,7 @@ def _token_losses(
     )
 
 
-def _importance_weights(
-    old_BT: torch.Tensor, sampler_BT: torch.Tensor, cap: float
-) -> torch.Tensor:
+def _importance_weights(old_BT: torch.Tensor, sampler_BT: torch.Tensor, cap: float) -> torch.Tensor:
     """What the sampler did not tell is not corrected."""
     known_BT = torch.where(sampler_BT.isnan(), old_BT, sampler_BT)
     return ratios.truncated_importance_weights(old_BT, known_BT, cap=cap)
@@ -170,23 +169,19 @@ def _importance_weights(
 
 def _observe(
     outcome: Outcome,
-    logps_BT: torch.Tensor,
-    old_BT: torch.Tensor,
-    entropies_BT: torch.Tensor,
+    log_ratio_BT: torch.Tensor,
     token: policy_losses.TokenLosses,
     mask_BT: torch.Tensor,
 ) -> None:
-    """Entropy, clip fractions, and how far the policy has moved."""
-    log_ratio_BT = logps_BT - old_BT
-    _add(outcome, "entropy", entropies_BT, mask_BT)
-    _add(outcome, "clip_low", token.clipped_low_BT.to(logps_BT.dtype), mask_BT)
-    _add(outcome, "clip_high", token.clipped_high_BT.to(logps_BT.dtype), mask_BT)
-    _add(outcome, "dual_clip", token.dual_clipped_BT.to(logps_BT.dtype), mask_BT)
+    """Clip fractions, and how far the policy has moved."""
+    _add(outcome, "clip_low", token.clipped_low_BT.to(log_ratio_BT.dtype), mask_BT)
+    _add(outcome, "clip_high", token.clipped_high_BT.to(log_ratio_BT.dtype), mask_BT)
+    _add(outcome, "dual_clip", token.dual_clipped_BT.to(log_ratio_BT.dtype), mask_BT)
     _add(outcome, "approx_kl", log_ratio_BT.exp() - 1 - log_ratio_BT, mask_BT)
     outcome.peaks["ratio_max"] = torch.where(mask_BT, log_ratio_BT, 0.0).max().exp()
 
 
 def _add(outcome: Outcome, name: str, values_BT: torch.Tensor, mask_BT: torch.Tensor) -> None:
-    """The sum over tokens in the loss; a value that is not a number outside of it does not count."""
+    """The sum over tokens in the loss; what is not a number outside of it does not count."""
     chosen_BT = torch.where(mask_BT, values_BT.detach(), 0.0)
     outcome.sums[name] = (chosen_BT.sum(), mask_BT.sum())

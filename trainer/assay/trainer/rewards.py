@@ -6,7 +6,6 @@ server elsewhere, or a transport in this process, in tests) does not show.
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -59,7 +58,7 @@ class Judge:
         self._client = client
         self._config = config
         self._judges_groups = judges_groups
-        self._rounds: weakref.WeakSet[StreamingRound] = weakref.WeakSet()
+        self._rounds: list[StreamingRound] = []
 
     def score(self, samples: Sequence[Sample]) -> list[Result]:
         """One judgement or fault per sample, in order; a call that fails faults its samples."""
@@ -80,12 +79,12 @@ class Judge:
             timeout_s=self._config.timeout_s,
             group_size=group_size if self._judges_groups else 0,
         )
-        self._rounds.add(opened)
+        self._rounds = [*(earlier for earlier in self._rounds if not earlier.closed), opened]
         return opened
 
     def close(self) -> None:
         """Gives up the rounds that are still open."""
-        for opened in list(self._rounds):
+        for opened in self._rounds:
             opened.close()
 
     def item(self, sample: Sample) -> Item:
@@ -184,14 +183,6 @@ def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierI
             f"{', '.join(verifier.name for verifier in served.verifiers)}"
         )
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Rollout:
-    """One sample of a step with what came of it."""
-
-    sample: Sample
-    result: Result
 
 
 class FaultWatch:

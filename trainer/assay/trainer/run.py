@@ -16,8 +16,8 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +32,24 @@ from assay.trainer import plots, report
 from assay.trainer.build import (
     build_trainer,
     check_processes,
+    encoder,
     evaluation_generator,
+    make_source,
     prompt_stream,
 )
 from assay.trainer.callbacks import StepRecorder
-from assay.trainer.config import Config
+from assay.trainer.config import Config, DynamicSamplingConfig
+from assay.trainer.critic.pretraining import check_floor
 from assay.trainer.data import Problems, load_problems
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.evaluation import Evaluation, evaluate
 from assay.trainer.folder import RunFolder, record
-from assay.trainer.metrics import check_reporters
+from assay.trainer.metrics import reported_evaluation
 from assay.trainer.models import Policy, device_of, load_policy
-from assay.trainer.postmortem import save_postmortem
 from assay.trainer.progress import Display
-from assay.trainer.rewards import Judge, open_judge
+from assay.trainer.reporting import attach, check_reporters
+from assay.trainer.rewards import Judge, open_judge, own_services
+from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.trainer import PolicyTrainer
 from assay.trainer.warmup import pretrain_critic
@@ -105,8 +109,7 @@ def run(
     display.note(
         f"run {folder.path}: {config.algorithm.name}, {config.model.name} on "
         f"{policy.model.device.type}, {len(problems.train)} training problems, "
-        f"{len(problems.eval)} held out"
-        + (f", {world.count} processes" if world.count > 1 else "")
+        f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
     )
     try:
         with _judge(config, world, transport) as judge:
@@ -117,7 +120,7 @@ def run(
                 recorder, trainer = _prepare(session, stream, stop, checkpoint)
                 if checkpoint is None:
                     before = _evaluate(session, trainer, "before")
-                    if not pretrain_critic(trainer, session, stream, stop):
+                    if not _pretrain(session, trainer, stream, stop):
                         return None
                 else:
                     before = _stored(folder, "before")
@@ -136,18 +139,10 @@ def _judge(
     config: Config, world: World, transport: Callable[[], Transport] | None
 ) -> Iterator[Judge]:
     """The reward service; its own services are started by the first process, for all."""
-    if world.count == 1 or config.reward.target or transport is not None:
-        with open_judge(config.reward, transport) as judge:
-            yield judge
-    elif world.main:
-        with open_judge(config.reward) as judge:
-            world.same(judge.target)
-            yield judge
-            world.wait()
-    else:
-        with open_judge(config.reward, target=world.same("")) as judge:
-            yield judge
-            world.wait()
+    own = own_services(config.reward, transport) if world.main else nullcontext("")
+    with own as address, open_judge(config.reward, transport, target=world.same(address)) as judge:
+        yield judge
+        world.wait()
 
 
 @contextmanager
@@ -161,7 +156,7 @@ def _interruptible(display: Display) -> Iterator[Interrupt]:
 
 
 def _prepare(
-    session: Session, stream: Any, stop: Interrupt, checkpoint: Path | None
+    session: Session, stream: PromptStream, stop: Interrupt, checkpoint: Path | None
 ) -> tuple[StepRecorder, PolicyTrainer]:
     """The trainer with everything that watches it."""
     config, folder = session.config, session.folder
@@ -174,8 +169,10 @@ def _prepare(
         truncate_after(folder.evals, done)
     held: list[PolicyTrainer] = []
 
-    def on_broken(batch: Any, loss: float) -> str:
-        return save_postmortem(folder.postmortem, held[0], batch, loss)
+    def check_critic(explained: float) -> None:
+        warning = check_floor(explained, config.algorithm.critic)
+        if warning:
+            session.display.note(f"warning: {warning}")
 
     recorder = StepRecorder(
         config,
@@ -184,7 +181,7 @@ def _prepare(
         interrupt=stop,
         world=session.world,
         first_step=done + 1,
-        evaluate=lambda step: _evaluate_within(session, held[0], step),
+        evaluate=lambda step: _evaluate_within(session, held[0], recorder, step),
     )
     trainer = build_trainer(
         config,
@@ -193,13 +190,46 @@ def _prepare(
         stream,
         session.judge,
         callbacks=[recorder],
-        on_broken=on_broken,
+        on_broken=recorder.broken,
+        check_critic=check_critic,
         say=session.display.note,
         processes=session.world.count,
     )
     held.append(trainer)
-    recorder.watch(trainer)
+    reporters = attach(
+        trainer,
+        config.run.report_to,
+        folder=folder.path,
+        run_name=config.run.name or folder.path.name,
+        config=asdict(config),
+        first_step=done + 1,
+    )
+    recorder.watch(trainer, reporters)
     return recorder, trainer
+
+
+def _pretrain(
+    session: Session, trainer: PolicyTrainer, stream: PromptStream, stop: Interrupt
+) -> bool:
+    """Value pre-training; false when it was interrupted."""
+    config = session.config
+    frozen = make_source(
+        trainer,
+        config,
+        session.policy,
+        stream=stream,
+        judge=session.judge,
+        dynamic=DynamicSamplingConfig(),
+    )
+    return pretrain_critic(
+        trainer,
+        frozen,
+        config,
+        folder=session.folder,
+        display=session.display,
+        world=session.world,
+        stop=stop,
+    )
 
 
 def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation | None:
@@ -210,31 +240,49 @@ def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation
     display = session.display
     display.begin(f"evaluation {when}", len(problems))
     started = time.perf_counter()
-    evaluation = evaluate(
-        evaluation_generator(trainer, config, session.policy),
-        session.judge,
-        problems,
-        config=config.eval,
-        tokenizer=session.policy.tokenizer,
-        ranks=AccelerateRanks(trainer.accelerator),
-        on_progress=display.advance,
-    )
+    with evaluation_generator(trainer, config, session.policy) as generator:
+        evaluation = evaluate(
+            problems,
+            generator,
+            lambda: session.judge.open_round(config.eval.samples),
+            encoder(session.policy),
+            samples=config.eval.samples,
+            batch_size=config.eval.batch_size,
+            ranks=AccelerateRanks(trainer.accelerator),
+            on_progress=display.advance,
+        )
     display.end()
-    if session.world.main:
+    if session.world.main and when in ("before", "after"):
         session.folder.evaluation(when).write_text(
             json.dumps(evaluation.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
         )
-    display.note(f"{when}: {evaluation.line()} ({duration(time.perf_counter() - started)})")
+    display.note(f"{when}: {_told(evaluation)} ({duration(time.perf_counter() - started)})")
     return evaluation
 
 
-def _evaluate_within(session: Session, trainer: PolicyTrainer, step: int) -> None:
+def _told(evaluation: Evaluation) -> str:
+    summary = evaluation.summary()
+    what = "correct" if evaluation.samples == 1 else f"avg@{evaluation.samples}"
+    accuracy = (
+        "no judgement" if summary["accuracy"] is None else f"{summary['accuracy']:.1%} {what}"
+    )
+    faults = f", {summary['faults']} faults" if summary["faults"] else ""
+    return f"{accuracy} of {summary['prompts']} held-out prompts{faults}"
+
+
+def _evaluate_within(
+    session: Session, trainer: PolicyTrainer, recorder: StepRecorder, step: int
+) -> None:
     """An evaluation between two steps, as a row of evals.jsonl."""
-    evaluation = _evaluate(session, trainer, f"step {step}")
+    evaluation = _evaluate(session, trainer, f"after step {step}")
     session.display.begin("training", session.config.run.steps, step)
-    if evaluation is not None and session.world.main:
-        with session.folder.evals.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step, **evaluation.summary()}) + "\n")
+    if evaluation is None or not session.world.main:
+        return
+    row = evaluation.row(step)
+    with session.folder.evals.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    for reporter in recorder.reporters:
+        reporter.report(reported_evaluation(row), step)
 
 
 def _stored(folder: RunFolder, when: str) -> Evaluation | None:
@@ -266,6 +314,7 @@ def _train(
         if checkpoint:
             display.note(f"continuing after step {done}, from {checkpoint}")
         display.begin("training", config.run.steps, done)
+        display.steps(config)
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     finally:
         display.end()
@@ -332,14 +381,18 @@ def _finish(
     subtitle = ""
     if before is not None and after is not None:
         outcome.update(report.compare(before, after))
-        report.write(folder.path, outcome, before, after, show=config.eval.show)
         subtitle = f"held-out accuracy {report.accuracies(outcome)}; {report.change_line(outcome)}"
         display.console.print()
         display.console.print(report.table(outcome))
         display.note(report.change_line(outcome))
+    outcome["faults"] = report.faults_by_reason(rows)
+    report.write(folder.path, outcome, before, after, show=config.eval.show)
     batch = f"{config.run.steps} steps of {config.samples_per_step} samples"
     title = f"{name}: {Path(config.model.name).name}, {batch}, seed {config.run.seed}"
-    plots.draw(rows, folder.curves, title=title, subtitle=subtitle)
+    evaluations = read_rows(folder.evals) if folder.evals.exists() else []
+    if evaluations and before is not None and after is not None:
+        evaluations = [before.row(0), *evaluations, after.row(config.run.steps)]
+    plots.draw(rows, folder.curves, title=title, subtitle=subtitle, evaluations=evaluations)
     display.note(f"trained for {duration(train_s)}")
     for path in (folder.curves, folder.path / "report.md", folder.model):
         if path.exists():

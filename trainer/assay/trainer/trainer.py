@@ -20,26 +20,29 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from accelerate.utils import broadcast_object_list
-from trl.trainer.utils import use_adapter
 from trl.trainer.grpo_trainer import GRPOTrainer
+from trl.trainer.utils import use_adapter
 
 from assay.clients.runs import checkpoints
 from assay.trainer import batch as batches
 from assay.trainer import objective
-from assay.trainer.algos import gae
 from assay.trainer.batch import Across, Batch, Scored
 from assay.trainer.config import Config
+from assay.trainer.critic.critic import Critic
+from assay.trainer.critic.pretraining import measure
+from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.drift import DriftReport, alarm, drift
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Collected, Group
+from assay.trainer.samples import Place, place
 
 ROLLOUT_STATE = "rollout_state.pt"
 CRITIC = "critic"
@@ -61,30 +64,6 @@ class Source(Protocol):
         ...
 
 
-class Critic(Protocol):
-    """A value function that learns beside the policy."""
-
-    def values(self, batch: Batch, micro_batch: int) -> torch.Tensor:
-        """V of the state before each response token, (B, T), without gradient."""
-        ...
-
-    def backward(self, batch: Batch, *, tokens: torch.Tensor) -> dict[str, Any]:
-        """Adds a micro-batch's gradients; sums and counts by name."""
-        ...
-
-    def step(self) -> dict[str, float]:
-        """Moves the weights; metrics by name."""
-        ...
-
-    def save(self, folder: Path) -> None:
-        """Weights, optimizer, schedule."""
-        ...
-
-    def load(self, folder: Path) -> None:
-        """Reads what `save` wrote."""
-        ...
-
-
 class PolicyTrainer(GRPOTrainer):
     """Trains a policy on judged rollouts, by the method that the settings compose.
 
@@ -95,6 +74,8 @@ class PolicyTrainer(GRPOTrainer):
         make_critic: makes the critic, given this trainer; None for methods without.
         on_broken: called with the tensors and rollouts of a micro-batch whose loss is no number;
             returns what to tell.
+        check_critic: called with the explained variance before the policy's first update; may
+            raise.
         *args: as for GRPOTrainer.
         **kwargs: as for GRPOTrainer.
 
@@ -105,6 +86,8 @@ class PolicyTrainer(GRPOTrainer):
         assemble_s: seconds that the latest step took for log-probabilities and values before its
             first update.
         drift_alarm: the latest warning about the sampler's log-probabilities, if there was one.
+        shaped_rewards: of this process's judged rollouts of the latest step, by place.
+        mean_advantages: over a response's tokens in the loss, of the same.
     """
 
     def __init__(
@@ -113,14 +96,16 @@ class PolicyTrainer(GRPOTrainer):
         config: Config,
         make_source: Callable[[PolicyTrainer], Source],
         score: Callable[[Sequence[Group]], list[Scored]],
-        make_critic: Callable[[PolicyTrainer], Critic | None] = lambda _trainer: None,
+        make_critic: Callable[[PolicyTrainer], Critic | TrunkCritic | None] = lambda _trainer: None,
         on_broken: Callable[[Batch, float], str] = lambda _batch, loss: f"the loss is {loss}",
+        check_critic: Callable[[float], None] = lambda _explained: None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.config = config
         self._score = score
         self._on_broken = on_broken
+        self._check_critic = check_critic
         self.source = make_source(self)
         self.critic = make_critic(self)
         self.across = Across(self._gather_rows, self.accelerator.process_index)
@@ -129,6 +114,8 @@ class PolicyTrainer(GRPOTrainer):
         self.signal_ratio = 0.0
         self.assemble_s = 0.0
         self.drift_alarm: str | None = None
+        self.shaped_rewards: dict[Place, float] = {}
+        self.mean_advantages: dict[Place, float] = {}
         self._fresh = False
         self._micro: Batch = {}
         self._sums: dict[str, list[torch.Tensor]] = defaultdict(
@@ -146,20 +133,25 @@ class PolicyTrainer(GRPOTrainer):
         self.collected = self.source.collect(self.state.global_step)
         started = time.perf_counter()
         batch = self.assemble(self.collected.groups)
+        self._remember(batch)
         self.assemble_s = time.perf_counter() - started
         self._fresh = True
         return batch
+
+    def _remember(self, batch: Batch) -> None:
+        """What became of each rollout, for the tables of samples."""
+        places = [place(rollout) for group in self.collected.groups for rollout in group]
+        mask_BT = batch["loss_mask"]
+        means_B = (batch["advantages"] * mask_BT).sum(dim=1) / mask_BT.sum(dim=1).clamp(min=1)
+        rewards = zip(places, batch["rewards"].tolist(), strict=True)
+        self.shaped_rewards = {where: reward for where, reward in rewards if reward == reward}  # noqa: PLR0124  # NaN: a fault
+        self.mean_advantages = dict(zip(places, means_B.tolist(), strict=True))
 
     @torch.no_grad()
     def assemble(self, groups: Sequence[Group]) -> Batch:
         """The tensors of a step, with log-probabilities, values and advantages."""
         algorithm = self.config.algorithm
-        batch = batches.pad(
-            self._scored(groups),
-            pad_id=self._tokenizer.pad_token_id,
-            policy_step=self.state.global_step,
-            device=self.accelerator.device,
-        )
+        batch = self.padded(groups)
         judged_B = ~batch["rewards"].isnan()
         self.judged = int(self.accelerator.reduce(judged_B.sum()))
         kl_in_reward = bool(algorithm.loss.kl_coef) and algorithm.loss.kl_place == "reward"
@@ -178,6 +170,7 @@ class PolicyTrainer(GRPOTrainer):
         else:
             if computed is not None:
                 batch["kl_logps"] = computed
+            batch["value_mask"] = batch["completion_mask"].bool() & judged_B.unsqueeze(1)
             batch["values"] = self.critic.values(batch, self.args.per_device_train_batch_size)
             advantages_BT, batch["returns"], lam_B = batches.critic_advantages(batch, algorithm)
             self._observe_returns(batch, lam_B)
@@ -186,6 +179,15 @@ class PolicyTrainer(GRPOTrainer):
         )
         self._observe_advantages(batch)
         return batch
+
+    def padded(self, groups: Sequence[Group]) -> Batch:
+        """The tensors of rollouts, before any model has seen them."""
+        return batches.pad(
+            self._scored(groups),
+            pad_id=self._tokenizer.pad_token_id,
+            policy_step=self.state.global_step,
+            device=self.accelerator.device,
+        )
 
     def _scored(self, groups: Sequence[Group]) -> list[Scored]:
         """Rollouts with what trains; one whose judgement turns out to be unusable is a fault."""
@@ -201,7 +203,7 @@ class PolicyTrainer(GRPOTrainer):
         return scored
 
     def _logps(self, model: Any, batch: Batch) -> torch.Tensor:
-        """log pi of each response token (B, T), without gradient."""
+        """Log pi of each response token (B, T), without gradient."""
         ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
         mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
         logps: torch.Tensor = self._get_per_token_logps_and_entropies(
@@ -234,22 +236,25 @@ class PolicyTrainer(GRPOTrainer):
         if self._fresh:
             self._fresh = False
             window = self.args.gradient_accumulation_steps
-            for start in range(0, len(self._buffered_inputs), window):
-                self._count(self._buffered_inputs[start : start + window])
+            micro_batches: Any = self._buffered_inputs
+            for start in range(0, len(micro_batches), window):
+                self._count(micro_batches[start : start + window])
         return inputs
 
     def _count(self, micro_batches: Sequence[Batch]) -> None:
         """Writes a mini-batch's counts, over all processes, into its micro-batches."""
-        counted = [objective.count(micro) for micro in micro_batches]
-        local = torch.stack(
-            [
-                torch.stack([item.tokens, item.rows, item.positive_tokens]).float()
-                for item in counted
-            ]
-        ).sum(dim=0)
-        tokens, rows, positive = self.accelerator.reduce(local).unbind()
+        none = torch.zeros((), device=self.accelerator.device)
+        local = torch.zeros(4, device=self.accelerator.device)
         for micro in micro_batches:
-            micro |= {"window_tokens": tokens, "window_rows": rows, "window_positive": positive}  # noqa: PLW2901  # in place
+            counts = objective.count(micro)
+            values = micro["value_mask"].sum() if "value_mask" in micro else none
+            local += torch.stack(
+                [counts.tokens, counts.rows, counts.positive_tokens, values]
+            ).float()
+        counted = self.accelerator.reduce(local).unbind()
+        names = ("window_tokens", "window_rows", "window_positive", "window_value_tokens")
+        for micro in micro_batches:
+            micro.update(zip(names, counted, strict=True))
 
     # -- the update -------------------------------------------------------------------------------
 
@@ -262,14 +267,16 @@ class PolicyTrainer(GRPOTrainer):
         self._micro = inputs
         ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
         mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
-        logps_BT, entropies_BT, aux_loss = self._get_per_token_logps_and_entropies(
-            model,
-            ids,
-            mask,
-            inputs["completion_ids"].shape[1],
-            compute_entropy=True,
-            compute_aux_loss=self.aux_loss_enabled,
-        )
+        trunk = self.critic if isinstance(self.critic, TrunkCritic) else None
+        with trunk.watch() if trunk else nullcontext():
+            logps_BT, entropies_BT, aux_loss = self._get_per_token_logps_and_entropies(
+                model,
+                ids,
+                mask,
+                inputs["completion_ids"].shape[1],
+                compute_entropy=True,
+                compute_aux_loss=self.aux_loss_enabled,
+            )
         counts = objective.Counts(
             inputs["window_tokens"], inputs["window_rows"], inputs["window_positive"]
         )
@@ -287,6 +294,15 @@ class PolicyTrainer(GRPOTrainer):
             loss = loss + self.router_aux_loss_coef * aux_loss / (
                 self.current_gradient_accumulation_steps
             )
+        if trunk:
+            value_loss, sums = trunk.loss_from_last_forward(
+                inputs["returns"],
+                inputs["values"],
+                inputs["value_mask"],
+                tokens=inputs["window_value_tokens"],
+            )
+            loss = loss + value_loss
+            self._observe_critic(sums)
         if not bool(loss.isfinite()):
             raise TrainingStoppedError(self._on_broken(inputs, float(loss)))
         self._observe(outcome, logps_BT.detach(), inputs)
@@ -297,13 +313,23 @@ class PolicyTrainer(GRPOTrainer):
     ) -> torch.Tensor:
         """The policy's micro-batch, then the critic's."""
         loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
-        if self.critic is not None:
-            seen = self.critic.backward(self._micro, tokens=self._micro["window_tokens"])
-            self._add_sums(seen)
-            if self.accelerator.sync_gradients:
-                for name, value in self.critic.step().items():
-                    self._metrics["train"][name].append(value)
-        if self.accelerator.sync_gradients:
+        last = self.accelerator.sync_gradients
+        if isinstance(self.critic, Critic):
+            micro = self._micro
+            sums = self.critic.backward(
+                micro,
+                micro["returns"],
+                micro["values"],
+                micro["value_mask"],
+                tokens=micro["window_value_tokens"],
+                sync=last,
+            )
+            self._observe_critic(sums)
+        if self.critic is not None and last:
+            moved = self.critic.step()
+            self._metrics["train"]["value_grad_norm"].append(moved["grad_norm"])
+            self._metrics["train"]["value_learning_rate"].append(moved["lr"])
+        if last:
             self._publish()
         return loss
 
@@ -335,22 +361,28 @@ class PolicyTrainer(GRPOTrainer):
 
     def _observe_returns(self, batch: Batch, lam_B: torch.Tensor) -> None:
         """How much of the returns the critic explains, before it learns from them."""
-        mask_BT = self.across.gather(batch["loss_mask"].float()).bool()
-        values_BT, returns_BT = (
-            self.across.gather(batch["values"]),
-            self.across.gather(batch["returns"]),
-        )
         metrics = self._metrics["train"]
-        explained = float(gae.explained_variance(values_BT, returns_BT, mask_BT))
-        metrics["explained_variance"].append(explained)
-        if bool(mask_BT.any()):
-            metrics["value_mean"].append(float(values_BT[mask_BT].mean()))
-            metrics["return_mean"].append(float(returns_BT[mask_BT].mean()))
+        seen = measure(batch["values"], batch["returns"], batch["value_mask"], self.accelerator)
+        metrics["explained_variance"].append(seen.explained_variance)
+        if self.state.global_step == 0:
+            self._check_critic(seen.explained_variance)
+        metrics["value_mean"].append(seen.values_mean)
+        metrics["return_mean"].append(seen.returns_mean)
+        metrics["return_std"].append(seen.returns_std)
         lams = self.across.gather(lam_B)
         metrics["lam_mean"].append(float(lams.float().mean()))
         if self.config.algorithm.advantage.length_adaptive_alpha:
             floor = self.config.algorithm.advantage.min_lam
             metrics["lam_floor_share"].append(float((lams <= floor).float().mean()))
+
+    def _observe_critic(self, sums: Mapping[str, torch.Tensor]) -> None:
+        self._add_sums(
+            {
+                "value_loss": (sums["loss"], sums["tokens"]),
+                "value_clipped": (sums["clipped"], sums["tokens"]),
+                "value_outside": (sums["outside"], sums["tokens"]),
+            }
+        )
 
     def _observe_advantages(self, batch: Batch) -> None:
         mask_BT = batch["loss_mask"]
@@ -387,15 +419,17 @@ class PolicyTrainer(GRPOTrainer):
         total = sum(self._ranks.gather([self._drift]), DriftReport())
         self._drift = DriftReport()
         self.drift_alarm = alarm(total, self.config.rollout.drift_alarm)
-        for name, value in total.metrics().items():
-            self._metrics["train"][name].append(value)
+        if total.tokens:
+            seen = {"drift_mean": total.mean_abs, "drift_max": total.max_abs, "drift_kl": total.kl}
+            for name, value in seen.items():
+                self._metrics["train"][name].append(value)
 
     # -- checkpoints ------------------------------------------------------------------------------
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         final = Path(str(self.args.output_dir))
         step = self.state.global_step
-        with self._staged(final, step) as staging:
+        with self.staged(final, step) as staging:
             self.args.output_dir = str(staging)
             try:
                 super()._save_checkpoint(model, trial)
@@ -409,7 +443,7 @@ class PolicyTrainer(GRPOTrainer):
                 torch.save(state, folder / ROLLOUT_STATE)
 
     @contextmanager
-    def _staged(self, final: Path, step: int) -> Iterator[Path]:
+    def staged(self, final: Path, step: int) -> Iterator[Path]:
         """One folder for all processes, published by the first when every one has written."""
         if self.accelerator.num_processes == 1:
             with checkpoints.staged(final, step) as staging:

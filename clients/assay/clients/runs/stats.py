@@ -7,12 +7,12 @@ import math
 Z95 = 1.959963984540054
 
 
-def wilson(successes: float, trials: int, z: float = Z95) -> tuple[float, float]:
+def wilson(successes: float, trials: float, z: float = Z95) -> tuple[float, float]:
     """Wilson's score interval of a proportion (Wilson 1927); 95 % by default.
 
     Args:
         successes: 0 <= successes <= trials; ties may count half.
-        trials: how many were judged; 0 gives the whole range (0, 1).
+        trials: how many were judged, or as many as these are worth; 0 gives the whole range (0, 1).
         z: normal quantile.
 
     Raises:

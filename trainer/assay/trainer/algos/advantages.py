@@ -171,7 +171,7 @@ def _judged(rewards_PG: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch
         raise ValueError(f"rewards must have the shape (P, G), got {tuple(rewards_PG.shape)}")
     rewards = rewards_PG.double()
     judged_PG = ~torch.isnan(rewards)
-    return rewards, judged_PG, judged_PG.sum(dim=1, keepdim=True)
+    return rewards, judged_PG, judged_PG.double().sum(dim=1, keepdim=True)
 
 
 def _centred(

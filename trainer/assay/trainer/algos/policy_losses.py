@@ -17,11 +17,12 @@ Differences from the papers:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 
-from assay.trainer.algos.ratios import log_ratio
+from assay.trainer.algos.ratios import log_ratio, truncated_importance_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,8 @@ def decoupled_ppo_token_losses(
         clip_high=clip_high,
         dual_clip=dual_clip,
     )
-    weight_BT = log_ratio(proximal_BT, behaviour_BT).exp().clamp(max=cap).detach()
+    most = math.inf if cap is None else cap
+    weight_BT = truncated_importance_weights(proximal_BT, behaviour_BT, cap=most)
     return TokenLosses(
         weight_BT * ppo.losses_BT, ppo.clipped_low_BT, ppo.clipped_high_BT, ppo.dual_clipped_BT
     )

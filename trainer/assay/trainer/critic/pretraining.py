@@ -328,7 +328,7 @@ def measure(values_BT: Tensor, returns_BT: Tensor, mask_BT: Tensor, accelerator:
     return Measured(
         explained_variance=float(explained_variance(values_BT, returns_BT, keep_BT)),
         returns_mean=float(kept_N.mean()),
-        returns_std=float(kept_N.std(correction=0)),
+        returns_std=float((kept_N - kept_N.mean()).square().mean().sqrt()),
         values_mean=float(values_BT[keep_BT].double().mean()),
     )
 

@@ -32,12 +32,12 @@ def ablated(config: Config, names: Iterable[str], *, written: Collection[str] = 
             can be switched off.
     """
     asked = tuple(dict.fromkeys(names))
-    # Judged by what was there before any is switched off: the critic takes its parts with it.
+    # All are judged by what is there now: without the critic, its parts would not be found.
     parts = [_part(config, name, written) for name in asked]
-    for part in parts:
-        if part.off is not None and part.is_on(config):
-            for key, value in part.off(config).items():
-                config = _replaced(config, key.split("."), value)
+    switches = [part.off for part in parts if part.off is not None and part.is_on(config)]
+    for off in switches:
+        for key, value in off(config).items():
+            config = _replaced(config, key.split("."), value)
     return dataclasses.replace(config, ablate=tuple(dict.fromkeys((*config.ablate, *asked))))
 
 

@@ -292,7 +292,9 @@ def _optimiser(config: Config) -> list[str]:
     optim = config.optim
     size = config.samples_per_step // optim.mini_batches
     warm_up = (
-        f" after {_count(optim.warmup_steps, 'step')} of warm-up" if optim.warmup_steps else ""
+        f" after {_count(optim.warmup_steps, 'optimizer step')} of warm-up"
+        if optim.warmup_steps
+        else ""
     )
     clip = f", gradient norm at most {optim.max_grad_norm:g}" if optim.max_grad_norm else ""
     lora = config.model.lora
@@ -301,9 +303,9 @@ def _optimiser(config: Config) -> list[str]:
     batches = _count(optim.mini_batches, "mini-batch", "mini-batches")
     updates = _count(config.updates_per_rollout, "optimizer step")
     in_all = _count(config.updates_per_rollout * config.run.steps, "optimizer step")
+    pace = f"learning rate {optim.learning_rate:g}, {optim.schedule}{warm_up}"
     return [
-        f"AdamW on {trained}: learning rate {optim.learning_rate:g}, {optim.schedule}{warm_up}, "
-        + f"weight decay {optim.weight_decay:g}{clip}",
-        f"each rollout: {passes} over {batches} of {_count(size, 'response')} = {updates}; "
-        + f"{in_all} in all",
+        f"AdamW on {trained}: {pace}, weight decay {optim.weight_decay:g}{clip}",
+        f"each rollout: {passes} over {batches} of {_count(size, 'response')} = {updates}",
+        f"{in_all} in all",
     ]

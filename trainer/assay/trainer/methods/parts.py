@@ -85,8 +85,10 @@ def _without_critic(config: Config) -> Switches:
 def _without_sequence_ratio(config: Config) -> Switches:
     """A range made for sequences gives way to that of GSPO's token-level baseline (section 5.1)."""
     switches: dict[str, object] = {"algorithm.loss.ratio": "token"}
-    if config.algorithm.loss.clip_high < _SEQUENCE_RANGE:
-        switches |= {"algorithm.loss.clip_low": 0.2, "algorithm.loss.clip_high": 0.27}
+    loss = config.algorithm.loss
+    if loss.clip_high < _SEQUENCE_RANGE:
+        high = 0.27 if loss.clip_high > loss.clip_low else 0.2
+        switches |= {"algorithm.loss.clip_low": 0.2, "algorithm.loss.clip_high": high}
     return switches
 
 

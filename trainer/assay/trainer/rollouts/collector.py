@@ -193,13 +193,14 @@ class Collector:
         self._surplus = surplus if self._dynamic.enabled and self._dynamic.keep_surplus else []
         stale = sum(group[0].policy_step < policy_step for group in used)
         metrics = {
-            **tally.metrics(),
-            "keep_rate_ema": self._rate.value,
+            **tally.metrics(self._config.group_size),
             "rounds": float(rounds),
             "surplus": float(len(surplus)),
             "stale_groups": float(stale),
             "generated_per_used": tally.drawn / wanted,
         }
+        if self._dynamic.enabled:
+            metrics["keep_rate_ema"] = self._rate.value
         return Collected(
             groups=deal(used, self._ranks),
             judged=window.rollouts,

@@ -43,8 +43,7 @@ def token_rewards(
 ) -> list[float]:
     """The spans' rewards on the response's tokens.
 
-    Their sum is that of the spans' rewards, divided by the number of spans under `normalise`. A
-    span of no characters lies on the token in front of it, at the very beginning on the first.
+    Their sum is that of the spans' rewards, divided by the number of spans under `normalise`.
 
     Args:
         spans: of one judgement.
@@ -57,12 +56,35 @@ def token_rewards(
         T rewards; 0 for a token on which no span ends.
 
     Raises:
+        ValueError: as for `span_tokens`.
+    """
+    rewards_T = [0.0] * len(ids)
+    divisor = len(spans) if normalise else 1
+    places = span_tokens(spans, text_length, ids, tokenizer)
+    for place, span in zip(places, spans, strict=True):
+        rewards_T[place] += span.reward / divisor
+    return rewards_T
+
+
+def span_tokens(
+    spans: Sequence[Span], text_length: int, ids: Sequence[int], tokenizer: Tokenizer
+) -> list[int]:
+    """For each span, the place of the token on which it ends.
+
+    A span of no characters lies on the token in front of it, at the very beginning on the first.
+
+    Args:
+        spans: of one judgement.
+        text_length: code points of the response's text.
+        ids: T tokens of the response, at least one.
+        tokenizer: that the text was decoded with, without special tokens.
+
+    Raises:
         ValueError: a span does not lie within the text, or falls on another turn than the first, or
             the tokens do not decode to a text of this length: there is nothing to place.
     """
-    rewards_T = [0.0] * len(ids)
     if not spans:
-        return rewards_T
+        return []
     for span in spans:
         _check(span, text_length)
     ends_T = token_ends(ids, tokenizer)
@@ -72,10 +94,7 @@ def token_rewards(
             f"spans of a text of {text_length} characters cannot be placed on tokens that decode "
             f"to {decoded}"
         )
-    divisor = len(spans) if normalise else 1
-    for span in spans:
-        rewards_T[bisect_left(ends_T, span.end)] += span.reward / divisor
-    return rewards_T
+    return [bisect_left(ends_T, span.end) for span in spans]
 
 
 def _check(span: Span, text_length: int) -> None:

@@ -120,8 +120,16 @@ class Tally:
         """Kept of judged; 0 when none was judged."""
         return self.kept / self.judged if self.judged else 0.0
 
-    def metrics(self) -> dict[str, float]:
-        """The counts by name."""
+    def metrics(self, group_size: int) -> dict[str, float]:
+        """The counts by name.
+
+        Of groups of one response only what applies to them: one alone is no comparison.
+        """
+        if group_size < 2:
+            return {
+                "draws": float(self.drawn),
+                "groups_faulted": float(self.reasons.total()),
+            }
         return {
             "keep_rate": self.keep_rate,
             "draws": float(self.drawn),

@@ -26,7 +26,7 @@ from torch.distributed.fsdp import FSDPModule
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from assay.trainer.config import RolloutConfig
-from assay.trainer.rollouts.seeded import choose, uniforms
+from assay.trainer.rollouts.seeded import draw, not_numbers, uniform_rows
 from assay.trainer.rollouts.types import Request, Response, Tokenizer
 
 OnFinished = Callable[[int, Response], None]
@@ -143,7 +143,7 @@ class SeededDraws(LogitsProcessor):
         device: torch.device,
     ) -> None:
         limit = config.max_new_tokens
-        numbers_BT = np.stack([uniforms(seed, r.draw.number, r.index, limit) for r in requests])
+        numbers_BT = uniform_rows(seed, [(r.draw.number, r.index) for r in requests], limit)
         self._uniforms_TB = torch.from_numpy(numbers_BT.T.copy()).to(device)
         self._config = config
         self._end_ids = np.array(sorted(end_ids), dtype=np.int64)
@@ -164,8 +164,11 @@ class SeededDraws(LogitsProcessor):
 
         Returns:
             `scores` with +inf at the drawn tokens.
+
+        Raises:
+            TrainingStoppedError: they are not numbers.
         """
-        tokens_B, logprobs_B = choose(
+        tokens_B, logprobs_B = draw(
             scores,
             self._uniforms_TB[self._length],
             temperature=self._config.temperature,
@@ -180,10 +183,12 @@ class SeededDraws(LogitsProcessor):
         return [response for response in self._responses if response is not None]
 
     def _note(self, tokens_B: np.ndarray, logprobs_B: np.ndarray) -> None:
+        if not np.isfinite(logprobs_B).all():
+            raise not_numbers()
         self._tokens_BT[:, self._length] = tokens_B
         self._logprobs_BT[:, self._length] = logprobs_B
         self._length += 1
-        ended_B = np.isin(tokens_B, self._end_ids)
+        ended_B = (tokens_B[:, None] == self._end_ids).any(axis=1)
         done_B = self._unfinished_B & (ended_B | (self._length == self._config.max_new_tokens))
         self._unfinished_B &= ~done_B
         for row in np.flatnonzero(done_B).tolist():

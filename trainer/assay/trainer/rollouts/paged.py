@@ -39,7 +39,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.config import RolloutConfig
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.hf import OnFinished, answering
-from assay.trainer.rollouts.seeded import draw, not_numbers, uniforms
+from assay.trainer.rollouts.seeded import draw, not_numbers, uniform_rows
 from assay.trainer.rollouts.types import Request, Response, Tokenizer
 
 _POLL_S = 1.0
@@ -89,19 +89,19 @@ class PagedGenerator:
             pad_token_id=self._tokenizer.pad_token_id,
             eos_token_id=sorted(self._end_ids) or -1,
         )
-        with (
-            self._model_context() as opened,
-            answering(opened, settings),
-            cast(opened, self._dtype),
-            same_random_state(opened.device),
-        ):
+        with self._model_context() as opened:
             if isinstance(opened, FSDPModule):
                 raise ConfigError(
                     'rollout.backend = "paged" needs all weights on each process, and they are '
                     'sharded; use "hf" or "vllm"'
                 )
-            model = opened.get_base_model() if hasattr(opened, "get_base_model") else opened
-            return self._answers(model, settings, requests, on_finished)
+            with (
+                answering(opened, settings),
+                cast(opened, self._dtype),
+                same_random_state(opened.device),
+            ):
+                model = opened.get_base_model() if hasattr(opened, "get_base_model") else opened
+                return self._answers(model, settings, requests, on_finished)
 
     def _answers(
         self,
@@ -153,10 +153,10 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
 
     def __init__(self, requests: Sequence[Request], config: RolloutConfig, *, seed: int) -> None:
         self._config = config
-        self._words = {
-            str(place): _words(uniforms(seed, r.draw.number, r.index, config.max_new_tokens))
-            for place, r in enumerate(requests)
-        }
+        numbers_BT = uniform_rows(
+            seed, [(r.draw.number, r.index) for r in requests], config.max_new_tokens
+        )
+        self._words = {str(place): words_T for place, words_T in enumerate(_words(numbers_BT))}
         self._prompt_sizes = {str(p): len(r.draw.prompt_ids) for p, r in enumerate(requests)}
 
     def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
@@ -274,7 +274,7 @@ def cast(model: Any, dtype: torch.dtype | None) -> Iterator[None]:
 
 @contextmanager
 def same_random_state(device: torch.device) -> Iterator[None]:
-    """The random state of torch as it was: the loop seeds it for a sampler that is not used here."""
+    """The random state as it was: the loop seeds it for a sampler that is not used here."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         yield
 

@@ -124,6 +124,11 @@ class StreamingRound:
         if len(group) == self._group_size:
             self._send(tuple(self._gathering.pop(request.draw.number)))
 
+    @property
+    def closed(self) -> bool:
+        """Nothing more will come."""
+        return self._exchange.over.is_set()
+
     def ready(self) -> int:
         """How many results are there already."""
         return len(self._exchange.found)

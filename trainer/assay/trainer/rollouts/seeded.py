@@ -12,6 +12,8 @@ tokens by as little, so that the drawn token stays the same but for numbers that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -35,10 +37,27 @@ def uniforms(seed: int, draw_number: int, index: int, count: int) -> NDArray[np.
     Returns:
         (count,) in [0, 1), multiples of 2^-53.
     """
+    return uniform_rows(seed, [(draw_number, index)], count)[0]
+
+
+def uniform_rows(seed: int, places: Sequence[tuple[int, int]], count: int) -> NDArray[np.float64]:
+    """`uniforms` of several responses, (B, count), from one generator that is moved about.
+
+    Args:
+        seed: of the run.
+        places: draw number and index of each.
+        count: how many for each.
+    """
     key = np.array([seed % _WORD, seed // _WORD % _WORD], dtype=np.uint64)
-    counter = np.array([0, 0, index, draw_number], dtype=np.uint64)  # least significant first
-    words = np.random.Philox(key=key, counter=counter).random_raw(count)
-    return np.asarray((words >> np.uint64(11)) * 2.0**-53)
+    generator = np.random.Philox(key=key)
+    state = generator.state  # with an empty buffer
+    words_BT = np.empty((len(places), count), dtype=np.uint64)
+    for row, (draw_number, index) in enumerate(places):
+        # least significant first
+        state["state"]["counter"] = np.array([0, 0, index, draw_number], dtype=np.uint64)
+        generator.state = state
+        words_BT[row] = generator.random_raw(count)
+    return np.asarray((words_BT >> np.uint64(11)) * 2.0**-53)
 
 
 def choose(

@@ -72,14 +72,13 @@ def shape(rollout: Rollout, config: ShapingConfig, max_new_tokens: int) -> Shape
             )
         )
     if config.overlong == "soft":
-        components["overlong"] = float(
-            soft_overlong(
-                len(ids),
-                max_length=max_new_tokens,
-                cache_length=config.overlong_cache,
-                factor=config.overlong_factor,
-            )
+        penalty = soft_overlong(
+            len(ids),
+            max_length=max_new_tokens,
+            cache_length=config.overlong_cache,
+            factor=config.overlong_factor,
         )
+        components["overlong"] = float(penalty) + 0.0  # no negative zero
         reward += components["overlong"]
     if config.repetition_ngram:
         components["repetition"] = (

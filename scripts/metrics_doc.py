@@ -1,0 +1,65 @@
+"""Keeps the tables in docs/metrics.md equal to assay/trainer/metric_table.py.
+
+python scripts/metrics_doc.py write    rewrites the tables
+python scripts/metrics_doc.py check    exits with 1 when they differ
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from assay.trainer.metric_table import COUNTS, GROUPS, METRICS, Metric
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
+BEGIN = "<!-- metrics: written by scripts/metrics_doc.py from assay/trainer/metric_table.py -->\n"
+END = "<!-- end of metrics -->\n"
+
+
+def render_tables() -> str:
+    """One table for each group, in the order in which they are listed."""
+    parts = []
+    for group, title in GROUPS.items():
+        rows = [_row(metric) for metric in METRICS.values() if metric.group == group]
+        head = ["| `metrics.jsonl` | reported as | unit | what it is |", "|---|---|---|---|"]
+        parts.append(f"### {title}\n\n" + "\n".join([*head, *rows]) + "\n")
+    return "\n".join(parts)
+
+
+def _row(metric: Metric) -> str:
+    shown = f"{metric.shown}/..." if metric.key in COUNTS else f"{metric.group}/{metric.shown}"
+    meaning = metric.meaning.replace("|", "\\|")
+    return f"| `{metric.key}` | `{shown}` | {metric.unit} | {meaning} |"
+
+
+def with_tables(document: str, tables: str) -> str:
+    """The document with its tables replaced.
+
+    Raises:
+        ValueError: the document does not hold both marks, once and in order.
+    """
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end or BEGIN in rest or END in before + after:
+        raise ValueError(f"{DOCUMENT.name} must hold each of the two marks once: {BEGIN}{END}")
+    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+
+
+def main(arguments: list[str]) -> int:
+    """Dispatches one of the two verbs."""
+    if arguments not in (["write"], ["check"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    now = DOCUMENT.read_text(encoding="utf-8")
+    wanted = with_tables(now, render_tables())
+    if arguments == ["write"]:
+        DOCUMENT.write_text(wanted, encoding="utf-8")
+        return 0
+    if now != wanted:
+        print(f"docs/{DOCUMENT.name} differs from the table: run `{sys.argv[0]} write`")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,248 @@
+"""The table of parts, switching them off, and the short overrides."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.rpc.errors import ConfigError
+from assay.trainer import config as configs
+from assay.trainer.config import Config
+from assay.trainer.methods.ablation import ablated
+from assay.trainer.methods.parts import BY_NAME, PARTS, parts_on
+from assay.trainer.overrides import expand, keys_of
+
+# For every part the least that switches it on.
+ON: dict[str, dict[str, Any]] = {
+    "dynamic-sampling": {"dynamic_sampling": {"enabled": True}},
+    "surplus-kept": {"dynamic_sampling": {"enabled": True, "keep_surplus": True}},
+    "group-sampling": {"advantage": {"estimator": "gae"}},
+    "soft-overlong": {"shaping": {"overlong": "soft", "overlong_cache": 64}},
+    "overlong-filter": {"shaping": {"overlong": "filter"}},
+    "cosine-length": {"shaping": {"cosine": True}},
+    "repetition-penalty": {"shaping": {"repetition_ngram": 4}},
+    "dense-rewards": {"dense": {"weight": 0.5}},
+    "group-normalisation": {},
+    "leave-one-out": {"advantage": {"estimator": "rloo"}},
+    "std-scaling": {},
+    "advantage-whitening": {"advantage": {"normalise": "task"}},
+    "sigma-filter": {"advantage": {"max_sigma": 3.0}},
+    "discount": {"advantage": {"estimator": "gae", "gamma": 0.99}},
+    "length-adaptive-gae": {"advantage": {"estimator": "gae", "length_adaptive_alpha": 0.05}},
+    "critic": {"advantage": {"estimator": "gae"}},
+    "value-pretraining": {"advantage": {"estimator": "gae"}, "critic": {"pretrain_steps": 5}},
+    "decoupled-gae": {"advantage": {"estimator": "gae", "lam": 0.9}, "critic": {"lam": 1.0}},
+    "shared-trunk": {"advantage": {"estimator": "gae"}, "critic": {"sharing": "trunk"}},
+    "value-clipping": {"advantage": {"estimator": "gae"}, "critic": {"loss": "clipped"}},
+    "categorical-value": {"advantage": {"estimator": "gae"}, "critic": {"loss": "hl-gauss"}},
+    "clip-higher": {"loss": {"clip_high": 0.28}},
+    "dual-clip": {"loss": {"dual_clip": 10.0}},
+    "pre-clip": {"loss": {"pre_clip": 1000.0}},
+    "sequence-ratio": {"loss": {"ratio": "sequence"}},
+    "cispo": {"loss": {"objective": "cispo"}},
+    "token-level-loss": {"loss": {"aggregation": "token-mean"}},
+    "constant-normaliser": {"loss": {"aggregation": "constant"}},
+    "whole-response-loss": {"loss": {"aggregation": "seq-mean-token-sum"}},
+    "positive-lm-loss": {"loss": {"positive_lm_coef": 0.1}},
+    "entropy-bonus": {"loss": {"entropy_coef": 0.01}},
+    "kl": {"loss": {"kl_coef": 0.04}},
+    "importance-correction": {"loss": {"importance_correction": "truncate"}},
+    "decoupled-ppo": {"loss": {"importance_correction": "decoupled"}},
+}
+
+
+def make(tree: dict[str, Any], overrides: tuple[str, ...] = ()) -> Config:
+    return configs.build({"algorithm": tree}, overrides, origin="test")
+
+
+def names(config: Config) -> list[str]:
+    return [part.name for part in parts_on(config)]
+
+
+def test_every_part_has_an_example_here() -> None:
+    assert list(ON) == [part.name for part in PARTS]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_a_part_can_be_seen_and_switched_off(part: Any) -> None:
+    config = make(ON[part.name])
+    assert part.name in names(config)
+    if part.off is None:
+        with pytest.raises(ConfigError, match="cannot be switched off by itself"):
+            ablated(config, [part.name])
+        return
+    off = ablated(config, [part.name])
+    assert part.name not in names(off)
+    assert off.ablate == (part.name,)
+    assert config.ablate == (), "settings are values: the old ones stay"
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_a_part_says_what_it_does_and_where_that_is_written(part: Any) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", part.name)
+    assert part.what.endswith(".")
+    assert part.what.count(". ") == 0, "one sentence"
+    known = re.search(r"arXiv \d{4}\.\d{5}", part.reference)
+    assert known or part.reference.startswith(("ours", "truncated importance sampling"))
+    assert BY_NAME[part.name] is part
+
+
+@pytest.mark.parametrize(
+    ("tree", "name", "expected"),
+    [
+        # VAPO, section 4.3 and 5.1: the same budget on prompts with one sample each.
+        (
+            {"advantage": {"estimator": "gae"}},
+            "group-sampling",
+            {"rollout.prompts_per_step": 32, "rollout.group_size": 1},
+        ),
+        # GSPO, section 5.1: its baseline of token ratios was clipped to 0.2 and 0.27.
+        (
+            {"loss": {"ratio": "sequence", "clip_low": 3e-4, "clip_high": 4e-4}},
+            "sequence-ratio",
+            {"algorithm.loss.clip_low": 0.2, "algorithm.loss.clip_high": 0.27},
+        ),
+        (
+            {"loss": {"ratio": "sequence", "clip_low": 0.1, "clip_high": 0.1}},
+            "sequence-ratio",
+            {"algorithm.loss.clip_low": 0.1, "algorithm.loss.clip_high": 0.1},
+        ),
+        (
+            {"loss": {"objective": "cispo", "clip_low": 1.0, "clip_high": 0.28}},
+            "cispo",
+            {"algorithm.loss.clip_low": 0.2, "algorithm.loss.clip_high": 0.28},
+        ),
+        (
+            {"advantage": {"estimator": "gae", "lam": 0.9}, "critic": {"lam": 1.0}},
+            "decoupled-gae",
+            {"algorithm.critic.lam": 0.9, "algorithm.advantage.lam": 0.9},
+        ),
+        (
+            {
+                "advantage": {"estimator": "gae"},
+                "loss": {"kl_coef": 0.1, "kl_place": "reward"},
+            },
+            "critic",
+            {"algorithm.advantage.estimator": "group", "algorithm.loss.kl_place": "loss"},
+        ),
+        (
+            {"loss": {"clip_low": 0.1, "clip_high": 0.28}},
+            "clip-higher",
+            {"algorithm.loss.clip_low": 0.1, "algorithm.loss.clip_high": 0.1},
+        ),
+    ],
+)
+def test_what_switching_off_sets(tree: Any, name: str, expected: dict[str, Any]) -> None:
+    config = make(tree, (f"ablate={name}",))
+    for key, value in expected.items():
+        node: Any = config
+        for step in key.split("."):
+            node = getattr(node, step)
+        assert node == value, key
+
+
+def test_several_at_once_and_each_once() -> None:
+    tree = {"loss": {"clip_high": 0.28}, "dynamic_sampling": {"enabled": True}}
+    config = make(tree, ("ablate=clip-higher, dynamic-sampling,clip-higher",))
+    assert config.ablate == ("clip-higher", "dynamic-sampling")
+    assert names(config) == ["group-normalisation", "std-scaling", "token-level-loss"]
+    assert make(tree, ('ablate=["clip-higher"]', "ablate=dynamic-sampling")).ablate == config.ablate
+
+
+@pytest.mark.parametrize(
+    ("tree", "asked", "message"),
+    [
+        ({}, "clip-hihger", "'clip-hihger' is not a part; did you mean clip-higher? on here: "),
+        ({}, "clip-higher", "clip-higher is not on; on here: std-scaling, token-level-loss"),
+        ({}, "group-normalisation", "group-normalisation cannot be switched off by itself"),
+        (
+            {"loss": {"aggregation": "seq-mean-token-mean"}, "advantage": {"scale": "none"}},
+            "kl",
+            "kl is not on; on here: none",
+        ),
+    ],
+)
+def test_what_cannot_be_switched_off_is_said_in_one_line(
+    tree: Any, asked: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make(tree, (f"ablate={asked}",))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_switches_off_what_is_not_on_is_refused_too() -> None:
+    with pytest.raises(ConfigError, match="dual-clip is not on"):
+        configs.build({"ablate": ["dual-clip"]}, origin="test")
+
+
+def test_the_complete_settings_of_an_ablated_run_are_read_back(tmp_path: Path) -> None:
+    tree = {"loss": {"clip_high": 0.28, "dual_clip": 10.0}}
+    config = make(tree, ("ablate=clip-higher,dual-clip",))
+    path = tmp_path / "config.toml"
+    path.write_text(configs.to_toml(config), encoding="utf-8")
+    assert configs.load(path) == config
+    assert configs.load(path, ["run.steps=7"]).ablate == config.ablate
+    more = configs.load(path, ["ablate=std-scaling"])
+    assert more.ablate == ("clip-higher", "dual-clip", "std-scaling")
+    with pytest.raises(ConfigError, match="clip-higher is not on"):
+        configs.load(path, ["ablate=clip-higher"])
+
+
+def test_rules_that_bind_several_settings_see_what_is_left() -> None:
+    tree = {"advantage": {"estimator": "gae"}, "dynamic_sampling": {"enabled": True}}
+    with pytest.raises(ConfigError, match="dynamic_sampling needs rollout.group_size of 2"):
+        make(tree, ("ablate=group-sampling",))
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("model=org/name", ("model.name=org/name",)),
+        ("reward=math-dapo", ("reward.verifier=math-dapo",)),
+        ("data=rows.jsonl", ("data.source=jsonl", "data.path=rows.jsonl")),
+        ("data=a/b/rows.jsonl.gz", ("data.source=jsonl", "data.path=a/b/rows.jsonl.gz")),
+        ("data=openai/gsm8k", ("data.source=hub", "data.name=openai/gsm8k")),
+        ("data.path=x", ("data.path=x",)),
+        ("run.steps=3", ("run.steps=3",)),
+        ("model", ("model",)),
+    ],
+)
+def test_short_forms(text: str, written: tuple[str, ...]) -> None:
+    assert expand([text]).texts == written
+
+
+def test_a_folder_of_data_is_a_data_set(tmp_path: Path) -> None:
+    assert expand([f"data={tmp_path}"]).texts == ("data.source=hub", f"data.name={tmp_path}")
+
+
+@pytest.mark.parametrize("value", ["./absent", "/absent/rows.csv", "here.csv"])
+def test_data_that_are_neither_is_refused(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here.csv").write_text("a,b\n")
+    with pytest.raises(ConfigError, match=r"give a \.jsonl or \.jsonl\.gz file, a folder"):
+        expand([f"data={value}"])
+
+
+def test_short_forms_reach_the_settings() -> None:
+    config = configs.build(
+        {}, ["model=a/b", "data=rows.jsonl", "reward=exact", "ablate=std-scaling"], origin="test"
+    )
+    assert (config.model.name, config.data.source, config.data.path) == (
+        "a/b",
+        "jsonl",
+        "rows.jsonl",
+    )
+    assert config.reward.verifier == "exact"
+    assert config.algorithm.advantage.scale == "none"
+
+
+def test_keys_of_nested_tables() -> None:
+    tree = tomllib.loads("ablate = []\n[a]\nb = 1\n[a.c]\nd = 2\n")
+    assert keys_of(tree) == {"ablate", "a.b", "a.c.d"}

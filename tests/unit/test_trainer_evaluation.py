@@ -1,0 +1,253 @@
+"""Evaluation: who is asked what, in which order, on how many processes, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import pytest
+
+from assay.trainer.data import Problem
+from assay.trainer.evaluation import (
+    FIRST_DRAW,
+    Answer,
+    Evaluation,
+    Greedy,
+    evaluate,
+    generate_greedy,
+    powers_up_to,
+)
+from assay.trainer.rollouts.types import Draw, Request, Response
+from trainer_records_support import ExactRound, Scripted, problem
+
+T = TypeVar("T")
+PROBLEMS = [problem(n) for n in range(5)]
+
+
+def encode(asked: Problem) -> tuple[int, ...]:
+    return (len(asked.question), 7)
+
+
+def cycling(request: Request) -> str:
+    """Right, a fault, wrong, right, a fault, ... over a problem's samples, starting elsewhere."""
+    turn = (request.index + request.draw.number) % 3
+    return (request.draw.problem.reference, "!", "no")[turn]  # type: ignore[return-value]
+
+
+def answers_of(evaluation: Evaluation) -> list[tuple[str, int, str]]:
+    return [(answer.problem, answer.sample, answer.response) for answer in evaluation.answers]
+
+
+def test_every_problem_is_asked_k_times_with_numbers_of_its_own() -> None:
+    generator, scoring, seen = Scripted(cycling, backwards=True), ExactRound(), []
+    evaluation = evaluate(
+        PROBLEMS, generator, lambda: scoring, encode,
+        samples=3, batch_size=4, on_progress=seen.append,
+    )  # fmt: skip
+    asked = [request for call in generator.calls for request in call]
+    assert [len(call) for call in generator.calls] == [4, 4, 4, 3]
+    assert [(r.draw.number - FIRST_DRAW, r.index) for r in asked] == [
+        (n, index) for n in range(5) for index in range(3)
+    ]
+    assert asked[0].draw.prompt_ids == (4, 7)
+    assert seen == [1, 2, 4, 5]
+    # judged in the order in which responses came back, and told apart all the same
+    assert [(a.problem, a.sample) for a in evaluation.answers] == [
+        (f"train-{n}", index) for n in range(5) for index in range(3)
+    ]
+    for answer in evaluation.answers:
+        right = answer.response == answer.reference
+        assert answer.correct == right
+        assert (answer.fault is None) == (answer.response != "!")
+        assert answer.answer == (None if answer.fault else answer.response)
+
+
+def test_judging_begins_while_others_are_generated() -> None:
+    scoring = ExactRound()
+    judged_before_the_end: list[int] = []
+    generator = Scripted(cycling)
+    evaluate(
+        PROBLEMS, generator, lambda: scoring, encode, batch_size=2,
+        on_progress=lambda _done: judged_before_the_end.append(len(scoring.seen)),
+    )  # fmt: skip
+    assert judged_before_the_end == [2, 4, 5]
+
+
+class Meeting:
+    """Processes of a test, run one after the other; each gets what all have told."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.told: dict[int, list[Any]] = {}
+
+    def rank(self, index: int) -> Any:
+        meeting = self
+
+        class Rank:
+            count = meeting.count
+
+            def gather(self, items: Sequence[T]) -> list[T]:
+                meeting.told[index] = list(items)
+                return [item for n in range(meeting.count) for item in meeting.told.get(n, [])]
+
+        rank = Rank()
+        rank.index = index  # type: ignore[attr-defined]
+        return rank
+
+
+@pytest.mark.parametrize("processes", [2, 3, 4, 7])
+def test_processes_share_the_work_and_ask_equally_often(processes: int) -> None:
+    alone = evaluate(PROBLEMS, Scripted(cycling), ExactRound, encode, samples=2, batch_size=3)
+    meeting = Meeting(processes)
+    calls, judged = [], []
+    for index in range(processes):
+        generator, scoring = Scripted(cycling), ExactRound()
+        together = evaluate(
+            PROBLEMS, generator, lambda scoring=scoring: scoring, encode,
+            samples=2, batch_size=3, ranks=meeting.rank(index),
+        )  # fmt: skip
+        calls.append([len(call) for call in generator.calls])
+        judged += scoring.seen
+    assert all(call == calls[0] for call in calls)
+    assert together == alone
+    assert len(judged) == 10  # nobody judges what only fills
+
+
+def test_more_processes_than_problems() -> None:
+    meeting = Meeting(4)
+    for index in range(4):
+        generator = Scripted(cycling)
+        both = evaluate(PROBLEMS[:2], generator, ExactRound, encode, ranks=meeting.rank(index))
+        assert [len(call) for call in generator.calls] == [1]
+    assert answers_of(both) == answers_of(
+        evaluate(PROBLEMS[:2], Scripted(cycling), ExactRound, encode)
+    )
+
+
+def test_without_problems_nobody_is_asked() -> None:
+    def nobody() -> Any:
+        raise AssertionError("asked")
+
+    assert evaluate([], Scripted(cycling), nobody, encode) == Evaluation(())
+    assert Evaluation(()).summary()["accuracy"] is None
+    assert Evaluation(()).row(0)["accuracy"] is None
+
+
+def several(verdicts: dict[str, list[str | None]]) -> Evaluation:
+    """Answers from verdicts; a letter is the answer, upper case where it is correct."""
+    return Evaluation(
+        tuple(
+            Answer(
+                problem=name, question=name, reference="", response=said or "", token_count=10 + n,
+                truncated=n == 0, reward=None if said is None else float(said.isupper()),
+                verdict=None if said is None else "correct" if said.isupper() else "incorrect",
+                fault="WORKER_DIED" if said is None else None, sample=n,
+                answer=said.lower() if said else None,
+            )
+            for name, all_said in verdicts.items()
+            for n, said in enumerate(all_said)
+        )
+    )  # fmt: skip
+
+
+def test_faults_are_in_no_estimate() -> None:
+    evaluation = several(
+        {"a": ["X", "X", "y", "y"], "b": ["X", None, None, "y"], "c": [None] * 4, "d": ["y"] * 4}
+    )
+    told = evaluation.summary()
+    assert (told["prompts"], told["samples"], told["judged"], told["faults"]) == (4, 4, 10, 6)
+    assert told["accuracy"] == pytest.approx((0.5 + 0.5 + 0) / 3)  # not 3 of 10, and not over 4
+    passed = told["pass_at"]
+    assert set(passed) == {"1", "2", "4"}
+    assert passed["1"]["value"] == told["accuracy"]
+    assert passed["2"]["value"] == pytest.approx((5 / 6 + 1 + 0) / 3)
+    assert passed["4"]["value"] == pytest.approx((1 + 0) / 2)
+    assert [passed[k]["left_out"] for k in ("1", "2", "4")] == [1, 1, 2]
+    assert [passed[k]["problems"] for k in ("1", "2", "4")] == [3, 3, 2]
+    assert told["maj"]["value"] == pytest.approx((0.5 + 0.5 + 0) / 3)
+    assert told["maj"]["problems"] == 3
+
+
+def test_a_row_is_flat() -> None:
+    row = several({"a": ["X", "y"], "b": ["X", None]}).row(30)
+    assert row["step"] == 30
+    assert row["samples"] == 2
+    assert row["pass@2"] == 1
+    assert row["pass@2_low"] < 1 <= row["pass@2_high"]
+    assert row["maj@2"] == pytest.approx(0.75)
+    assert not [value for value in row.values() if isinstance(value, dict | list)]
+    single = several({"a": ["X"], "b": ["y"]}).row(0)
+    assert single["accuracy"] == 0.5
+    assert not [key for key in single if "@" in key]
+
+
+def test_answers_that_no_verifier_told_have_no_majority() -> None:
+    evaluation = several({"a": ["X", "y"]})
+    silent = Evaluation(
+        tuple(Answer(**{**answer, "answer": None}) for answer in evaluation.to_json()["answers"])
+    )
+    assert silent.majority_at_k() is None
+    assert silent.summary()["maj"] is None
+    assert Evaluation.from_json(evaluation.to_json()) == evaluation
+
+
+def test_answers_of_an_older_file_are_read() -> None:
+    old = {
+        key: value
+        for key, value in several({"a": ["X"]}).to_json()["answers"][0].items()
+        if key not in ("sample", "answer")
+    }
+    assert Evaluation.from_json({"answers": [old]}).samples == 1
+
+
+def test_powers() -> None:
+    assert [powers_up_to(k) for k in (1, 2, 3, 8, 12)] == [
+        [1], [1, 2], [1, 2, 3], [1, 2, 4, 8], [1, 2, 4, 8, 12],
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def untrained() -> Any:
+    """A policy of two tiny layers with random weights."""
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig
+
+    from assay.trainer.models import Policy
+    from trainer_support import tiny_tokenizer
+
+    torch.manual_seed(0)
+    tokenizer = tiny_tokenizer()
+    settings = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=16, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=64,
+        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id, bos_token_id=None,
+    )  # fmt: skip
+    load: Any = AutoModelForCausalLM.from_config
+    return Policy(load(settings), tokenizer)
+
+
+def test_greedy_answers_do_not_depend_on_their_neighbours(untrained: Any) -> None:
+    import torch
+
+    texts = ["1+1=", "what is 12 and 7?", "3"]
+    untrained.model.train()
+    before = torch.get_rng_state()
+    [together] = generate_greedy(untrained, texts, max_new_tokens=6, batch_size=3)
+    singly = [
+        batch[0] for batch in generate_greedy(untrained, texts, max_new_tokens=6, batch_size=1)
+    ]
+    assert together == singly
+    assert untrained.model.training
+    assert torch.equal(torch.get_rng_state(), before)
+
+    requests = [
+        Request(Draw(n, problem(n), tuple(untrained.tokenizer(text)["input_ids"])), 0)
+        for n, text in enumerate(texts)
+    ]
+    told: list[tuple[int, Response]] = []
+    answered = Greedy(untrained, max_new_tokens=6).generate(
+        requests, lambda place, response: told.append((place, response))
+    )
+    assert answered == together
+    assert told == list(enumerate(answered))
+    assert all(len(response.ids) == 6 or not response.truncated for response in answered)

@@ -1,0 +1,133 @@
+"""`assay train` as one of several processes that a launcher started.
+
+    accelerate launch --config_file configs/accelerate/ddp.yaml -m assay.trainer CONFIG.toml
+    torchrun --nproc-per-node 2 -m assay.trainer CONFIG.toml
+
+Collectives need all processes, and a process that has failed comes to none of them. What the
+processes must agree on outside of training goes over the key-value store at which the launcher had
+them meet:
+
+* the first process makes the run's folder, whose name has the time in it, and tells the others;
+* an error that all of them meet is said once, by the first. One that another meets alone is said
+  by that one, and what the rest meet because it is gone is not said at all.
+
+The launcher ends the others when one has failed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+import click
+
+from assay.clients import cli
+from assay.clients.runs.environment import calm, keep_freed_memory
+
+_MEETING = timedelta(minutes=10)
+_FIRST_SPEAKS = timedelta(seconds=5)
+_FAILED, _SAID = "assay/failed", "assay/said"
+
+
+class Peers:
+    """The processes that a launcher started, before and beside their collectives.
+
+    Args:
+        store: a key-value store that all of them reach, such as torch.distributed's TCPStore.
+        index: of this process, from 0.
+    """
+
+    def __init__(self, store: Any, index: int) -> None:
+        self._store = store
+        self._index = index
+
+    @property
+    def main(self) -> bool:
+        """Whether this is the first process."""
+        return self._index == 0
+
+    def same(self, key: str, make: Callable[[], str]) -> str:
+        """What the first process makes, on each; the others wait for it.
+
+        Raises:
+            Exception: what `make` raises, on the first process. The launcher ends the others.
+        """
+        if self.main:
+            self._store.set(f"assay/{key}", made := make())
+            return made
+        self._store.wait([f"assay/{key}"], _MEETING)
+        told: str = self._store.get(f"assay/{key}").decode()
+        return told
+
+    def speaks(self) -> bool:
+        """Whether it is for this process to say why it failed.
+
+        Another than the first waits a moment, for most errors come to all.
+        """
+        try:
+            if not self.main:
+                self._wait(_SAID, _FIRST_SPEAKS)
+            alone: bool = self._store.add(_FAILED, 1) == 1
+            if self.main:
+                self._store.set(_SAID, "")
+        except RuntimeError:  # the store is gone, and with it whoever failed first
+            return self.main
+        return alone
+
+    def _wait(self, key: str, time: timedelta) -> None:
+        from torch.distributed import DistStoreError  # noqa: PLC0415  # torch takes seconds
+
+        try:
+            self._store.wait([key], time)
+        except DistStoreError:  # not in this time
+            return
+
+
+@cache
+def peers() -> Peers | None:
+    """The processes that a launcher started; None without one, or when it started one only."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
+        return None
+    from torch.distributed import rendezvous  # noqa: PLC0415  # torch takes seconds
+
+    store, index, _ = next(rendezvous("env://", timeout=_MEETING))
+    return Peers(store, index)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`assay train` with these arguments, whoever started this process; gives the exit code."""
+    keep_freed_memory()
+    calm()
+    others = peers()
+    if others is None:
+        return cli.run(["train", *arguments])
+    there = others
+
+    def report(error: Exception) -> int:
+        if there.speaks():
+            return cli.report(error)
+        return 2 if isinstance(error, click.UsageError) else 1
+
+    def hook(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        if there.speaks():
+            sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = hook
+    code = cli.run(["train", *arguments], report)
+    leave()
+    return code
+
+
+def leave() -> None:
+    """Takes this process out of its group, if it is in one and all went well."""
+    from torch import distributed  # noqa: PLC0415  # torch takes seconds
+
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()

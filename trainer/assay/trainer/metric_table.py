@@ -1,0 +1,319 @@
+"""Every number that a step may have: its name, unit, meaning and source. The one place.
+
+metrics.jsonl has a column for each; docs/metrics.md is written from here by scripts/metrics_doc.py;
+TensorBoard, Weights & Biases and trackio show them under `group/shown`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Group = Literal["reward", "faults", "response", "sampling", "policy", "drift", "critic", "time"]
+GROUPS: dict[Group, str] = {
+    "reward": "Rewards and verdicts, over the judged rollouts of the step",
+    "faults": "Rollouts without a judgement",
+    "response": "Responses, over all rollouts of the step",
+    "sampling": "How the step's groups came together",
+    "policy": "The update",
+    "drift": "Sampler against trainer",
+    "critic": "The value function (estimator `gae`)",
+    "time": "Time",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of a step.
+
+    Attributes:
+        key: its column in metrics.jsonl.
+        group: what it is about.
+        shown: its name within the group where it is reported; counts are a group of their own.
+        unit: of the number; "share" is a ratio from 0 to 1.
+        meaning: in one sentence; formulas as text.
+        logged: its name in the trainer's log, where that differs.
+    """
+
+    key: str
+    group: Group
+    shown: str
+    unit: str
+    meaning: str
+    logged: str = ""
+
+
+def _m(
+    key: str, group: Group, unit: str, meaning: str, *, shown: str = "", logged: str = ""
+) -> Metric:
+    return Metric(key, group, shown or key, unit, meaning, logged or key)
+
+
+_TABLE = (
+    _m(
+        "reward", "reward", "reward",
+        "Mean reward of the judgements, before any shaping.",
+        shown="mean",
+    ),
+    _m(
+        "reward_std", "reward", "reward",
+        "Sample deviation (n - 1) of those rewards.",
+        shown="std",
+    ),
+    _m(
+        "shaped_reward", "reward", "reward",
+        "Mean of what trains: the reward with penalties for length and repetition. Null "
+        "without shaping.",
+        shown="shaped",
+    ),
+    _m(
+        "correct", "reward", "share",
+        "Judged rollouts with the verdict `correct`. Dropped groups count, so that this is "
+        "the policy's accuracy, not that of the batch.",
+    ),
+    _m(
+        "verdicts", "reward", "counts",
+        "Judged rollouts by verdict.",
+    ),
+    _m(
+        "signal_ratio", "reward", "share",
+        "Groups of the batch with an advantage other than 0: the others teach nothing.",
+    ),
+    _m(
+        "advantage_std", "reward", "advantage",
+        "Deviation of the advantages over the tokens in the loss.",
+    ),
+    _m(
+        "fault_ratio", "faults", "share",
+        "Rollouts without a judgement. They are in no mean of rewards and in no loss.",
+        shown="ratio",
+    ),
+    _m(
+        "faults", "faults", "counts",
+        "Rollouts without a judgement by reason; see errors.md.",
+    ),
+    _m(
+        "responses", "response", "responses",
+        "Rollouts that were asked for and came back, judged or not, over all processes, "
+        "those of dropped groups included.",
+        shown="count",
+    ),
+    _m(
+        "generated_tokens", "response", "tokens",
+        "Their tokens, end-of-sequence included.",
+    ),
+    _m(
+        "response_length", "response", "tokens",
+        "Their mean length.",
+        shown="length_mean",
+    ),
+    _m(
+        "response_length_p95", "response", "tokens",
+        "The length that 95 % of them do not exceed.",
+        shown="length_p95",
+    ),
+    _m(
+        "truncated", "response", "share",
+        "Cut at rollout.max_new_tokens.",
+    ),
+    _m(
+        "keep_rate", "sampling", "share",
+        "Judged groups with both correct and other responses, of those drawn in this step. "
+        "Without dynamic sampling nothing is dropped, and this says what would be.",
+    ),
+    _m(
+        "keep_rate_ema", "sampling", "share",
+        "What the next step expects, which sets how much it draws.",
+    ),
+    _m(
+        "draws", "sampling", "groups",
+        "Prompts drawn in this step.",
+    ),
+    _m(
+        "rounds", "sampling", "rounds",
+        "Times that the policy was asked.",
+    ),
+    _m(
+        "generated_per_used", "sampling", "ratio",
+        "draws / rollout.prompts_per_step; near 1 / P(keep) with dynamic sampling (arXiv "
+        "2503.14476).",
+    ),
+    _m(
+        "groups_all_correct", "sampling", "groups",
+        "Drawn groups whose judged responses are all correct.",
+    ),
+    _m(
+        "groups_all_wrong", "sampling", "groups",
+        "Drawn groups of which none is correct.",
+    ),
+    _m(
+        "groups_faulted", "sampling", "groups",
+        "Drawn groups with fewer than two judgements.",
+    ),
+    _m(
+        "surplus", "sampling", "groups",
+        "Kept groups that the step did not need.",
+    ),
+    _m(
+        "stale_groups", "sampling", "groups",
+        "Groups of the batch that an earlier policy answered.",
+    ),
+    _m(
+        "loss", "policy", "loss",
+        "What was minimised, mean over the step's updates.",
+    ),
+    _m(
+        "policy_loss", "policy", "loss",
+        "The policy's part of it, mean over tokens: without KL, entropy and LM terms, and "
+        "before the aggregation weighs responses.",
+    ),
+    _m(
+        "tokens", "policy", "tokens",
+        "Response tokens in the loss, over all processes, in one pass over the batch.",
+    ),
+    _m(
+        "entropy", "policy", "nats/token",
+        "Mean of -sum p log p of the distributions that response tokens were drawn from.",
+    ),
+    _m(
+        "clip_low", "policy", "share",
+        "Tokens whose gradient the lower bound 1 - algorithm.loss.clip_low cut off: A < 0 "
+        "and ratio below it.",
+    ),
+    _m(
+        "clip_high", "policy", "share",
+        "Tokens whose gradient the upper bound 1 + algorithm.loss.clip_high cut off: A > 0 "
+        "and ratio above it.",
+    ),
+    _m(
+        "dual_clip", "policy", "share",
+        "Tokens at the dual bound: A < 0 and ratio above algorithm.loss.dual_clip (arXiv "
+        "1912.09729).",
+    ),
+    _m(
+        "approx_kl", "policy", "nats/token",
+        "How far the updates moved the policy from the one that sampled: mean of r - 1 - "
+        "log r with r = pi / pi_old.",
+    ),
+    _m(
+        "ratio_max", "policy", "ratio",
+        "The largest pi / pi_old of a token.",
+    ),
+    _m(
+        "kl", "policy", "nats/token",
+        "KL to the initial policy by algorithm.loss.kl_estimator. Null where "
+        "algorithm.loss.kl_coef = 0: nothing to compare with is kept.",
+    ),
+    _m(
+        "lm_loss", "policy", "nats/token",
+        "Negative log-likelihood of the correct responses (arXiv 2504.05118).",
+    ),
+    _m(
+        "lm_share", "policy", "share",
+        "Tokens of correct responses among those in the loss.",
+    ),
+    _m(
+        "grad_norm", "policy", "norm",
+        "Of the policy's gradient before clipping, mean over the step's updates.",
+    ),
+    _m(
+        "learning_rate", "policy", "",
+        "Of the policy, after the step.",
+    ),
+    _m(
+        "drift_mean", "drift", "nats/token",
+        "Mean |log pi_trainer - log pi_sampler| of freshly sampled tokens before any "
+        "update; compared with rollout.drift_alarm.",
+        shown="mean_abs",
+        logged="drift/mean_abs",
+    ),
+    _m(
+        "drift_max", "drift", "nats",
+        "The largest such difference.",
+        shown="max_abs",
+        logged="drift/max_abs",
+    ),
+    _m(
+        "drift_kl", "drift", "nats/token",
+        "KL(sampler || trainer): mean of exp(d) - 1 - d with d = log pi_trainer - log "
+        "pi_sampler.",
+        shown="kl",
+        logged="drift/kl",
+    ),
+    _m(
+        "drift_effective_share", "drift", "share",
+        "Kish's effective sample size of exp(d) over the tokens: 1 where the two agree.",
+        shown="effective_share",
+        logged="drift/effective_share",
+    ),
+    _m(
+        "drift_missing", "drift", "share",
+        "Tokens that the sampler gave no log-probability for.",
+        shown="missing",
+        logged="drift/missing",
+    ),
+    _m(
+        "importance_weight", "drift", "ratio",
+        "Mean truncated weight min(pi_trainer / pi_sampler, algorithm.loss.importance_cap) "
+        "of the tokens in the loss. Null without the correction.",
+    ),
+    _m(
+        "value_loss", "critic", "loss",
+        "The critic's loss, mean over the step's updates.",
+    ),
+    _m(
+        "explained_variance", "critic", "share",
+        "1 - Var(return - value) / Var(return) over response tokens, before the critic "
+        "learns from them; at most 1, below 0 where a constant would do better.",
+    ),
+    _m(
+        "value_mean", "critic", "reward",
+        "Mean value of the states before response tokens.",
+    ),
+    _m(
+        "return_mean", "critic", "reward",
+        "Mean of the critic's targets.",
+    ),
+    _m(
+        "value_grad_norm", "critic", "norm",
+        "Of the critic's gradient before clipping.",
+    ),
+    _m(
+        "value_learning_rate", "critic", "",
+        "Of the critic, after the step.",
+    ),
+    _m(
+        "lam_mean", "critic", "",
+        "Mean lambda of the responses; differs from algorithm.advantage.lam where it adapts "
+        "to their length (arXiv 2504.05118).",
+    ),
+    _m(
+        "lam_floor_share", "critic", "share",
+        "Responses so short that their lambda is algorithm.advantage.min_lam.",
+    ),
+    _m(
+        "step_s", "time", "s",
+        "The step, from one log to the next.",
+    ),
+    _m(
+        "generate_s", "time", "s",
+        "Generation, as the first process saw it; judging goes on behind it.",
+    ),
+    _m(
+        "score_wait_s", "time", "s",
+        "Waiting for judgements after the last response was there.",
+    ),
+    _m(
+        "train_s", "time", "s",
+        "The rest: step_s - generate_s - score_wait_s. Log-probabilities, values, "
+        "advantages, updates.",
+    ),
+    _m(
+        "tokens_per_s", "time", "tokens/s",
+        "generated_tokens / generate_s, all processes together.",
+    ),
+)  # fmt: skip
+
+METRICS: dict[str, Metric] = {metric.key: metric for metric in _TABLE}
+COUNTS = frozenset(metric.key for metric in _TABLE if metric.unit == "counts")
+"""Columns that hold an object of numbers by name."""
