@@ -139,7 +139,7 @@ def test_a_run_is_calm_and_resumes_by_its_config(tiny_file: Path, tmp_path: Path
         assert done.stderr == ""
         return done.stdout
 
-    out = assay_train("run.steps=2", "run.tensorboard=true")
+    out = assay_train("run.steps=2", 'run.report_to=["tensorboard"]')
     lines = out.splitlines()
     assert lines[0].startswith(f"run {tmp_path / 'runs' / 'tiny-'}")
     assert lines[1].startswith("before: ")

@@ -21,73 +21,68 @@ def trainer_and_batch(
     config: Any, folder: Path, transport: Any
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """A trainer before its first step, and the batch of that step."""
-    from assay.trainer import folder as folders
-    from assay.trainer.build import build_trainer
+    from assay.trainer import build
     from assay.trainer.data import load_problems
-    from assay.trainer.evaluation import end_token_ids
     from assay.trainer.models import load_policy
-    from assay.trainer.rewards import RewardFunction, open_judge
+    from assay.trainer.rewards import open_judge
 
     torch.set_num_threads(1)
     problems = load_problems(config.data, eval_prompts=0).train
     policy = load_policy(config.model, lambda _text: None)
     with open_judge(config.reward, lambda: transport) as judge:
-        rewards = RewardFunction(judge, problems, end_token_ids=end_token_ids(policy))
-        trainer = build_trainer(
-            config, folders.RunFolder(folder), policy, problems, rewards=rewards, callbacks=[]
+        trainer = build.build_trainer(
+            config,
+            folder,
+            policy,
+            build.prompt_stream(config, problems, policy),
+            judge,
+            callbacks=[],
+            on_broken=lambda _batch, loss: f"broken: {loss}",
+            check_critic=lambda _explained: None,
+            say=lambda _text: None,
         )
         assert trainer.model is not None
         trainer.model.train()
         trainer.current_gradient_accumulation_steps = 1
-        prompts: Any = trainer.train_dataset
-        rows = [prompts[n // config.rollout.group_size] for n in range(config.samples_per_step)]
-        yield trainer, trainer._generate_and_score_completions(rows)
+        yield trainer, trainer._generate_and_score_completions([])
 
 
 def gradient(trainer: Any, batch: dict[str, Any]) -> tuple[float, torch.Tensor]:
-    """Loss and gradient of a batch, with advantages that give every row a part in it."""
+    """Loss and gradient of a batch that is a whole mini-batch."""
+    trainer._count([batch])
     trainer.model.zero_grad()
     loss = trainer._compute_loss(trainer.model, batch)
     loss.backward()
     return loss.item(), torch.cat([p.grad.flatten().clone() for p in trainer.model.parameters()])
 
 
-def without(batch: dict[str, Any], judged_B: torch.Tensor) -> dict[str, Any]:
-    """The batch as it would be had the faulted rows never been rolled out."""
-    kept = {
-        name: value[judged_B] if value.dim() else value
-        for name, value in batch.items()
-        if name not in {"tool_mask", "row_scale"}
-    }
-    return {**kept, "num_items_in_batch": kept["completion_mask"].sum()}
-
-
-@pytest.mark.parametrize("aggregation", ["token", "sequence", "constant"])
+@pytest.mark.parametrize("aggregation", ["token-mean", "seq-mean-token-mean", "constant"])
 def test_the_loss_is_that_of_the_batch_without_the_faulted_rows(
     tiny_config: MakeConfig, exact_transport: Any, tmp_path: Path, aggregation: str
 ) -> None:
     config = tiny_config(
-        algorithm={"loss_aggregation": aggregation, "kl_coef": 0.1},
+        algorithm={"loss": {"aggregation": aggregation, "kl_coef": 0.1, "positive_lm_coef": 0.1}},
         rollout={"prompts_per_step": 4, "group_size": 4},
     )
-    seen = iter(range(10**6))
-    transport = exact_transport(lambda _call, _item: next(seen) % 3 == 1)
+    transport = exact_transport(lambda _call, item: int(item.id) % 3 == 1)
     with trainer_and_batch(config, tmp_path, transport) as (trainer, batch):
-        judged_B = torch.tensor([n % 3 != 1 for n in range(16)])
-        assert transport.faults == 5
-        assert (batch["advantages"][~judged_B] == 0).all()
-        assert batch["num_items_in_batch"] == batch["completion_mask"][judged_B].sum()
+        judged_B = ~batch["rewards"].isnan()
+        assert transport.faults == 5 == int((~judged_B).sum())
+        assert not batch["advantages"][~judged_B].any()
+        assert not batch["loss_mask"][~judged_B].any()
         with torch.no_grad():  # a KL that is not 0, so that its part in the loss shows
             for parameter in trainer.model.parameters():
                 parameter.add_(
                     0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
                 )
-        batch["advantages"] = torch.where(judged_B, torch.linspace(-1, 1, 16), 0.0)
-        loss, grad = gradient(trainer, batch)
+        spread_B = torch.where(judged_B, torch.linspace(-1, 1, 16), 0.0)
+        batch["advantages"] = spread_B[:, None] * batch["completion_mask"]
+        loss, grad = gradient(trainer, dict(batch))
         assert loss != 0
         assert grad.norm() > 0
 
-        without_loss, without_grad = gradient(trainer, without(batch, judged_B))
+        without = {name: value[judged_B] for name, value in batch.items()}
+        without_loss, without_grad = gradient(trainer, without)
         assert loss == pytest.approx(without_loss, abs=1e-6)
         assert torch.allclose(grad, without_grad, atol=1e-6)
 
@@ -96,25 +91,6 @@ def test_the_loss_is_that_of_the_batch_without_the_faulted_rows(
         other_loss, other_grad = gradient(trainer, batch)
         assert loss == pytest.approx(other_loss, abs=1e-7)
         assert torch.allclose(grad, other_grad, atol=1e-7)
-
-
-def test_without_faults_the_batch_is_trl_s_own(
-    tiny_config: MakeConfig, exact_transport: Any, tmp_path: Path
-) -> None:
-    """The dictionary that TRL hands from rollout to loss, by its keys and shapes, and its
-    advantages by their values."""
-    config = tiny_config(rollout={"prompts_per_step": 4, "group_size": 4})
-    with trainer_and_batch(config, tmp_path, exact_transport()) as (trainer, batch):
-        assert set(batch) == {
-            *("prompt_ids", "prompt_mask", "completion_ids", "completion_mask"),
-            *("advantages", "num_items_in_batch", "ref_per_token_logps"),
-        }
-        assert batch["advantages"].shape == (16,)
-        assert batch["completion_mask"].shape == batch["completion_ids"].shape
-        assert batch["num_items_in_batch"].dim() == 0
-        theirs = torch.tensor(list(trainer._logs["advantages"]))
-        assert torch.allclose(batch["advantages"], theirs, atol=2e-5)
-        assert batch["advantages"].abs().max() > 0
 
 
 def test_faults_are_reported_and_the_rest_is_trained_on(

@@ -43,7 +43,7 @@ def test_the_configs_of_the_repository_are_valid(repository: Path, name: str) ->
         ("model.name=./some folder", "model.name", "./some folder"),
         ("reward.target=127.0.0.1:50051", "reward.target", "127.0.0.1:50051"),
         ("data.template=What is {question}?", "data.template", "What is {question}?"),
-        ("run.tensorboard=false", "run.tensorboard", False),
+        ("model.gradient_checkpointing=true", "model.gradient_checkpointing", True),
         ("data.task_config.min_terms=3", "data.task_config", {"min_terms": 3}),
         ("data.columns.prompt=problem", "data.columns.prompt", "problem"),
     ],
@@ -69,7 +69,15 @@ def test_overrides(override: str, key: str, value: object) -> None:
         ("optim.learning_rate=inf", "optim.learning_rate: expected a finite number"),
         ("run.steps=1.5", "run.steps: expected integer, got 1.5"),
         ("run.steps=true", "run.steps: expected integer, got true"),
-        ("rollout.group_size=1", "rollout.group_size: expected greater than or equal to 2"),
+        ("rollout.group_size=0", "rollout.group_size: expected greater than or equal to 1"),
+        ("rollout.group_size=1", "rollout.group_size = 1 leaves nothing to compare within a group"),
+        ("optim.mini_batches=3", "optim.mini_batches = 3 does not divide the 32 samples of a step"),
+        (
+            "algorithm.loss.dual_clip=0.5",
+            "algorithm.loss.dual_clip and algorithm.loss.pre_clip are above 1",
+        ),
+        ("algorithm.critic.value_min=2", "value_min = 2 is not below value_max = 1"),
+        ("algorithm.shaping.overlong=soft", "needs algorithm.shaping.overlong_cache between 1 and"),
         ("data.source=csv", "data.source: expected 'reasoning_gym', 'jsonl' or 'hub', got \"csv\""),
         ("data.examples=[{user='a'}]", "data.examples.0.assistant is missing"),
         ("reward.max_fault_ratio=2", "reward.max_fault_ratio: expected less than or equal to 1"),
@@ -111,4 +119,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_saved_settings_hold_every_key() -> None:
     tree = tomllib.loads(config.to_toml(config.Config()))
     assert config.build(tree, origin="test") == config.Config()
-    assert set(tree) == {"model", "data", "reward", "algorithm", "optim", "rollout", "eval", "run"}
+    assert set(tree) == {
+        *("model", "data", "reward", "algorithm", "optim", "rollout", "eval", "run", "ablate")
+    }

@@ -62,7 +62,7 @@ def test_the_telling_ones_are_best_worst_and_faults() -> None:
 @given(st.text(max_size=300), st.integers(5, 60))
 def test_a_line_hides_nothing_and_breaks_nothing(text: str, width: int) -> None:
     line = one_line(text, width)
-    assert len(line) <= width
+    assert cell_len(line) <= width
     assert "\n" not in line
     assert line.isprintable() or not line
 
@@ -72,6 +72,7 @@ def test_beginning_and_end_are_kept() -> None:
     assert shown.startswith("aaaaa")
     assert shown.endswith("er is 42")
     assert "\u2026" in shown
+    assert one_line("\u4f60" * 20, 9) == "\u4f60\u4f60\u2026\u4f60\u4f60"
     assert one_line("a\n\x1b[31mb\u202ec", 40) == "a\u23ce\\x1b[31mb\\u202ec"
 
 
@@ -93,7 +94,7 @@ def test_the_table_fits_and_markup_is_text(width: int) -> None:
     assert "4+" in text  # tokens, cut
     assert "! ITEM_TIMEOUT" in text
     assert "+1.25" in text
-    assert len(lines) == 3 + 1 + 2 + 1  # title, frame and header, three rows and the frame
+    assert len(lines) == 1 + 3 + 3 + 1  # title, header in its frame, a line each, frame
 
 
 def test_what_led_to_a_broken_loss_is_saved_whole(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points, version
 
 import click
@@ -72,23 +72,7 @@ def cli() -> None:
     """Rewards and verifiers for reinforcement learning of language models."""
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line and returns its exit code.
-
-    Args:
-        arguments: what follows `assay`. None: those of this process.
-    """
-    given = None if arguments is None else list(arguments)
-    try:
-        code = cli.main(given, prog_name="assay", standalone_mode=False)
-    except click.Abort:
-        return 130
-    except (AssayError, click.ClickException, OSError) as error:
-        return _report(error)
-    return code if isinstance(code, int) else 0
-
-
-def _report(error: Exception) -> int:
+def report_error(error: Exception) -> int:
     """Says what went wrong on one line of stderr, and gives the exit code."""
     match error:
         case click.exceptions.NoArgsIsHelpError():
@@ -107,6 +91,25 @@ def _report(error: Exception) -> int:
             where = f"{error.filename}: " if error.filename else ""
             return _fail(f"{where}{error.strerror or error}", 1)
     return _fail(str(error), 1)
+
+
+def run(
+    arguments: Sequence[str] | None = None, report: Callable[[Exception], int] = report_error
+) -> int:
+    """Runs the command line and returns its exit code.
+
+    Args:
+        arguments: what follows `assay`. None: those of this process.
+        report: says what went wrong, and gives the exit code.
+    """
+    given = None if arguments is None else list(arguments)
+    try:
+        code = cli.main(given, prog_name="assay", standalone_mode=False)
+    except click.Abort:
+        return 130
+    except (AssayError, click.ClickException, OSError) as error:
+        return report(error)
+    return code if isinstance(code, int) else 0
 
 
 def _fail(message: str, code: int) -> int:

@@ -15,6 +15,7 @@ from assay.clients.runs.folders import forget_if_untouched, newest
 from assay.rpc.errors import ConfigError
 from assay.trainer import config as configs
 from assay.trainer import folder as folders
+from assay.trainer import launch
 
 _NEWEST = "newest"
 
@@ -70,7 +71,7 @@ def train(
     if explained:
         _explain(config, overrides)
         return
-    folder, settings = _open(config, overrides, resume, run_dir)
+    folder, settings = launch.opened(lambda: _open(config, overrides, resume, run_dir))
     code = _run(settings, folder)
     if code:
         raise SystemExit(code)
@@ -122,7 +123,8 @@ def _run(settings: configs.Config, folder: folders.RunFolder) -> int:
     try:
         report = run(settings, folder, Console())
     except ConfigError:
-        forget_if_untouched(folder)
+        if launch.is_main():
+            forget_if_untouched(folder)
         raise
     return INTERRUPTED if report is None else 0
 

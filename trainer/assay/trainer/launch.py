@@ -16,11 +16,14 @@ The launcher ends the others when one has failed.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -28,6 +31,9 @@ import click
 
 from assay.clients import cli
 from assay.clients.runs.environment import calm, keep_freed_memory
+from assay.trainer import config as configs
+from assay.trainer.config import Config
+from assay.trainer.folder import RunFolder
 
 _MEETING = timedelta(minutes=10)
 _FIRST_SPEAKS = timedelta(seconds=5)
@@ -93,10 +99,39 @@ def peers() -> Peers | None:
     """The processes that a launcher started; None without one, or when it started one only."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
         return None
-    from torch.distributed import rendezvous  # noqa: PLC0415  # torch takes seconds
+    from torch.distributed.rendezvous import rendezvous  # noqa: PLC0415  # torch takes seconds
 
     store, index, _ = next(rendezvous("env://", timeout=_MEETING))
     return Peers(store, index)
+
+
+def is_main() -> bool:
+    """Whether this process is the first, or the only one."""
+    there = peers()
+    return there is None or there.main
+
+
+def opened(make: Callable[[], tuple[RunFolder, Config]]) -> tuple[RunFolder, Config]:
+    """The run's folder and settings, on each process as the first one opened them.
+
+    Args:
+        make: opens them: makes the folder of a new run, or finds that of one to continue.
+    """
+    there = peers()
+    if there is None:
+        return make()
+    found: list[tuple[RunFolder, Config]] = []
+
+    def tell() -> str:
+        found.append(make())
+        folder, config = found[0]
+        return json.dumps({"path": str(folder.path), "config": configs.to_toml(config)})
+
+    told = json.loads(there.same("folder", tell))
+    if found:
+        return found[0]
+    tree = tomllib.loads(told["config"])
+    return RunFolder(Path(told["path"])), configs.build(tree, origin="the first process")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -110,23 +145,22 @@ def main(arguments: Sequence[str]) -> int:
 
     def report(error: Exception) -> int:
         if there.speaks():
-            return cli.report(error)
+            return cli.report_error(error)
         return 2 if isinstance(error, click.UsageError) else 1
 
-    def hook(
-        kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if there.speaks():
             sys.__excepthook__(kind, error, trace)
 
     sys.excepthook = hook
     code = cli.run(["train", *arguments], report)
-    leave()
+    if code != 1:
+        leave()
     return code
 
 
 def leave() -> None:
-    """Takes this process out of its group, if it is in one and all went well."""
+    """Takes this process out of its group, which others must not be waiting in any more."""
     from torch import distributed  # noqa: PLC0415  # torch takes seconds
 
     if distributed.is_available() and distributed.is_initialized():

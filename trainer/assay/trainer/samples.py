@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -132,17 +133,25 @@ def _reward(row: Row) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """Text as one line of at most `width` characters, with everything that hides made visible.
+    """Text as one line of at most `width` columns, with everything that hides made visible.
 
     Of a long text beginning and end are kept: an answer mostly stands at the end.
     """
     if len(text) > 4 * width:  # what is cut away is not looked at
         text = text[: 2 * width] + text[-2 * width :]
     shown = "".join(_shown(character) for character in text.strip())
-    if len(shown) <= width:
+    if cell_len(shown) <= width:
         return shown
     tail = (width - 1) // 2
-    return f"{shown[: width - 1 - tail]}\u2026{shown[len(shown) - tail :]}"
+    begin, end = _beginning(shown, width - 1 - tail), _beginning(shown[::-1], tail)[::-1]
+    return f"{begin}\u2026{end}"
+
+
+def _beginning(text: str, width: int) -> str:
+    """As much of the text as fits; some characters are two columns wide."""
+    while cell_len(text) > width:
+        text = text[: len(text) - max(1, (cell_len(text) - width) // 2)]
+    return text
 
 
 def _shown(character: str) -> str:

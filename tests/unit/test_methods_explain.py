@@ -1,0 +1,331 @@
+"""`--explain`: what is said of each preset, and how it looks."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from assay.clients.cli import run
+from assay.trainer import config as configs
+from assay.trainer.config import Config
+from assay.trainer.methods.explain import Explanation, explain
+from assay.trainer.methods.parts import BY_NAME, parts_on
+from assay.trainer.methods.presets import METHODS
+from assay.trainer.methods.show import show
+
+GIVEN = ["data=rows.jsonl", "model=org/model"]
+
+
+def preset(repository: Path, name: str, *overrides: str) -> Config:
+    return configs.load(repository / "configs" / f"{name}.toml", [*GIVEN, *overrides])
+
+
+def lines_of(explanation: Explanation, title: str) -> list[str]:
+    found = [section.lines for section in explanation.sections if section.title == title]
+    assert len(found) <= 1
+    return [line.strip() for line in found[0]] if found else []
+
+
+def printed(explanation: Explanation, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    show(explanation, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+# For each preset: the sampling, the advantage, the objective, the optimiser.
+SAID: dict[str, tuple[str, list[str], list[str], str]] = {
+    "grpo": (
+        "16 prompts x 64 samples = 1,024 responses a step, of at most 1,024 tokens",
+        ["A = (R - mean of the 64 rewards of its prompt) / deviation of the same"],
+        [
+            "maximise  mean over responses of the mean over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "- 0.04 * k3(pi, pi_ref)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 1,024 responses = 1 optimizer step",
+    ),
+    "dr_grpo": (
+        "128 prompts x 8 samples = 1,024 responses a step, of at most 3,000 tokens",
+        ["A = R - mean of the 8 rewards of its prompt"],
+        [
+            "maximise  sum over tokens / (responses * 3,000) of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 8 mini-batches of 128 responses = 8 optimizer steps",
+    ),
+    "rloo": (
+        "256 prompts x 4 samples = 1,024 responses a step, of at most 1,024 tokens",
+        ["A = R - mean of the 3 other rewards of its prompt"],
+        [
+            "maximise  mean over responses of the sum over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "- 0.03 * k2(pi, pi_ref)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 2 mini-batches of 512 responses = 2 optimizer steps",
+    ),
+    "dapo": (
+        "512 prompts x 16 samples = 8,192 responses a step, of at most 20,480 tokens",
+        ["A = (R - mean of the 16 rewards of its prompt) / deviation of the same"],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "max(min(r * A, clip(r, 0.8, 1.28) * A), 10 * A where A < 0)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 16 mini-batches of 512 responses = 16 optimizer steps",
+    ),
+    "ppo": (
+        "8,192 prompts x 1 sample = 8,192 responses a step, of at most 20,480 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 0.95",
+        ],
+        [
+            "maximise  mean over responses of the mean over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 16 mini-batches of 512 responses = 16 optimizer steps",
+    ),
+    "vc_ppo": (
+        "8,192 prompts x 1 sample = 8,192 responses a step, of at most 20,480 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 0.95",
+        ],
+        [
+            "maximise  mean over responses of the mean over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 16 mini-batches of 512 responses = 16 optimizer steps",
+    ),
+    "vapo": (
+        "512 prompts x 16 samples = 8,192 responses a step, of at most 20,480 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 1 - 1 / (0.05 * L) for a response of L tokens, at least 0.9",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.28) * A)",
+            "] + 0.1 * mean over the tokens of correct responses of log pi",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 16 mini-batches of 512 responses = 16 optimizer steps",
+    ),
+    "gspo": (
+        "128 prompts x 16 samples = 2,048 responses a step, of at most 8,192 tokens",
+        ["A = (R - mean of the 16 rewards of its prompt) / deviation of the same"],
+        [
+            "maximise  mean over responses of the mean over their tokens of [",
+            "min(r * A, clip(r, 0.9997, 1.0004) * A)",
+            "]",
+            "r = (pi / pi_old of the whole response) ^ (1 / its tokens)",
+        ],
+        "1 pass over 4 mini-batches of 512 responses = 4 optimizer steps",
+    ),
+    "cispo": (
+        "512 prompts x 16 samples = 8,192 responses a step, of at most 20,480 tokens",
+        ["A = (R - mean of the 16 rewards of its prompt) / deviation of the same"],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "stop-gradient(clip(r, 0, 1.28)) * A * log pi",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 16 mini-batches of 512 responses = 16 optimizer steps",
+    ),
+}
+
+
+def test_every_preset_is_explained_here() -> None:
+    assert set(SAID) == set(METHODS)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_said_of_a_preset(repository: Path, name: str) -> None:
+    config = preset(repository, name)
+    explanation = explain(config)
+    sampling, advantage, objective, optimiser = SAID[name]
+    assert lines_of(explanation, "Sampling")[0] == sampling
+    assert lines_of(explanation, "Advantage") == advantage
+    assert lines_of(explanation, "Objective") == objective
+    assert f"each rollout: {optimiser}" in lines_of(explanation, "Optimiser")
+    assert (explanation.off, explanation.missing, explanation.added) == ((), (), ())
+    assert bool(lines_of(explanation, "Critic")) == config.algorithm.has_critic
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_is_readable_at_100_columns_and_the_same_every_time(repository: Path, name: str) -> None:
+    config = preset(repository, name)
+    text = printed(explain(config))
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
+    assert text == printed(explain(config))
+    assert text == printed(explain(config), width=180), "a wide terminal shows the same"
+    joined = " ".join(text.split())
+    for part in parts_on(config):
+        assert f"  {part.name} " in text
+        assert part.reference.split(",")[0] in joined
+    narrow = printed(explain(config), width=60)
+    assert max(len(line.rstrip()) for line in narrow.splitlines()) <= 60
+
+
+def test_the_reward_of_dapo(repository: Path) -> None:
+    assert lines_of(explain(preset(repository, "dapo")), "Reward")[:3] == [
+        "R = J + O(L)",
+        "J: what is given by the verifier math-dapo",
+        "O(L): 0 up to L = 16,384 tokens, then falling to -1 at 20,480",
+    ]
+
+
+def test_the_critic_of_vapo(repository: Path) -> None:
+    said = lines_of(explain(preset(repository, "vapo")), "Critic")
+    assert said[1] == "target = A(lambda 1) + V, which is the sum of the rewards to come"
+    assert said[3].startswith("pre-trained on the fixed policy for at most 50 steps")
+    biased = lines_of(explain(preset(repository, "ppo")), "Critic")
+    assert biased[1] == "target = A(lambda 0.95) + V"
+    assert not any("pre-trained" in line for line in biased)
+
+
+def test_dynamic_sampling_is_told(repository: Path) -> None:
+    said = " ".join(lines_of(explain(preset(repository, "dapo")), "Sampling"))
+    assert "judged by the verdict, not by the shaped reward" in said
+    assert "at most 10 rounds; surplus groups are dropped" in said
+    kept = explain(preset(repository, "dapo", "algorithm.dynamic_sampling.keep_surplus=true"))
+    assert "surplus groups open the next step" in " ".join(lines_of(kept, "Sampling"))
+
+
+def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
+    config = preset(repository, "dapo", "ablate=clip-higher", "algorithm.loss.kl_coef=0.1")
+    explanation = explain(config)
+    assert explanation.off == (BY_NAME["clip-higher"],)
+    assert (explanation.missing, explanation.added) == ((), ("kl",))
+    text = printed(explanation)
+    assert "Switched off by ablate" in text
+    assert "Not dapo as published: with kl." in text
+    assert "clip(r, 0.8, 1.2)" in text
+    other = explain(preset(repository, "dapo", "algorithm.loss.clip_high=0.2"))
+    assert other.missing == ("clip-higher",)
+    assert "Not dapo as published: without clip-higher." in printed(other)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "title", "line"),
+    [
+        (["algorithm.loss.entropy_coef=0.01"], "Objective", "+ 0.01 * entropy of pi"),
+        (
+            ["algorithm.loss.importance_correction=truncate"],
+            "Objective",
+            "w = min(pi_old / sampler's probability, 2)",
+        ),
+        (
+            ["algorithm.loss.pre_clip=1000"],
+            "Objective",
+            "r = pi / pi_old of the token, first clamped into [1 / 1000, 1000]",
+        ),
+        (
+            ["algorithm.advantage.max_sigma=3"],
+            "Advantage",
+            "0 where it is more than 3 deviations from the mean",
+        ),
+        (
+            ["algorithm.advantage.normalise=task"],
+            "Advantage",
+            "then whitened over the tokens of each task by itself: mean 0, deviation 1",
+        ),
+        (["algorithm.shaping.cosine=true"], "Reward", "R = C(L) + O(L)"),
+        (
+            ["algorithm.shaping.overlong=filter"],
+            "Reward",
+            "responses cut at 20,480 tokens leave the loss",
+        ),
+        (["algorithm.shaping.repetition_ngram=20"], "Reward", "R = J + O(L) + rep"),
+        (
+            ["algorithm.dense.weight=0.5"],
+            "Reward",
+            "r_t: 0.5 * the reward of each span (step, line, turn) that ends at token t, divided "
+            "by their number",
+        ),
+        (
+            [
+                "algorithm.advantage.estimator=gae",
+                "algorithm.loss.kl_coef=0.1",
+                "algorithm.loss.kl_place=reward",
+            ],
+            "Reward",
+            "each token's reward less 0.1 * log(pi / pi_ref)",
+        ),
+        (
+            ["algorithm.advantage.estimator=gae", "algorithm.critic.loss=hl-gauss"],
+            "Critic",
+            "loss: cross-entropy with a Gaussian around the target, 51 bins",
+        ),
+        (
+            ["algorithm.advantage.estimator=gae", "algorithm.critic.sharing=trunk"],
+            "Critic",
+            "a head on the policy's hidden states, weight 0.5 in the loss",
+        ),
+    ],
+)
+def test_what_other_parts_add(
+    repository: Path, overrides: list[str], title: str, line: str
+) -> None:
+    assert line in lines_of(explain(preset(repository, "dapo", *overrides)), title)
+
+
+def test_the_command_loads_no_torch_and_makes_nothing(repository: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; from assay.clients.cli import run; code = run(sys.argv[1:]); "
+        "sys.exit(code or 99 * ('torch' in sys.modules))"
+    )
+    arguments = ["train", "--explain", str(repository / "configs/vapo.toml"), *GIVEN]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "100"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert done.stdout.startswith("vapo: org/model, 313 steps of 8192 samples\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--explain"], 2, "--explain needs a CONFIG.toml"),
+        (["--explain", "DAPO", "ablate=kl"], 1, "ablate: kl is not on; on here: dynamic-sampling"),
+        (["--explain", "DAPO", "run.stepz=3"], 1, "run.stepz is not a setting"),
+    ],
+)
+def test_mistakes_are_one_line(
+    repository: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
+) -> None:
+    path = str(repository / "configs" / "dapo.toml")
+    assert run(["train", *(path if word == "DAPO" else word for word in arguments)]) == code
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.strip().splitlines()) == 1

@@ -1,0 +1,330 @@
+"""The presets: what each is made of, and that every published value in them is the published one.
+
+A comment in a preset that names a source is a claim; PUBLISHED lists the claims. A value that
+changes, a claim that nobody wrote down here, and one whose source is gone from the file all fail.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.rpc.errors import ConfigError
+from assay.trainer import config as configs
+from assay.trainer.ladder import plan
+from assay.trainer.methods.parts import PARTS, parts_on
+from assay.trainer.methods.presets import METHODS, departures
+
+GIVEN = ["data=rows.jsonl", "model=org/model"]
+
+# Read from the papers and from the authors' repositories; the sources are named in each preset.
+PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
+    # DeepSeekMath, arXiv 2402.03300.
+    "grpo": {
+        "algorithm.advantage.estimator": ("group", "section 4.1.2"),
+        "algorithm.advantage.scale": ("group", "section 4.1.2"),
+        "algorithm.loss.aggregation": ("seq-mean-token-mean", "equation 3"),
+        "algorithm.loss.kl_coef": (0.04, "section 4.2"),
+        "algorithm.loss.kl_estimator": ("k3", "equation 4"),
+        "algorithm.loss.kl_place": ("loss", "equation 3"),
+        "optim.learning_rate": (1e-6, "section 4.2"),
+        "optim.mini_batches": (1, "section 4.2"),
+        "rollout.prompts_per_step": (16, "section 4.2"),
+        "rollout.group_size": (64, "section 4.2"),
+        "rollout.max_new_tokens": (1024, "section 4.2"),
+    },
+    # arXiv 2503.20783 and the README of sail-sg/understand-r1-zero.
+    "dr_grpo": {
+        "algorithm.advantage.estimator": ("group", "figure 1"),
+        "algorithm.advantage.scale": ("none", "figure 1"),
+        "algorithm.loss.aggregation": ("constant", "figure 1"),
+        "algorithm.loss.kl_coef": (0.0, "README"),
+        "optim.learning_rate": (1e-6, "README"),
+        "optim.schedule": ("constant", "README"),
+        "optim.epochs": (1, "README"),
+        "optim.mini_batches": (8, "README"),
+        "rollout.prompts_per_step": (128, "README"),
+        "rollout.group_size": (8, "README"),
+        "rollout.max_new_tokens": (3000, "README"),
+        "rollout.temperature": (1.0, "README"),
+        "rollout.top_p": (1.0, "README"),
+    },
+    # arXiv 2402.14740, appendix C as TRL's paper index reads it.
+    "rloo": {
+        "algorithm.advantage.estimator": ("rloo", "the paper's estimator"),
+        "algorithm.advantage.scale": ("none", "the paper's estimator"),
+        "algorithm.loss.aggregation": ("seq-mean-token-sum", "one action"),
+        "algorithm.loss.kl_coef": (0.03, "appendix C"),
+        "optim.learning_rate": (1e-6, "appendix C"),
+        "optim.mini_batches": (2, "appendix C"),
+        "rollout.prompts_per_step": (256, "appendix C"),
+        "rollout.group_size": (4, "the paper compares 2 and 4"),
+    },
+    # arXiv 2503.14476 and run_dapo_qwen2.5_32b.sh.
+    "dapo": {
+        "reward.verifier": ("math-dapo", "section 2.4"),
+        "algorithm.advantage.estimator": ("group", "equation 9"),
+        "algorithm.advantage.scale": ("group", "equation 9"),
+        "algorithm.loss.clip_low": (0.2, "section 4.1"),
+        "algorithm.loss.clip_high": (0.28, "section 4.1"),
+        "algorithm.loss.dual_clip": (10.0, "script"),
+        "algorithm.loss.aggregation": ("token-mean", "section 3.3"),
+        "algorithm.loss.kl_coef": (0.0, "section 2.3"),
+        "algorithm.shaping.overlong": ("soft", "section 3.4"),
+        "algorithm.shaping.overlong_cache": (4096, "section 4.1"),
+        "algorithm.shaping.overlong_factor": (1.0, "script"),
+        "algorithm.dynamic_sampling.enabled": (True, "section 3.2"),
+        "algorithm.dynamic_sampling.max_rounds": (10, "script"),
+        "algorithm.dynamic_sampling.oversample": (3.0, "script"),
+        "optim.learning_rate": (1e-6, "section 4.1"),
+        "optim.schedule": ("constant", "section 4.1"),
+        "optim.warmup_steps": (20 * 16, "section 4.1"),
+        "optim.weight_decay": (0.1, "script"),
+        "optim.max_grad_norm": (1.0, "script"),
+        "optim.mini_batches": (16, "section 4.1"),
+        "rollout.prompts_per_step": (512, "section 4.1"),
+        "rollout.group_size": (16, "section 4.1"),
+        "rollout.max_new_tokens": (20480, "section 4.1"),
+        "rollout.temperature": (1.0, "script"),
+        "rollout.top_p": (1.0, "script"),
+        "eval.samples": (32, "section 4.1"),
+        "eval.temperature": (1.0, "section 4.1"),
+        "eval.top_p": (0.7, "section 4.1"),
+    },
+    # arXiv 2504.05118, section 5.1: its basic PPO.
+    "ppo": {
+        "algorithm.advantage.estimator": ("gae", "arXiv 1707.06347"),
+        "algorithm.advantage.gamma": (1.0, "VAPO"),
+        "algorithm.advantage.lam": (0.95, "VAPO"),
+        "algorithm.critic.lam": (0.95, "VAPO"),
+        "algorithm.critic.learning_rate": (2e-6, "VAPO"),
+        "algorithm.loss.clip_low": (0.2, "VAPO"),
+        "algorithm.loss.clip_high": (0.2, "VAPO"),
+        "algorithm.loss.aggregation": ("seq-mean-token-mean", "VAPO"),
+        "optim.learning_rate": (1e-6, "VAPO"),
+        "optim.schedule": ("constant", "VAPO"),
+        "optim.mini_batches": (16, "VAPO"),
+        "rollout.prompts_per_step": (8192, "VAPO"),
+        "rollout.group_size": (1, "VAPO"),
+        "eval.samples": (32, "VAPO"),
+        "eval.temperature": (1.0, "VAPO"),
+        "eval.top_p": (0.7, "VAPO"),
+    },
+    # What VAPO (section 4.1) says of VC-PPO (arXiv 2503.01491).
+    "vc_ppo": {
+        "algorithm.advantage.gamma": (1.0, "VAPO"),
+        "algorithm.advantage.lam": (0.95, "VAPO, section 4.1"),
+        "algorithm.critic.lam": (1.0, "VAPO, section 4.1"),
+    },
+    # arXiv 2504.05118.
+    "vapo": {
+        "algorithm.advantage.gamma": (1.0, "section 5.1"),
+        "algorithm.advantage.lam": (0.95, "section 5.1"),
+        "algorithm.advantage.length_adaptive_alpha": (0.05, "section 5.1"),
+        "algorithm.critic.lam": (1.0, "section 5.1"),
+        "algorithm.critic.learning_rate": (2e-6, "section 5.1"),
+        "algorithm.critic.pretrain_steps": (50, "section 5.1"),
+        "algorithm.loss.clip_low": (0.2, "section 5.1"),
+        "algorithm.loss.clip_high": (0.28, "section 5.1"),
+        "algorithm.loss.aggregation": ("token-mean", "section 5.1"),
+        "algorithm.loss.positive_lm_coef": (0.1, "section 5.1"),
+        "optim.learning_rate": (1e-6, "section 5.1"),
+        "optim.schedule": ("constant", "section 5.1"),
+        "optim.mini_batches": (16, "section 5.1"),
+        "rollout.prompts_per_step": (512, "section 5.1"),
+        "rollout.group_size": (16, "section 5.1"),
+        "eval.samples": (32, "section 5.1"),
+        "eval.temperature": (1.0, "section 5.1"),
+        "eval.top_p": (0.7, "section 5.1"),
+        "run.steps": (313, "section 5.2"),
+    },
+    # arXiv 2507.18071.
+    "gspo": {
+        "algorithm.advantage.estimator": ("group", "equation 6"),
+        "algorithm.advantage.scale": ("group", "equation 6"),
+        "algorithm.loss.ratio": ("sequence", "equation 7"),
+        "algorithm.loss.clip_low": (3e-4, "section 5.1"),
+        "algorithm.loss.clip_high": (4e-4, "section 5.1"),
+        "algorithm.loss.aggregation": ("seq-mean-token-mean", "equation 5"),
+        "algorithm.loss.kl_coef": (0.0, "equation 5"),
+        "optim.mini_batches": (4, "section 5.1"),
+    },
+    # MiniMax-M1, arXiv 2506.13585.
+    "cispo": {
+        "algorithm.advantage.estimator": ("group", "section 3.1"),
+        "algorithm.advantage.scale": ("group", "section 3.1"),
+        "algorithm.loss.objective": ("cispo", "equation 4"),
+        "algorithm.loss.clip_low": (1.0, "section 3.1"),
+        "algorithm.loss.aggregation": ("token-mean", "equation 4"),
+        "algorithm.loss.kl_coef": (0.0, "section 3.1"),
+        "algorithm.shaping.overlong": ("soft", "section 3.1"),
+        "algorithm.dynamic_sampling.enabled": (True, "section 3.1"),
+    },
+}
+_SETTING = re.compile(r"^(\w+) = [^#]*#\s*(.+)$")
+_OURS = ("our choice", "the trainer punishes")
+
+
+def file_of(repository: Path, name: str) -> Path:
+    return repository / "configs" / f"{name}.toml"
+
+
+def claims(path: Path) -> dict[str, str]:
+    """Dotted keys whose comment names a source, with the comment."""
+    found, section = {}, ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+        match = _SETTING.match(line)
+        if match and not match.group(2).startswith(_OURS):
+            found[f"{section}.{match.group(1)}"] = match.group(2)
+    return found
+
+
+def value_at(node: Any, key: str) -> Any:
+    for step in key.split("."):
+        node = getattr(node, step)
+    return node
+
+
+def test_every_method_has_a_preset_and_a_table_here() -> None:
+    assert set(PUBLISHED) == set(METHODS)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_preset_is_made_of_the_parts_of_its_method(repository: Path, name: str) -> None:
+    config = configs.load(file_of(repository, name), GIVEN)
+    assert config.algorithm.name == name
+    assert {part.name for part in parts_on(config)} == METHODS[name]
+    assert departures(config) == ((), ())
+    assert (config.data.path, config.model.name) == ("rows.jsonl", "org/model")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_published_values_are_published_and_say_where(repository: Path, name: str) -> None:
+    path = file_of(repository, name)
+    config, said = configs.load(path, GIVEN), claims(path)
+    for key, (value, source) in PUBLISHED[name].items():
+        assert value_at(config, key) == value, key
+        assert source in said.get(key, ""), f"{key}: its line names no such source"
+    assert set(said) == set(PUBLISHED[name]), "a claim that is not in the table of this test"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_preset_names_its_paper_and_sets_every_key_it_claims(repository: Path, name: str) -> None:
+    path = file_of(repository, name)
+    text = path.read_text(encoding="utf-8")
+    assert re.search(r"arXiv \d{4}\.\d{5}", text.partition("\n\n")[0])
+    tree = tomllib.loads(text)
+    for key in claims(path):
+        node: Any = tree
+        for step in key.split("."):
+            node = node[step]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_commands_in_a_preset_can_be_typed(repository: Path, name: str) -> None:
+    lines = file_of(repository, name).read_text(encoding="utf-8").splitlines()
+    commands = [shlex.split(line[1:]) for line in lines if line.startswith("#   assay ")]
+    assert len(commands) >= 3
+    for _, command, *words in commands:
+        arguments = [word for word in words if word != "--explain"]
+        path = repository / arguments[0]
+        if command == "ladder":
+            assert len(plan.load(path, arguments[1:]).rungs) > 1
+        else:
+            config = configs.load(path, arguments[1:])
+            assert config.algorithm.name == name
+    small = configs.load(file_of(repository, name), commands[-1][3:])
+    assert small.samples_per_step <= 128
+    assert small.rollout.max_new_tokens <= 512
+
+
+def test_data_must_be_given_and_the_message_says_how(repository: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data\.path is missing.*or pass data\.path="):
+        configs.load(file_of(repository, "dapo"))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_part_of_a_preset_can_be_switched_off_on_the_command_line(
+    repository: Path, name: str
+) -> None:
+    path = file_of(repository, name)
+    config = configs.load(path, GIVEN)
+    for part in parts_on(config):
+        if part.off is None or (part.name == "critic" and config.rollout.group_size == 1):
+            continue
+        off = configs.load(path, [*GIVEN, f"ablate={part.name}"])
+        assert part.name not in {other.name for other in parts_on(off)}
+        assert departures(off) != ((), ())
+
+
+# Table 1 of arXiv 2503.14476, from naive GRPO up.
+DAPO_LADDER = [
+    ("naive-grpo", set()),
+    ("overlong-filter", {"overlong-filter"}),
+    ("clip-higher", {"overlong-filter", "clip-higher"}),
+    ("soft-overlong", {"soft-overlong", "clip-higher"}),
+    ("token-level-loss", {"soft-overlong", "clip-higher", "token-level-loss"}),
+    (
+        "dynamic-sampling",
+        {"soft-overlong", "clip-higher", "token-level-loss", "dynamic-sampling"},
+    ),
+]
+
+
+def test_the_ladder_of_dapo_adds_one_technique_at_a_time(repository: Path) -> None:
+    ladder = plan.load(repository / "configs/ladders/dapo.toml", GIVEN)
+    common = {"group-normalisation", "std-scaling", "dual-clip"}
+    seen = [
+        (rung.name, {part.name for part in parts_on(rung.configs[0])} - common)
+        for rung in ladder.rungs
+    ]
+    assert seen == DAPO_LADDER
+    assert ladder.against == "previous"
+
+
+# Table 1 of arXiv 2504.05118, in its order.
+VAPO_ABLATIONS = (
+    "value-pretraining",
+    "decoupled-gae",
+    "length-adaptive-gae",
+    "clip-higher",
+    "token-level-loss",
+    "positive-lm-loss",
+    "group-sampling",
+)
+
+
+def test_the_ladder_of_vapo_takes_one_part_away_at_a_time(repository: Path) -> None:
+    ladder = plan.load(repository / "configs/ladders/vapo.toml", GIVEN)
+    assert [rung.ablate for rung in ladder.rungs] == [(), *((name,) for name in VAPO_ABLATIONS)]
+    whole = METHODS["vapo"]
+    for rung in ladder.rungs:
+        assert {part.name for part in parts_on(rung.configs[0])} == whole - set(rung.ablate)
+        assert rung.configs[0].samples_per_step == 8192
+    assert ladder.against == "first"
+
+
+def test_the_methods_page_has_the_table_of_parts(repository: Path) -> None:
+    """The page's table is the code's: parts in rows, methods in columns."""
+    text = (repository / "docs" / "methods.md").read_text(encoding="utf-8")
+    names = list(METHODS)
+    rows = [
+        f"| {part.name} | "
+        + " | ".join("x" if part.name in METHODS[name] else "" for name in names)
+        + " |"
+        for part in PARTS
+        if any(part.name in METHODS[name] for name in names)
+    ]
+    header = f"| part | {' | '.join(f'`{name}`' for name in names)} |"
+    assert "\n".join([header, "|---|" + ":-:|" * len(names), *rows]) in text
+    for part in PARTS:
+        assert f"`{part.name}`" in text or f"| {part.name} |" in text
+        assert part.what in text
+        assert part.reference in text
