@@ -1,8 +1,8 @@
 """What the critic's tests share; as a script, one process of a run of several.
 
-    python critic_support.py FOLDER MODE
+    python critic_support.py FOLDER
 
-trains a critic for three mini-batches on the rows of its rank and saves it.
+trains critics of both kinds for some mini-batches on the rows of its rank.
 """
 
 from __future__ import annotations
@@ -106,40 +106,104 @@ def train(critic: Any, *, rank: int = 0, ranks: int = 1, micro_batch: int = 2) -
     return reports
 
 
-def main(folder: Path, mode: str) -> None:
-    """One rank's part; `ranks` or `fsdp2`."""
-    from accelerate import Accelerator
-    from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
+def train_trunk(model: Any, critic: Any, *, rank: int = 0, ranks: int = 1) -> list[Any]:
+    """As `train`, for a head on the policy; and the policy by a likelihood loss in the same pass."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    reports = []
+    mine = slice(rank * ROWS // ranks, (rank + 1) * ROWS // ranks)
+    for step in range(STEPS):
+        batch = batch_of(seed=step)
+        returns_BT, mask_BT = targets_of(batch, seed=step), batch["completion_mask"].clone()
+        mask_BT[6:], returns_BT[6:] = 0, float("nan")
+        tokens = mask_BT.sum()
+        batch, returns_BT, mask_BT = take(batch, mine), returns_BT[mine], mask_BT[mine]
+        old_BT = critic.values(batch, 2)
+        for part in torch.arange(len(mask_BT)).split(2):
+            with critic.watch():
+                logps_BT = logps_of(model, take(batch, part))
+            policy_loss = -ranks * (logps_BT * mask_BT[part]).sum() / tokens
+            value_loss, _ = critic.loss_from_last_forward(
+                returns_BT[part], old_BT[part], mask_BT[part], tokens=tokens
+            )
+            (policy_loss + value_loss).backward()
+        reports.append([critic.step()["grad_norm"], float(old_BT.abs().sum())])
+        optimizer.step()
+        optimizer.zero_grad()
+    return reports
 
+
+def logps_of(model: Any, batch: Any) -> Tensor:
+    """As TRL asks its fused head for them."""
+    ids, mask = (
+        torch.cat([batch[f"prompt_{x}"], batch[f"completion_{x}"]], dim=1) for x in ("ids", "mask")
+    )
+    length = batch["completion_ids"].shape[1]
+    labels = ids.masked_fill(mask == 0, -100)
+    labels[:, :-length] = -100
+    out = model(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
+    found: Tensor = out.log_probs[:, -length:]
+    return found
+
+
+def read_fused(folder: Path) -> Any:
+    """The policy in a folder, with TRL's fused head."""
+    from trl.trainer.utils import add_fused_lm_head
+
+    model = read_policy(folder).model
+    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
+    return model.train()
+
+
+def separate(folder: Path, mode: str, engine: Any) -> list[Any]:
+    """One rank's part of a critic of its own: trained, saved, trained on, loaded, trained."""
     from assay.trainer.config import CriticConfig
     from assay.trainer.critic.critic import Critic
     from assay.trainer.critic.model import load_critic
     from assay.trainer.critic.pretraining import measure
 
-    engine = Accelerator(cpu=True)
-    if mode == "fsdp2":  # accelerate turns it on for GPUs only; torch shards on CPUs as well
-        engine.state.fsdp_plugin = FullyShardedDataParallelPlugin(
-            fsdp_version=2, auto_wrap_policy="transformer_based_wrap"
-        )
-        engine.state.distributed_type = DistributedType.FSDP
-        assert engine.is_fsdp2
-    assert engine.num_processes == 2
     config = CriticConfig(learning_rate=1e-3, init=str(folder / "reward"))
-    model = load_critic(config, read_policy(folder / "policy"), print)
-    critic = Critic(model, config, engine)
+    critic = Critic(load_critic(config, read_policy(folder / "policy"), print), config, engine)
     rank = engine.process_index
     reports = train(critic, rank=rank, ranks=2)
     critic.save(folder / mode)
     train(critic, rank=rank, ranks=2)
-    critic.load(folder / mode)  # and back
+    critic.load(folder / mode)
     again = train(critic, rank=rank, ranks=2)
-    critic.save_pretrained(folder / f"{mode}-again")
     batch = batch_of(seed=rank, length=4 + rank)
     values_BT = critic.values(batch, 3)
     measured = measure(values_BT, targets_of(batch, seed=rank), batch["completion_mask"], engine)
-    torch.save([reports, again, measured.explained_variance], folder / f"{mode}-{rank}.pt")
+    return [reports, again, measured.explained_variance]
+
+
+def trunk(folder: Path, engine: Any) -> list[Any]:
+    """One rank's part of a head on the policy."""
+    from assay.trainer.config import CriticConfig
+    from assay.trainer.critic.trunk import TrunkCritic
+
+    policy = read_fused(folder / "policy")
+    model, _ = engine.prepare(policy, torch.optim.SGD(policy.parameters()))
+    critic = TrunkCritic(model, CriticConfig(sharing="trunk", learning_rate=1e-2), engine)
+    return train_trunk(model, critic, rank=engine.process_index, ranks=2)
+
+
+def main(folder: Path) -> None:
+    """One rank's part, with DDP and then with FSDP2."""
+    from accelerate import Accelerator
+    from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
+
+    engine = Accelerator(cpu=True)
+    assert engine.num_processes == 2
+    found = {"ranks": [*separate(folder, "ranks", engine), trunk(folder, engine)]}
+    # accelerate offers FSDP2 for GPUs only; torch shards on CPUs as well
+    engine.state.fsdp_plugin = FullyShardedDataParallelPlugin(
+        fsdp_version=2, auto_wrap_policy="transformer_based_wrap"
+    )
+    engine.state.distributed_type = DistributedType.FSDP
+    assert engine.is_fsdp2
+    found["fsdp2"] = [*separate(folder, "fsdp2", engine), trunk(folder, engine)]
+    torch.save(found, folder / f"{engine.process_index}.pt")
     engine.end_training()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]))

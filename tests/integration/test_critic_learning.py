@@ -129,27 +129,23 @@ def test_a_shared_trunk_learns_it_as_well(policy_folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
+    """Two processes on this machine, and what each of them found."""
     folder = tmp_path_factory.mktemp("processes")
     make_model(folder / "policy", "causal", hidden=32)
     make_model(folder / "reward", "scalar", hidden=32, seed=1)
-    return folder
-
-
-def launch(folder: Path, mode: str) -> list[Any]:
-    """Two processes on this machine, and what each of them found."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    tests = Path(support.__file__).parent
     common = {
         **os.environ,
         "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-        "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tests),
+        "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(Path(support.__file__).parent),
     }  # fmt: skip
     processes = [
         subprocess.Popen(
-            [sys.executable, support.__file__, str(folder), mode],
+            [sys.executable, support.__file__, str(folder)],
             env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -163,39 +159,49 @@ def launch(folder: Path, mode: str) -> list[Any]:
         for process in processes:
             process.kill()
     assert [p.returncode for p in processes] == [0, 0], "\n".join(t[-2000:] for t in texts)
-    return [torch.load(folder / f"{mode}-{rank}.pt", weights_only=True) for rank in range(2)]
+    return folder, [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+def norms(reports: list[dict[str, float]]) -> list[float]:
+    return [report["grad_norm"] for report in reports]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("mode", ["ranks", "fsdp2"])
-def test_two_processes_learn_what_one_does(models: Path, mode: str) -> None:
-    config = CriticConfig(learning_rate=1e-3, init=str(models / "reward"))
-    critic = Critic(
-        load_critic(config, support.read_policy(models / "policy"), print),
-        config,
-        support.accelerator(),
-    )
-    first, second = launch(models, mode)
-    assert first == second
-    reports, again, explained = first
-    expected = support.train(critic)
-    norms = [report["grad_norm"] for report in expected]
-    assert [r["grad_norm"] for r in reports] == pytest.approx(norms, rel=1e-4)
-    one = support.weights(critic.model)
-    two = Critic(
-        load_critic(
-            CriticConfig(init=str(models / mode)), support.read_policy(models / "policy"), print
-        ),
-        config,
-        support.accelerator(),
-    )
-    for name, weight in support.weights(two.model).items():
+def test_two_processes_learn_what_one_does(ranks: tuple[Path, list[Any]], mode: str) -> None:
+    folder, found = ranks
+    assert found[0][mode][:3] == found[1][mode][:3]
+    reports, again, explained, _ = found[0][mode]
+    config = CriticConfig(learning_rate=1e-3, init=str(folder / "reward"))
+    saved = CriticConfig(init=str(folder / mode))
+    policy, engine = support.read_policy(folder / "policy"), support.accelerator()
+    critic = Critic(load_critic(config, policy, print), config, engine)
+    assert norms(reports) == pytest.approx(norms(support.train(critic)), rel=1e-4)
+    one, two = support.weights(critic.model), load_critic(saved, policy, print)
+    for name, weight in support.weights(two).items():
         torch.testing.assert_close(weight, one[name], rtol=1e-3, atol=2e-5)
-    expected = support.train(critic)  # after saving, more training and loading there
-    norms = [report["grad_norm"] for report in expected]
-    assert [r["grad_norm"] for r in again] == pytest.approx(norms, rel=1e-2)
+    # there it was saved, trained on and loaded before it went on
+    assert norms(again) == pytest.approx(norms(support.train(critic)), rel=1e-2)
     assert explained == pytest.approx(explained_by(critic), rel=2e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mode", ["ranks", "fsdp2"])
+def test_a_shared_trunk_learns_with_two_what_it_does_with_one(
+    ranks: tuple[Path, list[Any]], mode: str
+) -> None:
+    folder, found = ranks
+    model = support.read_fused(folder / "policy")
+    config = CriticConfig(sharing="trunk", learning_rate=1e-2)
+    critic = TrunkCritic(model, config, support.accelerator())
+    expected = support.train_trunk(model, critic)
+    for number, (norm, values) in enumerate(expected):
+        first, second = (rank[mode][3][number] for rank in found)
+        assert first[0] == second[0]
+        assert first[0] == pytest.approx(norm, rel=1e-3)
+        assert first[1] + second[1] == pytest.approx(values, rel=1e-3)
 
 
 def explained_by(critic: Critic) -> float:

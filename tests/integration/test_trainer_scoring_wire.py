@@ -151,10 +151,11 @@ def test_a_server_that_hangs_is_given_up_and_told() -> None:
             scoring = judge.open_round(1)
             scoring.submit(request(0), response())
             scoring.submit(request(1), response())
-            return scoring.results()
+            results = scoring.results()
+            wait_until(lambda: server.cancelled == 1)
+            return results
 
         assert reasons(on_server(server, work, timeout_s=0.5)) == ["DEADLINE_EXCEEDED"] * 2
-        wait_until(lambda: server.cancelled == 1)
 
 
 def test_a_round_that_is_left_gives_up_what_the_server_still_judges() -> None:
@@ -164,9 +165,9 @@ def test_a_round_that_is_left_gives_up_what_the_server_still_judges() -> None:
             with judge.open_round(1) as scoring:
                 scoring.submit(request(0), response())
                 wait_until(lambda: len(server.requests) == 1)
+            wait_until(lambda: server.cancelled == 1)
 
         on_server(server, work)
-        wait_until(lambda: server.cancelled == 1)
 
 
 def test_a_server_that_dies_faults_and_one_in_its_place_judges_the_rest() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from algos_support import Batch, batches, close, law
 from assay.trainer.algos.advantages import (
+    Scale,
     group_advantages,
     rloo_advantages,
     standardise,
@@ -21,6 +23,7 @@ from assay.trainer.algos.dense import dense_group_advantages, tango_step_advanta
 from assay.trainer.algos.moments import keyed_moments
 
 FAULT = math.nan
+scales: st.SearchStrategy[Scale] = st.sampled_from(get_args(Scale))
 SPOILS = st.sampled_from([math.nan, math.inf, -1e30])
 
 
@@ -31,6 +34,58 @@ def groups(draw: st.DrawFn) -> torch.Tensor:
     reward = st.one_of(st.just(FAULT), st.integers(-300, 300).map(lambda n: n / 100))
     rows = draw(st.lists(st.lists(reward, min_size=g, max_size=g), min_size=p, max_size=p))
     return torch.tensor(rows, dtype=torch.float64)
+
+
+@law
+@given(groups(), scales)
+def test_they_sum_to_zero_and_faults_have_none(rewards_PG: torch.Tensor, scale: Scale) -> None:
+    advantages_PG = group_advantages(rewards_PG, scale=scale)
+    judged_PG = ~torch.isnan(rewards_PG)
+    assert torch.isfinite(advantages_PG).all()
+    assert (advantages_PG[~judged_PG] == 0).all()
+    assert torch.allclose(
+        advantages_PG.sum(dim=1), torch.zeros(len(rewards_PG), dtype=torch.float64), atol=1e-9
+    )
+    assert (advantages_PG[judged_PG.sum(dim=1) < 2] == 0).all()
+
+
+@law
+@given(groups(), scales, st.integers(-500, 500))
+def test_a_shift_of_all_rewards_changes_nothing(
+    rewards_PG: torch.Tensor, scale: Scale, shift: int
+) -> None:
+    shifted = group_advantages(rewards_PG + shift / 100, scale=scale)
+    assert torch.allclose(shifted, group_advantages(rewards_PG, scale=scale), atol=1e-6)
+
+
+@law
+@given(groups(), scales, st.randoms(use_true_random=False))
+def test_the_order_within_a_group_is_kept(
+    rewards_PG: torch.Tensor, scale: Scale, chance: object
+) -> None:
+    order = list(range(rewards_PG.shape[1]))
+    chance.shuffle(order)  # type: ignore[attr-defined]  # a random.Random, which the strategy does not say
+    shuffled = group_advantages(rewards_PG[:, order], scale=scale)
+    assert torch.allclose(shuffled, group_advantages(rewards_PG, scale=scale)[:, order], atol=1e-12)
+
+
+@law
+@given(groups())
+def test_a_faulted_sample_is_as_if_it_had_never_been(rewards_PG: torch.Tensor) -> None:
+    for rewards_G, advantages_G in zip(rewards_PG, group_advantages(rewards_PG), strict=True):
+        judged_G = ~torch.isnan(rewards_G)
+        if judged_G.sum() >= 2:
+            without = group_advantages(rewards_G[judged_G].unsqueeze(0))[0]
+            assert torch.allclose(advantages_G[judged_G], without, atol=1e-12)
+
+
+@law
+@given(groups())
+def test_better_rewards_never_have_smaller_advantages(rewards_PG: torch.Tensor) -> None:
+    for rewards_G, advantages_G in zip(rewards_PG, group_advantages(rewards_PG), strict=True):
+        judged_G = ~torch.isnan(rewards_G)
+        order = torch.argsort(rewards_G[judged_G])
+        assert (torch.diff(advantages_G[judged_G][order]) >= 0).all()
 
 
 @law

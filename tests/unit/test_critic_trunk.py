@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from trl.trainer.utils import add_fused_lm_head
 
 import critic_support as support
 from assay.rpc.errors import ConfigError
@@ -26,32 +25,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def make(folder: Path, config: CriticConfig = CONFIG, *, zeros: bool = False) -> Any:
     """A policy with TRL's fused head, and a critic on it whose head is not zeros."""
-    model = support.read_policy(folder).model
-    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
+    model = support.read_fused(folder)
     critic = TrunkCritic(model, config, support.accelerator())
     if not zeros:
         torch.manual_seed(0)
         torch.nn.init.normal_(critic.head.weight, std=0.3)
-    return model.train(), critic
-
-
-def logps_of(model: Any, batch: Any) -> torch.Tensor:
-    """As TRL asks for them."""
-    ids, mask = (
-        torch.cat([batch[f"prompt_{x}"], batch[f"completion_{x}"]], dim=1) for x in ("ids", "mask")
-    )
-    length = batch["completion_ids"].shape[1]
-    labels = ids.masked_fill(mask == 0, -100)
-    labels[:, :-length] = -100
-    out = model(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
-    return out.log_probs[:, -length:]
+    return model, critic
 
 
 def losses(model: Any, critic: TrunkCritic, batch: Any, rows: Any) -> tuple[Any, Any]:
     """A stand-in for the policy's loss, and the value loss of the same pass."""
     part, mask_BT = support.take(batch, rows), batch["completion_mask"]
     with critic.watch():
-        logps_BT = logps_of(model, part)
+        logps_BT = support.logps_of(model, part)
     policy = -(logps_BT * part["completion_mask"]).sum() / mask_BT.sum()
     returns_BT = support.targets_of(batch)[rows]
     value, sums = critic.loss_from_last_forward(
@@ -89,12 +75,11 @@ def test_a_value_has_seen_only_what_is_before_its_token(folder: Path) -> None:
 def test_the_policy_loss_is_untouched(folder: Path) -> None:
     model, critic = make(folder)
     batch = support.batch_of()
-    bare = support.read_policy(folder).model
-    add_fused_lm_head(bare, outputs=("log_probs", "entropy"))
+    bare = support.read_fused(folder)
     with critic.watch():
-        watched = logps_of(model, batch)
-    assert torch.equal(watched, logps_of(bare.train(), batch))
-    assert torch.equal(watched, logps_of(model, batch))  # and outside of watch()
+        watched = support.logps_of(model, batch)
+    assert torch.equal(watched, support.logps_of(bare, batch))
+    assert torch.equal(watched, support.logps_of(model, batch))  # and outside of watch()
 
 
 def test_the_value_gradient_reaches_head_and_trunk(folder: Path) -> None:
@@ -153,7 +138,7 @@ def test_a_pass_in_chunks_is_one_pass(folder: Path) -> None:
     batch = support.batch_of()
     with critic.watch():
         for part in torch.arange(8).split(3):
-            logps_of(model, support.take(batch, part))
+            support.logps_of(model, support.take(batch, part))
     mask_BT, targets_BT = batch["completion_mask"], support.targets_of(batch)
     chunked, _ = critic.loss_from_last_forward(
         targets_BT, targets_BT, mask_BT, tokens=mask_BT.sum()
@@ -166,7 +151,7 @@ def test_nothing_watched_is_a_mistake(folder: Path) -> None:
     model, critic = make(folder)
     batch = support.batch_of()
     targets_BT, tokens = support.targets_of(batch), batch["completion_mask"].sum()
-    logps_of(model, batch)
+    support.logps_of(model, batch)
     for _ in range(2):
         with pytest.raises(RuntimeError, match=r"within watch\(\)"):
             critic.loss_from_last_forward(
@@ -180,7 +165,7 @@ def test_faulted_rows_push_neither_head_nor_trunk(folder: Path) -> None:
     batch = support.batch_of()
     nan_BT = torch.full((8, 6), float("nan"))
     with critic.watch():
-        logps_of(model, batch)
+        support.logps_of(model, batch)
     value, _ = critic.loss_from_last_forward(
         nan_BT, nan_BT, torch.zeros(8, 6), tokens=torch.tensor(0)
     )
@@ -214,10 +199,8 @@ def test_a_saved_head_goes_on_bit_for_bit(folder: Path, tmp_path: Path) -> None:
 
 def test_it_works_on_a_policy_with_adapters(folder: Path) -> None:
     peft = pytest.importorskip("peft", reason="PEFT is not installed")
-    bare = support.read_policy(folder).model
-    add_fused_lm_head(bare, outputs=("log_probs", "entropy"))
     settings = peft.LoraConfig(target_modules="all-linear", task_type="CAUSAL_LM")
-    model = peft.get_peft_model(bare, settings)
+    model = peft.get_peft_model(support.read_fused(folder), settings)
     critic = TrunkCritic(model, CONFIG, support.accelerator())
     torch.nn.init.ones_(critic.head.weight)
     batch = support.batch_of()

@@ -80,6 +80,17 @@ def test_bytes_that_are_text_only_together() -> None:
     assert token_ends(spoiled, tokenizer) == [1, 2, 2, 4]
 
 
+@pytest.mark.parametrize("count", [4, 12, 30])
+def test_a_run_of_bytes_that_its_last_one_spoils(count: int) -> None:
+    """As when a response in a script that the vocabulary lacks is cut within a character."""
+    tokenizer = byte_fallback()
+    euro = tokenizer.convert_tokens_to_ids(["<0xE2>", "<0x82>", "<0xAC>"])
+    ids = [*ids_of(tokenizer, "the x"), *euro * count, euro[0]]
+    ends = token_ends(ids, tokenizer)
+    assert ends == ends_by_beginnings(ids, tokenizer)
+    assert ends[-1] == len("the x") + 3 * count + 1
+
+
 def test_special_tokens_complete_nothing_wherever_they_stand() -> None:
     tokenizer = byte_level()
     think, end = tokenizer.convert_tokens_to_ids(["<think>", "<end>"])

@@ -129,6 +129,7 @@ def test_every_number_is_documented_and_nothing_else(
     )
     between = document.split(script["BEGIN"])[1].split(script["END"])[0]
     documented = [line.split("`")[1] for line in between.splitlines() if line.startswith("| `")]
+    documented = [key for key in documented if key != "metrics.jsonl"]  # the head of each table
     written = step_row(1, {}, collected(), step_s=1.0)
     assert sorted(documented) == sorted(set(written) - {"step"})
     assert {metric.group for metric in METRICS.values()} == set(GROUPS)

@@ -26,6 +26,7 @@ _SUMMARIES = {
     "run": "Run a program in the sandbox.",
     "score": "Score the responses of a JSON Lines file.",
     "serve": "Run one service in the foreground.",
+    "ladder": "Train a config with parts switched on or off, and compare.",
     "train": "Train a language model with rewards from services.",
     "train-rm": "Train a judge: pairwise, Bradley-Terry or process reward model.",
     "up": "Start every installed service and keep them running.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -63,9 +64,16 @@ def build(
     for text in overrides:
         _apply(kind, merged, text)
     try:
-        return TypeAdapter(kind).validate_json(json.dumps(merged, default=str))
+        made: T = _adapter(kind).validate_json(json.dumps(merged, default=str))  # type: ignore[arg-type]  # classes can be hashed
+        return made
     except ValidationError as error:
         raise ConfigError(f"{origin}: {_explain(kind, error)}") from error
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Made once for each kind: that takes longer than reading a file."""
+    return TypeAdapter(kind)
 
 
 def _apply(kind: object, tree: dict[str, Any], text: str) -> None:

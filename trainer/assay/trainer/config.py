@@ -187,6 +187,7 @@ class CriticConfig:
     weight_decay: NonNegativeFloat = 0.0
     max_grad_norm: NonNegativeFloat = 1.0
     warmup_steps: NonNegative = 0
+    """Optimizer steps of the critic, those of pre-training included."""
     pretrain_steps: NonNegative = 0
     """At most so many steps of value pre-training before the policy moves; 0 for none."""
     pretrain_patience: Positive = 10
@@ -315,6 +316,7 @@ class OptimConfig:
     learning_rate: PositiveFloat = 1e-6
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup_steps: NonNegative = 0
+    """Optimizer steps, of which a step of the run makes mini_batches * epochs."""
     weight_decay: NonNegativeFloat = 0.0
     max_grad_norm: NonNegativeFloat = 1.0
     mini_batches: Positive = 1

@@ -107,7 +107,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "EV", ("explained_variance",), 6, 3, "explained variance of returns, by the critic",
-        lambda v: f"{v:.2f}" if v > -99.5 else f"{v:.0e}", _has_critic,
+        lambda v: f"{v:.2f}" if v > -9.95 else "<-9", _has_critic,
     ),
     Column("v-loss", ("value_loss",), 8, 8, "of the critic", _small, _has_critic),
     Column("drift", ("drift_mean",), 7, 11, "sampler to trainer, nats per token", _small),

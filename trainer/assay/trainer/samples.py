@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -157,8 +156,7 @@ def _beginning(text: str, width: int) -> str:
 def _shown(character: str) -> str:
     if character in _VISIBLE:
         return _VISIBLE[character]
-    hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-    if not hidden:
+    if character.isprintable():
         return character
     code = ord(character)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

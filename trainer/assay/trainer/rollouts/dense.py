@@ -16,7 +16,9 @@ What is done here, and would not be needed if time did not matter:
 
 1. Decoding every beginning costs time in the square of the length. Instead a window of tokens is
    decoded, whose first part was seen to agree with the response and only serves as context.
-2. Where the windows do not arrive at the response's text, the tokenizer's text depends on more than
+2. Tokens that form no whole character (bytes of a policy that has come apart) are kept together for
+   up to 128 tokens. In a longer run of them the count may differ from that of every beginning.
+3. Where the windows do not arrive at the response's text, the tokenizer's text depends on more than
    a window shows, and every beginning is decoded after all.
 """
 
@@ -143,27 +145,25 @@ def ends_by_beginnings(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
 
 
 def _ends_by_windows(ids: Sequence[int], text: str, tokenizer: Tokenizer) -> list[int]:
-    """As `token_ends`, decoding windows of tokens only.
+    """As `token_ends`, but it may fall; decodes windows of tokens only.
 
     The tokens from `start` to `settled` are context: they decode to `context`, and what stands
     behind that in the window is compared with the text from `base`. `settled` moves on where all
     of it agrees and stands on whole characters.
     """
     ends: list[int] = []
-    start = settled = base = done = 0
+    start = settled = base = 0
     context = ""
     for place in range(len(ids)):
         window = _decode(ids[start : place + 1], tokenizer)
-        if window.startswith(context):
-            news = window[len(context) :]
-            agreed = _agreement(news, text[base : base + len(news)])
-            done = max(done, base + agreed)
-            length = place + 1 - settled
-            whole = not news.isspace() and not news.endswith(_REPLACEMENT)
-            if agreed == len(news) > 0 and length >= (_CONTEXT if whole else _LONGEST):
-                start, settled, base = settled, place + 1, base + len(news)
-                context = _decode(ids[start:settled], tokenizer)
-        ends.append(done)
+        news = window[len(context) :] if window.startswith(context) else ""
+        agreed = _agreement(news, text[base : base + len(news)])
+        ends.append(base + agreed)
+        length = place + 1 - settled
+        enough = _LONGEST if news.endswith(_REPLACEMENT) else _CONTEXT
+        if agreed == len(news) > 0 and length >= enough:
+            start, settled, base = settled, place + 1, base + len(news)
+            context = _decode(ids[start:settled], tokenizer)
     return ends
 
 

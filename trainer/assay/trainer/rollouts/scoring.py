@@ -254,7 +254,7 @@ class _Exchange:
     def _settle(self, result: Result) -> None:
         self._sent.pop(result.id, None)
         with self._changed:
-            self.found.setdefault(result.id, result)
+            self.found[result.id] = result
             self._changed.notify_all()
 
     def _fault_sent(self, fault: Fault) -> None:

@@ -7,8 +7,7 @@ import math
 import pytest
 import torch
 
-from assay.trainer.algos.advantages import TRL_EPS, Scale, group_advantages
-from assay.trainer.algos.faults import mask_faults
+from assay.trainer.algos.advantages import TRL_EPS, Scale, group_advantages, rloo_advantages
 
 
 @pytest.mark.parametrize(
@@ -56,17 +55,7 @@ def test_one_judged_sample_has_nothing_to_be_compared_with() -> None:
 def test_wrong_shapes_and_names_are_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         group_advantages(torch.zeros(4))
+    with pytest.raises(ValueError, match="shape"):
+        rloo_advantages(torch.zeros(4))
     with pytest.raises(ValueError, match="unknown scale"):
         group_advantages(torch.zeros(1, 2), scale="other")  # type: ignore[arg-type]  # the point of the test
-    with pytest.raises(ValueError, match="2 outcomes for a batch of 3"):
-        mask_faults({"completion_mask": torch.ones(3, 2)}, torch.tensor([True, False]))
-
-
-def test_a_mask_of_tools_is_kept() -> None:
-    batch = {
-        "completion_mask": torch.ones(2, 3),
-        "tool_mask": torch.tensor([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]),
-    }
-    masked = mask_faults(batch, torch.tensor([True, False]))
-    assert masked["tool_mask"].tolist() == [[1, 0, 1], [0, 0, 0]]
-    assert masked["num_items_in_batch"] == 2
