@@ -1,32 +1,48 @@
-"""`python -m bench [NAME ...]`: runs the named measurements, or all of them."""
+"""`python -m bench [NAME ...]`: runs the named measurements, or all of them.
+
+`python -m bench NAME --OPTION ...` passes options on to those that take some (`--help` lists them).
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Callable
 
-from bench import judge_injection, judge_miniatures, judge_speed, math_reward, sandbox, wire
 from bench.common import print_machine
 
-BENCHES: dict[str, Callable[[], None]] = {
-    "wire": wire.run,
-    "math": math_reward.run,
-    "sandbox": sandbox.run,
-    "judge-speed": judge_speed.run,
-    "judge-injection": judge_injection.run,
-    "judge-miniatures": judge_miniatures.run,
+BENCHES = {
+    "wire": "wire",
+    "math": "math_reward",
+    "sandbox": "sandbox",
+    "judge-speed": "judge_speed",
+    "judge-injection": "judge_injection",
+    "judge-miniatures": "judge_miniatures",
+    "trainer-step": "trainer_step",
+    "trainer-ladder": "trainer_ladder",
+    "trainer-critic": "trainer_critic",
 }
+TAKE_OPTIONS = ("trainer-step", "trainer-ladder", "trainer-critic")
 
 
-def main(names: list[str]) -> int:
-    """Runs the measurements; 2 for an unknown name."""
+def main(arguments: list[str]) -> int:
+    """Runs the measurements; 2 for an unknown name, or options for one that takes none."""
+    first = next((n for n, word in enumerate(arguments) if word.startswith("-")), len(arguments))
+    names, options = arguments[:first], arguments[first:]
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
         print(f"bench: no measurement is called {unknown[0]!r}; known: {', '.join(BENCHES)}")
         return 2
-    print_machine()
+    if options and (len(names) != 1 or names[0] not in TAKE_OPTIONS):
+        print(f"bench: {options[0]}: name one measurement of {', '.join(TAKE_OPTIONS)} before it")
+        return 2
+    if "--help" not in options:
+        print_machine()
     for name in names or BENCHES:
-        BENCHES[name]()
+        module = importlib.import_module(f"bench.{BENCHES[name]}")
+        if name in TAKE_OPTIONS:
+            module.run(options)
+        else:
+            module.run()
     return 0
 
 

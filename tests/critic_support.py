@@ -107,7 +107,7 @@ def train(critic: Any, *, rank: int = 0, ranks: int = 1, micro_batch: int = 2) -
 
 
 def train_trunk(model: Any, critic: Any, *, rank: int = 0, ranks: int = 1) -> list[Any]:
-    """As `train`, for a head on the policy; and the policy by a likelihood loss in the same pass."""
+    """As `train`, for a head on the policy, whose own loss is a likelihood in the same pass."""
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
     reports = []
     mine = slice(rank * ROWS // ranks, (rank + 1) * ROWS // ranks)
@@ -189,9 +189,15 @@ def trunk(folder: Path, engine: Any) -> list[Any]:
 def main(folder: Path) -> None:
     """One rank's part, with DDP and then with FSDP2."""
     from accelerate import Accelerator
-    from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
+    from accelerate.utils import (
+        DistributedDataParallelKwargs,
+        DistributedType,
+        FullyShardedDataParallelPlugin,
+    )
 
-    engine = Accelerator(cpu=True)
+    # as transformers' Trainer has it
+    settings = DistributedDataParallelKwargs(find_unused_parameters=True)
+    engine = Accelerator(cpu=True, kwargs_handlers=[settings])
     assert engine.num_processes == 2
     found = {"ranks": [*separate(folder, "ranks", engine), trunk(folder, engine)]}
     # accelerate offers FSDP2 for GPUs only; torch shards on CPUs as well

@@ -82,6 +82,7 @@ def test_the_loss_is_taken_as_it_is_over_accumulation() -> None:
              "gradient_checkpointing_kwargs"],
         ),
         (trl.trainer.utils.use_adapter, ["model", "adapter_name"]),
+        (trl.trainer.utils.split_tensor_dict, ["tensor_dict", "num_chunks"]),
         (
             GRPOTrainer._get_per_token_logps_and_entropies,
             ["self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size",

@@ -20,7 +20,6 @@ from assay.trainer.algos.advantages import (
     within_sigmas,
 )
 from assay.trainer.algos.dense import dense_group_advantages, tango_step_advantages
-from assay.trainer.algos.moments import keyed_moments
 
 FAULT = math.nan
 scales: st.SearchStrategy[Scale] = st.sampled_from(get_args(Scale))
@@ -167,27 +166,6 @@ def test_masked_tokens_never_matter(batch: Batch, value: float) -> None:
         dense_group_advantages(a_BT, keep_BT, groups_B),
         dense_group_advantages(spoiled, keep_BT, groups_B),
     )
-
-
-@law
-@given(batches(max_rows=6), st.integers(0, 6))
-def test_moments_of_parts_add_up_to_the_whole_s(batch: Batch, at: int) -> None:
-    """What makes several processes whiten as one does."""
-    a_BT, keep_BT = batch.normal(1), batch.mask_BT
-    keys_BT = (torch.arange(a_BT.numel()) % 3).reshape(a_BT.shape)
-    parts = [
-        keyed_moments(a_BT[rows], keep_BT[rows], keys_BT[rows], 3)
-        for rows in (slice(0, at), slice(at, None))
-    ]
-    both = parts[0] + parts[1]
-    whole = keyed_moments(a_BT, keep_BT, keys_BT, 3)
-    assert close(both.sums_3K, whole.sums_3K)
-    together = standardise(a_BT, keep_BT, keys_BT=keys_BT)
-    apart = [
-        standardise(a_BT[rows], keep_BT[rows], keys_BT=keys_BT[rows], moments=both)
-        for rows in (slice(0, at), slice(at, None))
-    ]
-    assert close(torch.cat(apart), together, 1e-8)
 
 
 @law

@@ -91,10 +91,8 @@ def test_what_each_descends_as_a_loss_on_its_own_tokens(seed: int) -> None:
 
 
 @law
-@given(seeds, st.sampled_from(["k1", "k3"]))
-def test_with_the_ratio_k1_and_k3_descend_the_kl_on_anyone_s_tokens(
-    seed: int, name: Estimator
-) -> None:
+@given(seeds, st.sampled_from(NAMES))
+def test_with_the_ratio_each_descends_the_kl_on_anyone_s_tokens(seed: int, name: Estimator) -> None:
     policy_V, ref_V = policies(seed)
     old_V, _ = policies(seed + 1)
     policy_V.requires_grad_(True)
@@ -102,7 +100,8 @@ def test_with_the_ratio_k1_and_k3_descend_the_kl_on_anyone_s_tokens(
     losses_V = kl_token_losses(logps_V, ref_V.log_softmax(0), name, log_ratio_BT=logps_V - old)
     kl = exact_kl(policy_V, ref_V)
     mean = (old.exp() * losses_V).sum()
-    assert mean.item() == pytest.approx(kl.item(), abs=1e-9)
+    if name != "k2":
+        assert mean.item() == pytest.approx(kl.item(), abs=1e-9)
     assert torch.allclose(slope(mean, policy_V), slope(kl, policy_V), atol=1e-9)
 
 

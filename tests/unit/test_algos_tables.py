@@ -1,4 +1,4 @@
-"""Tables and worked examples of the papers, and numbers computed by hand; peers where there are any."""
+"""Tables and worked examples of the papers, numbers computed by hand, and peers."""
 
 from __future__ import annotations
 
@@ -87,9 +87,11 @@ def test_one_long_and_one_short_response() -> None:
 
 @pytest.mark.parametrize(
     ("length", "lam"),
-    [(1, 0.0), (19, 0.0), (20, 0.0), (40, 0.5), (100, 0.8), (1000, 0.98), (8192, 0.997559)]
-    + [(16384, 0.998779)],
-)
+    [
+        (1, 0.0), (19, 0.0), (20, 0.0), (40, 0.5), (100, 0.8), (1000, 0.98), (8192, 0.997559),
+        (16384, 0.998779),
+    ],
+)  # fmt: skip
 def test_vapo_s_lambda(length: int, lam: float) -> None:
     got = length_adaptive_lambda(torch.tensor([length, 0]), 0.05)
     assert got.tolist() == [pytest.approx(lam, abs=1e-6), 0.0]

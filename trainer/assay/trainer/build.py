@@ -86,6 +86,7 @@ def grpo_config(
         use_cpu=not on_cuda,
         bf16=mixed,
         gradient_checkpointing=config.model.gradient_checkpointing,
+        ddp_find_unused_parameters=False,
         dataloader_pin_memory=on_cuda,
         seed=config.run.seed,
         # what is written: see callbacks.py

@@ -99,6 +99,12 @@ class StepRecorder(TrainerCallback):
             ranks=self._world.count,
         )
 
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Starts the session's clock."""
+        self._session_started = time.perf_counter()
+
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:

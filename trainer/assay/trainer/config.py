@@ -532,6 +532,13 @@ def _check_method(config: Config) -> str:
         return 'algorithm.loss.kl_place = "reward" needs algorithm.advantage.estimator = "gae"'
     if 0 < loss.dual_clip <= 1 or 0 < loss.pre_clip <= 1:
         return "algorithm.loss.dual_clip and algorithm.loss.pre_clip are above 1, or 0 for none"
+    if loss.importance_correction == "decoupled" and (
+        loss.ratio == "sequence" or loss.objective == "cispo" or loss.pre_clip
+    ):
+        return (
+            'algorithm.loss.importance_correction = "decoupled" is an objective of its own: it goes '
+            'with ratio = "token", objective = "ppo" and pre_clip = 0'
+        )
     return ""
 
 

@@ -126,7 +126,7 @@ def policy_loss(
         _add(outcome, "lm_share", positive_BT.to(logps_BT.dtype), mask_BT)
     outcome.loss = loss
     _add(outcome, "entropy", entropies_BT, mask_BT)
-    _observe(outcome, detached_BT - old_BT, token, mask_BT)
+    _observe(outcome, ratios.log_ratio(detached_BT, old_BT), token, mask_BT)
     return outcome
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from transformers import set_seed
 
 from assay.clients.runs import checkpoints
 from assay.clients.runs.interrupt import Interrupt
@@ -103,6 +104,7 @@ def run(
     display = Display(console if world.main else Console(file=io.StringIO()))
     checkpoint = checkpoints.latest(folder.checkpoints)
     problems = load_problems(config.data, eval_prompts=config.eval.prompts)
+    set_seed(config.run.seed)  # adapters and heads begin at random
     policy = load_policy(config.model, display.note)
     stream = prompt_stream(config, problems.train, policy)
     stream.check()

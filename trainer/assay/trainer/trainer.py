@@ -8,7 +8,8 @@ Written against trl 1.16.0; tests/contract/test_trl_surface.py pins what is over
 what is called. The methods, and why:
 
     _generate_and_score_completions  our rollouts instead: draws, streams to the services, refills
-    _prepare_inputs                  what each mini-batch holds, so that its means are exact
+    _prepare_inputs                  mini-batches that do not depend on the number of processes, and
+                                     what each holds, so that its means are exact
     _compute_loss                    the loss that the settings compose
     training_step                    the critic learns beside the policy
     _save_checkpoint                 write beside, then publish by one rename; add what is ours
@@ -28,11 +29,11 @@ from typing import Any, Protocol
 import torch
 from accelerate.utils import broadcast_object_list
 from trl.trainer.grpo_trainer import GRPOTrainer
-from trl.trainer.utils import use_adapter
+from trl.trainer.utils import split_tensor_dict, use_adapter
 
 from assay.clients.runs import checkpoints
 from assay.trainer import batch as batches
-from assay.trainer import objective
+from assay.trainer import minibatches, objective
 from assay.trainer.batch import Across, Batch, Scored
 from assay.trainer.config import Config
 from assay.trainer.critic.critic import Critic
@@ -136,6 +137,7 @@ class PolicyTrainer(GRPOTrainer):
         self._remember(batch)
         self.assemble_s = time.perf_counter() - started
         self._fresh = True
+        batch["row"] = torch.arange(len(batch["rewards"]), device=self.accelerator.device)
         return batch
 
     def _remember(self, batch: Batch) -> None:
@@ -235,11 +237,31 @@ class PolicyTrainer(GRPOTrainer):
         inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
         if self._fresh:
             self._fresh = False
+            micro_batches: Any = self._cut(self._buffered_inputs)
+            self._buffered_inputs = micro_batches
             window = self.args.gradient_accumulation_steps
-            micro_batches: Any = self._buffered_inputs
             for start in range(0, len(micro_batches), window):
                 self._count(micro_batches[start : start + window])
+            inputs = micro_batches[self._step % len(micro_batches)]
         return inputs
+
+    def _cut(self, shuffled: Any) -> list[Batch]:
+        """The rollout's micro-batches, cut so that the number of processes does not matter."""
+        batch: Batch = {name: torch.cat([part[name] for part in shuffled]) for name in shuffled[0]}
+        rows = batch["row"].argsort()
+        order = minibatches.order(
+            len(rows),
+            self.config.optim.mini_batches,
+            process=self.accelerator.process_index,
+            processes=self.accelerator.num_processes,
+            seed=self.config.run.seed,
+            step=self.state.global_step,
+        )
+        chosen = rows[order]
+        micro_batches: Any = split_tensor_dict(
+            {name: values[chosen] for name, values in batch.items()}, len(shuffled)
+        )
+        return list(micro_batches)
 
     def _count(self, micro_batches: Sequence[Batch]) -> None:
         """Writes a mini-batch's counts, over all processes, into its micro-batches."""

@@ -24,7 +24,7 @@ from typing import Literal
 
 import torch
 
-from assay.trainer.algos.moments import Moments, keyed_moments
+from assay.trainer.algos.moments import keyed_moments
 
 Scale = Literal["group", "batch", "none"]
 TRL_EPS = 1e-4
@@ -85,7 +85,6 @@ def standardise(
     *,
     keys_BT: torch.Tensor | None = None,
     eps: float = 1e-8,
-    moments: Moments | None = None,
 ) -> torch.Tensor:
     """(A - mean) / sqrt(var + eps) over the tokens of each key.
 
@@ -98,8 +97,6 @@ def standardise(
         keys_BT: shape (B, T) or (B, 1), whole numbers: tokens of one key are normalised together;
             without it all are.
         eps: added to the unbiased variance.
-        moments: of a larger batch that these tokens are part of, over the same keys from 0; by
-            default those of the tokens given.
 
     Returns:
         Shape (B, T) and dtype of the advantages; 0 at masked tokens and where a key has fewer than
@@ -108,10 +105,8 @@ def standardise(
     keep_BT = mask_BT.bool()
     if keys_BT is None:
         keys_BT = torch.zeros_like(keep_BT, dtype=torch.long)
-    keys_BT = keys_BT.expand(keep_BT.shape)
-    if moments is None:
-        keys_BT = keys_BT.unique(return_inverse=True)[1]
-        moments = keyed_moments(advantages_BT, keep_BT, keys_BT, int(keys_BT.max()) + 1)
+    keys_BT = keys_BT.expand(keep_BT.shape).unique(return_inverse=True)[1]
+    moments = keyed_moments(advantages_BT, keep_BT, keys_BT, int(keys_BT.max()) + 1)
     centred_BT = advantages_BT.double() - moments.means[keys_BT]
     scaled_BT = centred_BT * (moments.variances + eps).rsqrt()[keys_BT]
     used_BT = keep_BT & (moments.counts >= 2)[keys_BT]
@@ -119,11 +114,7 @@ def standardise(
 
 
 def within_sigmas(
-    advantages_BT: torch.Tensor,
-    mask_BT: torch.Tensor,
-    sigmas: float,
-    *,
-    moments: Moments | None = None,
+    advantages_BT: torch.Tensor, mask_BT: torch.Tensor, sigmas: float
 ) -> torch.Tensor:
     """The advantages, 0 where they lie more than `sigmas` deviations from their mean.
 
@@ -133,19 +124,17 @@ def within_sigmas(
         advantages_BT: shape (B, T).
         mask_BT: shape (B, T): the tokens that count.
         sigmas: above 0; the paper has 3.
-        moments: of a larger batch, with one key; by default those of the tokens given.
 
     Returns:
         Shape (B, T); 0 at masked tokens.
     """
     keep_BT = mask_BT.bool()
-    if moments is None:
-        keys_BT = torch.zeros_like(keep_BT, dtype=torch.long)
-        moments = keyed_moments(advantages_BT, keep_BT, keys_BT, 1)
-    distance_BT = (advantages_BT.double() - moments.means[0]).abs()
+    keys_BT = torch.zeros_like(keep_BT, dtype=torch.long)
+    moments = keyed_moments(advantages_BT, keep_BT, keys_BT, 1)
+    distance_BT = (advantages_BT.double() - moments.means).abs()
     # Equal advantages differ from their mean by rounding; none of them is far.
-    slack = 1e-12 * (1 + moments.means[0].abs())
-    near_BT = distance_BT <= sigmas * moments.variances[0].sqrt() + slack
+    slack = 1e-12 * (1 + moments.means.abs())
+    near_BT = distance_BT <= sigmas * moments.variances.sqrt() + slack
     return torch.where(keep_BT & near_BT, advantages_BT, 0.0)
 
 

@@ -13,8 +13,9 @@ As a loss it is the gradient that counts, and it is another matter (arXiv 2506.0
     k3 in a loss has the gradient of KL(ref, pi), another divergence with the same minimum (GRPO,
     arXiv 2402.03300, equation 4).
 
-On tokens of an older policy an estimator needs the importance ratio as its weight, with its
-gradient; then k1 and k3 have the gradient of KL(pi, ref).
+Weighed by the importance ratio of the policy to the one that drew the tokens, all three have the
+gradient of KL(pi, ref), on anyone's tokens: k1 and k3 where the gradient goes through the weight
+too (as in TRL 1.16), k2 where the weight is fixed. [derivation]
 
 Difference: the exponent of k3 is clamped at 20, as that of ratios is.
 """
@@ -62,8 +63,8 @@ def kl_token_losses(
         logps_BT: under the policy, shape (B, T).
         ref_BT: under the other one.
         estimator: k1, k2 or k3; see the module for their gradients.
-        log_ratio_BT: of the policy to the one that drew the tokens; then each estimate is weighed
-            by its ratio, through which the gradient goes too (TRL 1.16's use_bias_correction_kl).
+        log_ratio_BT: of the policy to the one that drew the tokens, with gradient; then each
+            estimate is weighed by its ratio so that the loss descends KL(pi, ref).
 
     Raises:
         ValueError: the estimator is unknown.
@@ -72,7 +73,10 @@ def kl_token_losses(
     if estimator not in known:
         raise ValueError(f"unknown estimator {estimator!r}; known: {', '.join(known)}")
     losses_BT = known[estimator](logps_BT, ref_BT)
-    return losses_BT if log_ratio_BT is None else log_ratio_BT.exp() * losses_BT
+    if log_ratio_BT is None:
+        return losses_BT
+    weight_BT = log_ratio_BT.detach() if estimator == "k2" else log_ratio_BT
+    return weight_BT.exp() * losses_BT
 
 
 def token_entropies(logits_BTV: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,6 @@
-"""Mean and variance of tokens by key, in a form that adds up over processes and micro-batches.
+"""Mean and variance of tokens by key. Statistics, no method of a paper.
 
-Statistics, no method of a paper. The sums are float64, so that a variance taken from them agrees
-with one taken in two passes.
+The sums are float64, so that a variance taken from them agrees with one taken in two passes.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ class Moments:
     """Sums over the tokens of each of K keys.
 
     Attributes:
-        sums_3K: float64, shape (3, K): number of tokens, sum, sum of squares. Those of two sets of
-            tokens add up to those of both together.
+        sums_3K: float64, shape (3, K): number of tokens, sum, sum of squares.
     """
 
     sums_3K: torch.Tensor
@@ -37,9 +35,6 @@ class Moments:
         """Unbiased variances, shape (K,); 0 for a key with fewer than two tokens."""
         about_K = self.sums_3K[2] - self.counts * self.means.square()
         return about_K.clamp(min=0) / (self.counts - 1).clamp(min=1)
-
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(self.sums_3K + other.sums_3K)
 
 
 def keyed_moments(

@@ -15,7 +15,7 @@ from assay.clients.runs.progress import Display, duration
 from assay.rpc.errors import ConfigError
 from assay.trainer.ladder import outcome, table
 from assay.trainer.ladder.plan import Plan
-from assay.trainer.ladder.processes import Job, interrupt, kill, last_line, start
+from assay.trainer.ladder.processes import Job, end, interrupt, last_line, start
 
 INTERRUPTED = 130
 _LOOK_EVERY_S = 0.2
@@ -93,7 +93,7 @@ class _Work:
         """Ends what is still going."""
         self._display.end()
         for process, _ in self._going.values():
-            kill(process)
+            end(process)
 
     def _done(self) -> int:
         return sum(job.steps_done() for job in self._runs)
@@ -120,6 +120,7 @@ class _Work:
             code = process.poll()
             if code is None:
                 continue
+            end(process)
             del self._going[job]
             took = duration(time.perf_counter() - started)
             if outcome.read(job.folder) is not None and code == 0:

@@ -131,11 +131,13 @@ def interrupt(process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGINT)
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends a run at once."""
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a run at once, if it has not ended, and lets go of it."""
     if process.poll() is None:
         process.kill()
         process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def last_line(path: Path) -> str:
