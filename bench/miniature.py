@@ -248,9 +248,9 @@ class Service:
     def _answer(self, items: Iterable[Item]) -> reward_pb2.StreamScoreResponse:
         return reward_pb2.StreamScoreResponse(results=[self._judged(item) for item in items])
 
-    def _judged(self, item: Item) -> reward_pb2.ItemResult:
+    def _judged(self, item: Item) -> reward_pb2.Result:
         right = self._is_right(item)
-        result = reward_pb2.ItemResult(id=item.id)
+        result = reward_pb2.Result(id=item.id)
         result.judgement.reward = self._rewards[right]
         result.judgement.verdict = "correct" if right else "incorrect"
         result.judgement.components.add(name="miniature", score=float(right), weight=1.0)

@@ -81,6 +81,8 @@ def settings_at_random(draw: st.DrawFn) -> Config:
     }
     if tree["advantage"]["estimator"] == "gae":
         tree["loss"]["kl_place"] = draw(st.sampled_from(["loss", "reward"]))
+    if tree["loss"]["importance_correction"] == "decoupled":  # an objective of its own
+        tree["loss"] |= {"objective": "ppo", "ratio": "token", "pre_clip": 0.0}
     sections = {name: _KINDS[name](**values) for name, values in tree.items()}
     return Config(algorithm=AlgorithmConfig(**sections))
 

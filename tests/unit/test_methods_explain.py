@@ -260,10 +260,9 @@ def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
         ),
         (["algorithm.shaping.repetition_ngram=20"], "Reward", "R = J + O(L) + rep"),
         (
-            ["algorithm.dense.weight=0.5"],
+            ["algorithm.dense.weight=0.5", "algorithm.dense.normalise=false"],
             "Reward",
-            "r_t: 0.5 * the reward of each span (step, line, turn) that ends at token t, divided "
-            "by their number",
+            "r_t: 0.5 * the reward of each span (step, line, turn) that ends at token t",
         ),
         (
             [

@@ -195,7 +195,7 @@ def test_the_complete_settings_of_an_ablated_run_are_read_back(tmp_path: Path) -
 
 def test_rules_that_bind_several_settings_see_what_is_left() -> None:
     tree = {"advantage": {"estimator": "gae"}, "dynamic_sampling": {"enabled": True}}
-    with pytest.raises(ConfigError, match="dynamic_sampling needs rollout.group_size of 2"):
+    with pytest.raises(ConfigError, match=r"dynamic_sampling needs rollout\.group_size"):
         make(tree, ("ablate=group-sampling",))
 
 

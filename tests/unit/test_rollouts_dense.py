@@ -13,7 +13,7 @@ from assay.trainer.rollouts.dense import (
     token_ends,
     token_rewards,
 )
-from tokenizers_support import FAMILIES, TEXTS, byte_fallback, byte_level, characters
+from tokenizers_support import FAMILIES, TEXTS, byte_fallback, byte_level, characters, word_piece
 
 
 def ids_of(tokenizer: Any, text: str) -> list[int]:
@@ -78,6 +78,19 @@ def test_bytes_that_are_text_only_together() -> None:
     spoiled = [*euro, euro[0]]
     assert tokenizer.decode(spoiled) == "\ufffd" * 4
     assert token_ends(spoiled, tokenizer) == [1, 2, 2, 4]
+
+
+def test_a_cleaned_up_space_may_stand_where_a_window_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BERT's decoder takes back the space before an apostrophe when it sees what follows."""
+    tokenizer = word_piece()
+    expected = {}
+    for shift in range(20):
+        ids = ids_of(tokenizer, "a " * shift + "it's " * 20)
+        expected[tuple(ids)] = ends_by_beginnings(ids, tokenizer)
+    monkeypatch.setattr("assay.trainer.rollouts.dense.ends_by_beginnings", None)
+    assert "it's it's" in tokenizer.decode(next(iter(expected)))
+    for case, ends in expected.items():
+        assert token_ends(case, tokenizer) == ends
 
 
 @pytest.mark.parametrize("count", [4, 12, 30])

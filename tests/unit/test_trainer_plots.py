@@ -76,7 +76,8 @@ def test_a_whole_run_is_drawn(tmp_path: Path) -> None:
     plots.draw(rows, path, title="a run", evaluations=evaluations)
     alone = path.stat().st_size
     assert alone > 50_000
-    plots.draw([], path, title="a run", evaluations=evaluations)
+    pretraining = [{"step": n, "explained_variance": n / 9 or None} for n in range(9)]
+    plots.draw([], path, title="a run", evaluations=evaluations, pretraining=pretraining)
     assert path.stat().st_size > 5_000
 
 

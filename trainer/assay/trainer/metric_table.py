@@ -32,7 +32,6 @@ class Metric:
         shown: its name within the group where it is reported; counts are a group of their own.
         unit: of the number; "share" is a ratio from 0 to 1.
         meaning: in one sentence; formulas as text.
-        logged: its name in the trainer's log, where that differs.
     """
 
     key: str
@@ -40,13 +39,10 @@ class Metric:
     shown: str
     unit: str
     meaning: str
-    logged: str = ""
 
 
-def _m(
-    key: str, group: Group, unit: str, meaning: str, *, shown: str = "", logged: str = ""
-) -> Metric:
-    return Metric(key, group, shown or key, unit, meaning, logged or key)
+def _m(key: str, group: Group, unit: str, meaning: str, *, shown: str = "") -> Metric:
+    return Metric(key, group, shown or key, unit, meaning)
 
 
 _TABLE = (
@@ -118,12 +114,14 @@ _TABLE = (
     ),
     _m(
         "keep_rate", "sampling", "share",
-        "Judged groups with both correct and other responses, of those drawn in this step. "
-        "Without dynamic sampling nothing is dropped, and this says what would be.",
+        "Groups with both correct and other responses, among those drawn in this step that have "
+        "two judgements or more. Without dynamic sampling nothing is dropped, and this says what "
+        "would be. Null where groups have one response.",
     ),
     _m(
         "keep_rate_ema", "sampling", "share",
-        "What the next step expects, which sets how much it draws.",
+        "What the next step expects of it, which sets how much it draws. Null without dynamic "
+        "sampling.",
     ),
     _m(
         "draws", "sampling", "groups",
@@ -135,8 +133,7 @@ _TABLE = (
     ),
     _m(
         "generated_per_used", "sampling", "ratio",
-        "draws / rollout.prompts_per_step; near 1 / P(keep) with dynamic sampling (arXiv "
-        "2503.14476).",
+        "draws / rollout.prompts_per_step; with dynamic sampling near 1 / P(keep) [derivation].",
     ),
     _m(
         "groups_all_correct", "sampling", "groups",
@@ -148,7 +145,7 @@ _TABLE = (
     ),
     _m(
         "groups_faulted", "sampling", "groups",
-        "Drawn groups with fewer than two judgements.",
+        "Drawn groups with fewer than two judgements; without any, where groups have one response.",
     ),
     _m(
         "surplus", "sampling", "groups",
@@ -197,7 +194,7 @@ _TABLE = (
     ),
     _m(
         "ratio_max", "policy", "ratio",
-        "The largest pi / pi_old of a token.",
+        "The largest pi / pi_old of a token, mean over the step's updates.",
     ),
     _m(
         "kl", "policy", "nats/token",
@@ -214,7 +211,7 @@ _TABLE = (
     ),
     _m(
         "grad_norm", "policy", "norm",
-        "Of the policy's gradient before clipping, mean over the step's updates.",
+        "Of the policy's gradient before clipping, at the step's last update.",
     ),
     _m(
         "learning_rate", "policy", "",
@@ -225,32 +222,17 @@ _TABLE = (
         "Mean |log pi_trainer - log pi_sampler| of freshly sampled tokens before any "
         "update; compared with rollout.drift_alarm.",
         shown="mean_abs",
-        logged="drift/mean_abs",
     ),
     _m(
         "drift_max", "drift", "nats",
         "The largest such difference.",
         shown="max_abs",
-        logged="drift/max_abs",
     ),
     _m(
         "drift_kl", "drift", "nats/token",
         "KL(sampler || trainer): mean of exp(d) - 1 - d with d = log pi_trainer - log "
         "pi_sampler.",
         shown="kl",
-        logged="drift/kl",
-    ),
-    _m(
-        "drift_effective_share", "drift", "share",
-        "Kish's effective sample size of exp(d) over the tokens: 1 where the two agree.",
-        shown="effective_share",
-        logged="drift/effective_share",
-    ),
-    _m(
-        "drift_missing", "drift", "share",
-        "Tokens that the sampler gave no log-probability for.",
-        shown="missing",
-        logged="drift/missing",
     ),
     _m(
         "importance_weight", "drift", "ratio",
@@ -260,6 +242,14 @@ _TABLE = (
     _m(
         "value_loss", "critic", "loss",
         "The critic's loss, mean over the step's updates.",
+    ),
+    _m(
+        "value_clipped", "critic", "share",
+        "Values whose gradient algorithm.critic.clip cut off (loss `clipped`).",
+    ),
+    _m(
+        "value_outside", "critic", "share",
+        "Targets beyond algorithm.critic.value_min and value_max, which bins cannot say.",
     ),
     _m(
         "explained_variance", "critic", "share",
@@ -273,6 +263,10 @@ _TABLE = (
     _m(
         "return_mean", "critic", "reward",
         "Mean of the critic's targets.",
+    ),
+    _m(
+        "return_std", "critic", "reward",
+        "Their deviation: without one there is nothing to explain, and explained_variance is null.",
     ),
     _m(
         "value_grad_norm", "critic", "norm",

@@ -49,7 +49,7 @@ def step_row(step: int, logs: Mapping[str, Any], collected: Collected, *, step_s
     Args:
         step: counted from 1.
         logs: what the trainer logged: means over the step's updates and over processes, under the
-            names of `metric_table` or under those it says. What it does not name is left out.
+            names of `metric_table`. What that does not name is left out.
         collected: what the step was given.
         step_s: seconds from the log before to this one.
 
@@ -66,9 +66,8 @@ def step_row(step: int, logs: Mapping[str, Any], collected: Collected, *, step_s
         "tokens_per_s": round(tokens / generate_s, 2) if generate_s > 0 else None,
     }
     row: Row = {"step": step}
-    for key, metric in METRICS.items():
-        told = logs[key] if key in logs else logs.get(metric.logged, collected.metrics.get(key))
-        row[key] = _finite(told)
+    for key in METRICS:
+        row[key] = _finite(logs.get(key, collected.metrics.get(key)))
     return {**row, **seen, **times}
 
 

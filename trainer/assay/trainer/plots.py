@@ -151,6 +151,11 @@ PANELS = (
         "areas",
     ),
 )
+_PRETRAINING = Panel(
+    "value pre-training: explained variance",
+    (Curve("explained_variance", _END, _GREEN),),
+    reference=0.0,
+)
 
 
 def smooth(values: Sequence[float], width: int) -> list[float]:
@@ -208,6 +213,7 @@ def draw(
     title: str,
     subtitle: str = "",
     evaluations: Rows = (),
+    pretraining: Rows = (),
 ) -> None:
     """Draws what was measured over the steps.
 
@@ -217,6 +223,7 @@ def draw(
         title: above the curves.
         subtitle: a line below the title, such as the accuracy before and after.
         evaluations: of evals.jsonl; a panel of its own, the first, where there are two or more.
+        pretraining: of pretraining.jsonl; a panel of its own, over the steps of that.
     """
     todo: list[Callable[[Axes], None]] = [
         lambda axes, panel=panel: _draw_panel(axes, panel, rows)  # type: ignore[misc]  # a default of its own
@@ -225,6 +232,8 @@ def draw(
     told = [row for row in evaluations if row.get("accuracy") is not None]
     if len(told) > 1:
         todo.insert(0, lambda axes: _draw_evaluations(axes, told))
+    if any(row.get("explained_variance") is not None for row in pretraining):
+        todo.append(lambda axes: _draw_panel(axes, _PRETRAINING, pretraining))
     if not todo:
         todo.append(_draw_nothing)
     across = min(len(todo), 3 if len(todo) <= 9 else 4)

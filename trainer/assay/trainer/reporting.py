@@ -152,11 +152,11 @@ class Wandb(WandbCallback):
 class Trackio(TrackioCallback):
     """A run of trackio, on this machine unless TRACKIO_SPACE_ID says otherwise."""
 
-    def __init__(self, name: str, config: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, name: str, config: Mapping[str, Any]) -> None:
         super().__init__()
         self._trackio.init(
             project=os.environ.get("TRACKIO_PROJECT") or PROJECT,
-            name=name,
+            name=f"{name}-{_kept_id(folder / 'trackio_id')}",  # it resumes by name
             resume="allow",
             config=dict(config),
         )
@@ -228,7 +228,7 @@ def attach(
             case "wandb":
                 reporters.append(Wandb(folder, run_name, config))
             case "trackio":
-                reporters.append(Trackio(run_name, config))
+                reporters.append(Trackio(folder, run_name, config))
     for reporter in reporters:
         trainer.add_callback(reporter)
     return reporters

@@ -1,6 +1,6 @@
 """From the losses of tokens to the loss of a mini-batch.
 
-    token-mean            sum over tokens / tokens               DAPO (arXiv 2503.14476, sec. 3.3)
+    token-mean            sum over tokens / tokens               DAPO (arXiv 2503.14476)
     seq-mean-token-mean   mean over rows of the row's mean       GRPO (arXiv 2402.03300, eq. 3)
     seq-mean-token-sum    mean over rows of the row's sum
     constant              sum over tokens / (rows * max_length)  Dr. GRPO (arXiv 2503.20783)

@@ -52,7 +52,7 @@ def ppo_token_losses(
 ) -> TokenLosses:
     """PPO's clipped surrogate (arXiv 1707.06347, equation 7).
 
-    With a bound of its own on each side it has DAPO's clip-higher (arXiv 2503.14476, section 3.1);
+    With a bound of its own on each side it has DAPO's clip-higher (arXiv 2503.14476);
     the dual clip is that of arXiv 1912.09729, equation 5.
 
     Args:

@@ -1,7 +1,7 @@
 """What is added to, or takes the place of, the reward of a response for its length and repetition.
 
     soft overlong     0, falling to -factor over the last tokens   DAPO (arXiv 2503.14476, eq. 13)
-    overlong filter   a response that was cut leaves the loss      DAPO (section 3.4)
+    overlong filter   a response that was cut leaves the loss      DAPO
     cosine            reward by correctness and length             arXiv 2502.03373, appendix C.1
     repetition        share of n-grams that occurred before        arXiv 2502.03373, appendix C.2
 
@@ -44,7 +44,7 @@ def soft_overlong(
 
 
 def overlong_filter(mask_BT: torch.Tensor, truncated_B: torch.Tensor) -> torch.Tensor:
-    """The mask without the rows that were cut: overlong filtering (arXiv 2503.14476, section 3.4).
+    """The mask without the rows that were cut: overlong filtering (arXiv 2503.14476).
 
     Args:
         mask_BT: of bool or 0 and 1, shape (B, T).

@@ -76,9 +76,7 @@ class ValueBins:
         )
 
     def hl_gauss(self, targets_BT: torch.Tensor, sigma_ratio: float = 0.75) -> torch.Tensor:
-        """The mass of a normal distribution around each target in each bin.
-
-        arXiv 2403.03950, section 3.1.
+        """The mass of a normal distribution around each target in each bin (arXiv 2403.03950).
 
         Args:
             targets_BT: of any shape.

@@ -269,7 +269,7 @@ def _surrogate(loss: LossConfig) -> str:
     if loss.objective == "cispo":
         return f"{weight}stop-gradient(clip(r, {bounds})) * A * log pi"
     clipped = f"min(r * A, clip(r, {bounds}) * A)"
-    if loss.dual_clip:
+    if loss.dual_clip and loss.importance_correction != "decoupled":
         bounded = f"max({clipped}, {loss.dual_clip:g} * A where A < 0)"
         return f"{weight}{bounded}"
     return f"{weight}{clipped}"

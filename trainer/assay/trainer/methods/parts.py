@@ -298,7 +298,11 @@ PARTS: tuple[Part, ...] = (
         "loss",
         "The loss of a token with a negative advantage is bounded.",
         "Dual-clip PPO, arXiv 1912.09729; DAPO's script",
-        lambda c: c.algorithm.loss.objective == "ppo" and c.algorithm.loss.dual_clip > 0,
+        lambda c: (
+            c.algorithm.loss.objective == "ppo"
+            and c.algorithm.loss.importance_correction != "decoupled"
+            and c.algorithm.loss.dual_clip > 0
+        ),
         _to("algorithm.loss.dual_clip", 0.0),
     ),
     Part(

@@ -8,10 +8,10 @@ In this order:
 1. cosine (arXiv 2502.03373, "Demystifying Long CoT"): the reward is replaced by one that depends on
    whether the verdict is "correct" and on the length. A response as long as max_new_tokens gets
    `cosine_exceed`, right or wrong.
-2. soft overlong punishment (DAPO, arXiv 2503.14476, equation 13) is added.
+2. soft overlong punishment (DAPO, arXiv 2503.14476) is added.
 3. the penalty for repeated n-grams (arXiv 2502.03373) is added, unless the verdict is "correct".
-4. overlong filtering (DAPO, section 3.4) takes a response that was cut out of the loss; its reward
-   still counts for its group.
+4. overlong filtering (DAPO) takes a response that was cut out of the loss; its reward still counts
+   for its group.
 
 A response's length counts its end-of-sequence token.
 """
