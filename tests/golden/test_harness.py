@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from golden import checking, reference
+from golden import cases, checking, reference
 from golden.conftest import OWN
 from golden.functions import FUNCTIONS
 
@@ -92,7 +92,7 @@ def test_differences_are_found(got: Any, expected: Any, place: str) -> None:
 def test_our_own_file_is_the_reference_s_and_covers_every_function() -> None:
     rows = checking.rows(OWN)
     assert {row["function"] for row in rows} == set(FUNCTIONS)
-    made = json.loads(json.dumps(reference.own_rows()))
+    made = json.loads(json.dumps(cases.own_rows()))
     assert [row | {"expected": None} for row in rows] == [row | {"expected": None} for row in made]
     for row, other in zip(rows, made, strict=True):
         assert checking.difference(row["expected"], other["expected"]) == ""

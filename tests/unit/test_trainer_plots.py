@@ -43,8 +43,9 @@ def test_panels_are_those_that_were_measured() -> None:
     assert "seconds per step" in titles(steps(3, generate_s=1.0, score_wait_s=0.0, train_s=2.0))
     assert "not judged" not in titles(steps(3, faults={}))
     assert titles(steps(3, faults={"WORKER_DIED": 2}))[-1] == "not judged"
-    clipped = plots.panels(steps(3, clip_low=0.0, clip_high=0.0, dual_clip=0.0))[-1]
+    clipped = plots.panels(steps(3, clip_low=0.1, clip_high=0.2, dual_clip=0.0))[-1]
     assert [curve.key for curve in clipped.curves] == ["clip_low", "clip_high"]
+    assert "tokens clipped" not in titles(steps(3, clip_low=0.0, clip_high=0.0))
     assert titles([]) == []
 
 

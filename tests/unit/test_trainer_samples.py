@@ -48,15 +48,17 @@ def test_a_row_has_the_whole_judgement() -> None:
 
 def test_the_telling_ones_are_best_worst_and_faults() -> None:
     results = [good(reward) for reward in (0.1, 0.9, 0.5, 0.0, 1.0)]
-    rows = list(
-        sample_rows(1, [rollout(r, index=n) for n, r in enumerate([*results, bad(), bad()])])
-    )
+    rollouts = [
+        rollout(result, text=str(n), index=n) for n, result in enumerate([*results, bad(), bad()])
+    ]
+    rows = list(sample_rows(1, [*rollouts, rollout(good(1.0), text="4", index=9)]))
     chosen = telling(rows, 4)
     assert [row["reward"] for row in chosen] == [1.0, 0.9, 0.0, None]
     assert [row["fault"] for row in telling(rows, 3)] == [None, None, "WORKER_DIED"]
     assert len(telling(rows, 100)) == 7
     assert telling([], 3) == telling(rows, 0) == []
-    assert [row["sample"] for row in telling(rows[5:], 5)] == [5, 6]
+    assert [row["sample"] for row in telling(rows[5:7], 5)] == [5, 6]
+    assert {row["response"] for row in telling(rows, 100)} == set("0123456")  # the other 4 once
 
 
 @given(st.text(max_size=300), st.integers(5, 60))

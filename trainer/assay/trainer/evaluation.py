@@ -27,6 +27,7 @@ from assay.trainer.estimates import (
     pass_at_k,
 )
 from assay.trainer.models import Policy
+from assay.trainer.rollouts.hf import is_sharded
 from assay.trainer.rollouts.types import (
     Draw,
     Generator,
@@ -359,6 +360,7 @@ def _continue(
                 input_ids=ids_BT.to(model.device),
                 attention_mask=mask_BT.to(model.device),
                 generation_config=settings,
+                synced_gpus=True if is_sharded(model) else None,
             )
     finally:
         model.train(training)

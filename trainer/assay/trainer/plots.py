@@ -42,7 +42,7 @@ class Curve:
         label: its name in the panel.
         colour: of the line.
         dashed: so that a line below it shows.
-        optional: left out where all numbers are 0.
+        optional: left out where all numbers are 0, as with one update a step.
     """
 
     key: str
@@ -109,8 +109,8 @@ PANELS = (
     Panel(
         "tokens clipped",
         (
-            Curve("clip_low", "below", _BLUE),
-            Curve("clip_high", "above", _VERMILION),
+            Curve("clip_low", "below", _BLUE, optional=True),
+            Curve("clip_high", "above", _VERMILION, optional=True),
             Curve("dual_clip", "dual", _GREY, optional=True),
         ),
         "percent",
@@ -119,7 +119,7 @@ PANELS = (
         "KL, nats per token",
         (
             Curve("kl", "to the initial policy", _BLUE),
-            Curve("approx_kl", "of a step's updates", _ORANGE),
+            Curve("approx_kl", "of a step's updates", _ORANGE, optional=True),
         ),
         "zero",
     ),

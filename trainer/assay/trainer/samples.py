@@ -70,14 +70,20 @@ def sample_rows(
 
 
 def telling(rows: Sequence[Row], count: int) -> list[Row]:
-    """The rows to look at first: by turns the best, the worst and a fault, each once.
+    """The rows to look at first: by turns the best, the worst and a fault.
+
+    Of equal responses to a problem one is shown.
 
     Args:
         rows: of `sample_rows`.
         count: how many.
     """
-    judged = sorted((row for row in rows if row["fault"] is None), key=lambda row: -row["reward"])
-    faulted = [row for row in rows if row["fault"] is not None]
+    different = list(
+        {(row["problem"], row["response"], row["fault"]): row for row in rows}.values()
+    )
+    judged = [row for row in different if row["fault"] is None]
+    judged.sort(key=lambda row: -row["reward"])
+    faulted = [row for row in different if row["fault"] is not None]
     chosen: list[Row] = []
     for turn in range(3 * len(rows)):
         if len(chosen) == count:

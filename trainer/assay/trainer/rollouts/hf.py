@@ -71,15 +71,17 @@ class HfGenerator:
             TrainingStoppedError: the policy's logits are not numbers.
         """
         size = self._config.batch or len(requests)
+        settings = self._settings()
         responses: list[Response] = []
         with (
             self._model_context() as model,
-            answering(model, self._settings()),
+            answering(model, settings),
             torch.no_grad(),
             self._autocast(),
         ):
             for start in range(0, len(requests), size):
-                responses += self._batch(model, requests[start : start + size], start, on_finished)
+                batch = requests[start : start + size]
+                responses += self._batch(model, settings, batch, start, on_finished)
         return responses
 
     def _settings(self) -> GenerationConfig:
@@ -93,7 +95,12 @@ class HfGenerator:
         )
 
     def _batch(
-        self, model: Any, requests: Sequence[Request], start: int, on_finished: OnFinished
+        self,
+        model: Any,
+        settings: GenerationConfig,
+        requests: Sequence[Request],
+        start: int,
+        on_finished: OnFinished,
     ) -> list[Response]:
         input_ids, attention_mask = left_padded(
             [request.draw.prompt_ids for request in requests], self._tokenizer.pad_token_id
@@ -111,9 +118,9 @@ class HfGenerator:
         model.generate(
             input_ids=input_ids.to(device),
             attention_mask=attention_mask.to(device),
-            generation_config=self._settings(),
+            generation_config=settings,
             logits_processor=LogitsProcessorList([draws]),
-            synced_gpus=True if _sharded(model) else None,
+            synced_gpus=True if is_sharded(model) else None,
         )
         return draws.responses()
 
@@ -214,12 +221,9 @@ def left_padded(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Te
         input_ids and attention_mask, both (B, longest prompt) int64.
     """
     width = max(len(prompt) for prompt in prompts)
-    input_ids = torch.full((len(prompts), width), pad_id, dtype=torch.long)
-    attention_mask = torch.zeros((len(prompts), width), dtype=torch.long)
-    for row, prompt in enumerate(prompts):
-        input_ids[row, width - len(prompt) :] = torch.tensor(prompt, dtype=torch.long)
-        attention_mask[row, width - len(prompt) :] = 1
-    return input_ids, attention_mask
+    rows = [[pad_id] * (width - len(prompt)) + list(prompt) for prompt in prompts]
+    masks = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    return torch.tensor(rows), torch.tensor(masks)
 
 
 @contextmanager
@@ -243,7 +247,7 @@ def answering(model: Any, settings: GenerationConfig) -> Iterator[None]:
             module.training = True
 
 
-def _sharded(model: Any) -> bool:
+def is_sharded(model: Any) -> bool:
     """FSDP2 over several processes, which `generate` does not notice by itself."""
     return (
         isinstance(model, FSDPModule)

@@ -1,0 +1,336 @@
+"""What own.json holds: each function of the reference on numbers that can be checked by hand.
+
+PYTHONPATH=tests python -m golden.cases > tests/golden/own.json
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from golden import reference as ref
+
+NEW = [[-1.0, -2.0, -0.5], [-0.5, -0.25, -3.0]]
+OLD = [[-1.0, -1.5, -1.5], [-3.5, -0.25, -3.5]]
+SIGNS = [[1.0, -1.0, 2.0], [-2.0, 0.0, 1.0]]
+MASK = [[1, 1, 1], [1, 1, 0]]
+LOSSES = [[4.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0], [9.0, 9.0, 9.0, 9.0]]
+LENGTHS = [[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]]
+ENDS = [0.0, 0.0, 0.0, 1.0]
+VALUES = [0.2, 0.4, 0.5, 0.7]
+PPO = {"logprobs": NEW, "old_logprobs": OLD, "advantages": SIGNS}
+
+CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
+    (ref.gae, "VC-PPO, arXiv 2503.01491", {"rewards": ENDS, "values": VALUES, "lam": 0.95}),
+    (
+        ref.gae,
+        "GAE, arXiv 1506.02438",
+        {"rewards": ENDS, "values": VALUES, "lam": 0.5, "gamma": 0.9},
+    ),
+    (
+        ref.gae,
+        "GAE, arXiv 1506.02438",
+        {"rewards": ENDS, "values": VALUES, "lam": 1.0, "bootstrap_value": 0.5},
+    ),
+    (
+        ref.decoupled_gae,
+        "VC-PPO, arXiv 2503.01491",
+        {"rewards": ENDS, "values": VALUES, "lam_actor": 0.95, "lam_critic": 1.0},
+    ),
+    (ref.egae_truncated, "T-PPO, arXiv 2506.15050", {"values": VALUES, "lam": 0.95}),
+    (
+        ref.turn_independent_gae,
+        "PAG, arXiv 2506.10406",
+        {
+            "rewards": [0.0, 1.0, 0.0, 0.5],
+            "values": [0.25, 0.5, 9.0, 0.25],
+            "mask": [1, 1, 0, 1],
+        },
+    ),
+    *(
+        (ref.length_adaptive_lambda, "VAPO, arXiv 2504.05118", {"length": length, "alpha": 0.05})
+        for length in (5, 20, 40, 100, 1000, 8192, 16384)
+    ),
+    (
+        ref.length_adaptive_lambda,
+        "VAPO, arXiv 2504.05118",
+        {"length": 40, "alpha": 0.05, "floor": 0.9},
+    ),
+    (
+        ref.explained_variance,
+        "VC-PPO, arXiv 2503.01491",
+        {
+            "values": [[0.0, 0.5], [0.5, 7.0]],
+            "returns": [[0.0, 1.0], [1.0, 7.0]],
+            "mask": [[1, 1], [1, 0]],
+        },
+    ),
+    (
+        ref.group_advantage,
+        "DAPO, arXiv 2503.14476",
+        {"rewards": [1.0, 0.0, None, 0.0], "eps": 1e-6},
+    ),
+    (
+        ref.group_advantage,
+        "DAPO, arXiv 2503.14476",
+        {"rewards": [1.0, -1.0, -1.0, -1.0], "eps": 1e-4},
+    ),
+    (ref.group_advantage, "a fault is no sample", {"rewards": [1.0, None, None], "eps": 1e-6}),
+    (ref.dr_grpo_advantage, "arXiv 2503.20783", {"rewards": [1.0, 0.0, 0.0, 0.0]}),
+    (ref.rloo_advantage, "RLOO, arXiv 2402.14740", {"rewards": [1.0, 0.0, 0.0, 0.0]}),
+    (ref.rloo_advantage, "RLOO, arXiv 2402.14740", {"rewards": [1.0, 0.0, None, 0.5]}),
+    (
+        ref.role_advantage_normalisation,
+        "PAG, arXiv 2506.10406",
+        {
+            "advantages": [[1.0, 3.0, 50.0, -1.0], [2.0, 50.0, 1.0, 0.0]],
+            "mask": [[1, 1, 0, 1], [1, 0, 1, 1]],
+        },
+    ),
+    (
+        ref.task_advantage_normalisation,
+        "PAG, arXiv 2506.10406",
+        {
+            "advantages": [[1.0, 3.0], [10.0, 30.0], [2.0, 99.0], [5.0, 99.0]],
+            "mask": [[1, 1], [1, 1], [1, 0], [1, 0]],
+            "tasks": [4, -1, 4, 7],
+        },
+    ),
+    (
+        ref.sigma_filter,
+        "StableReinforce, arXiv 2505.02835",
+        {
+            "advantages": [[0.0, 0.5, -0.5, 0.0], [0.25, 8.0, 0.0, 99.0]],
+            "mask": [[1, 1, 1, 1], [1, 1, 1, 0]],
+            "sigmas": 2.0,
+        },
+    ),
+    (
+        ref.ppo_token_losses_dual_clip,
+        "DAPO, arXiv 2503.14476",
+        {**PPO, "eps_low": 0.2, "eps_high": 0.28},
+    ),
+    (
+        ref.ppo_token_losses_dual_clip,
+        "DAPO, arXiv 2503.14476",
+        {**PPO, "eps_low": 0.2, "eps_high": 0.28, "dual_clip": 10.0},
+    ),
+    (
+        ref.gspo_token_losses,
+        "arXiv 2507.18071",
+        {**PPO, "advantages": [1.0, -1.0], "mask": MASK, "eps_low": 0.2, "eps_high": 0.2},
+    ),
+    (ref.cispo_token_losses, "arXiv 2506.13585", {**PPO, "eps_low": 0.2, "eps_high": 1.0}),
+    *(
+        (
+            ref.decoupled_ppo_token_losses,
+            "AReaL, arXiv 2505.24298",
+            {
+                "logprobs": NEW,
+                "proximal_logprobs": OLD,
+                "behaviour_logprobs": NEW,
+                "advantages": SIGNS,
+                "eps": 0.2,
+                **cap,
+            },
+        )
+        for cap in ({}, {"cap": 1.5})
+    ),
+    (
+        ref.pre_clip_ratio,
+        "StableReinforce, arXiv 2505.02835",
+        {"logprobs": [[0.0, -9.0]], "old_logprobs": [[-8.0, -1.0]], "low": 1e-3, "high": 1e3},
+    ),
+    (ref.importance_weights, "TRL 1.16", {"trainer": NEW, "sampler": OLD, "cap": 2.0}),
+    *(
+        (
+            ref.aggregate_loss,
+            "DAPO, arXiv 2503.14476",
+            {"losses": LOSSES, "mask": LENGTHS, "mode": mode},
+        )
+        for mode in ("token-mean", "seq-mean-token-mean", "seq-mean-token-sum")
+    ),
+    (
+        ref.aggregate_loss,
+        "arXiv 2503.20783",
+        {"losses": LOSSES, "mask": LENGTHS, "mode": "constant", "max_length": 8},
+    ),
+    *(
+        (
+            ref.positive_example_lm_loss,
+            "VAPO, arXiv 2504.05118",
+            {"logprobs": NEW, "mask": MASK, "correct": correct},
+        )
+        for correct in ([1, 1], [0, 1], [0, 0])
+    ),
+    *(
+        (
+            ref.kl_estimate,
+            "joschu.net/blog/kl-approx.html",
+            {
+                "logprobs": [-1.0, -0.5, -2.0],
+                "ref_logprobs": [-1.5, -1.0, -1.0],
+                "estimator": name,
+            },
+        )
+        for name in ("k1", "k2", "k3")
+    ),
+    (
+        ref.mean_entropy,
+        "entropy",
+        {"logits": [[[0.0, 0.0], [0.0, math.log(3)], [9.0, 0.0]]], "mask": [[1, 1, 0]]},
+    ),
+    (
+        ref.mse_value_loss,
+        "VC-PPO, arXiv 2503.01491",
+        {"values": [0.5, -1.0], "returns": [1.0, 1.0]},
+    ),
+    (
+        ref.clipped_value_loss,
+        "VC-PPO, arXiv 2503.01491",
+        {
+            "values": [0.0, 0.9, 0.5],
+            "old_values": [1.0, 0.0, 0.5],
+            "returns": [0.0, 1.0, 1.0],
+            "clip": 0.2,
+        },
+    ),
+    (
+        ref.hl_gauss,
+        "HL-Gauss, arXiv 2403.03950",
+        {"targets": [0.0, 0.3, 1.0, -7.0], "low": -1, "high": 1, "bins": 5, "sigma_ratio": 0.75},
+    ),
+    (ref.two_hot, "two-hot", {"targets": [0.0, 0.3, 1.0, -7.0], "low": -1, "high": 1, "bins": 5}),
+    (
+        ref.histogram_cross_entropy,
+        "HL-Gauss, arXiv 2403.03950",
+        {"logits": [[0.0, 0.0], [0.0, math.log(3)]], "probabilities": [[0.5, 0.5], [0.0, 1.0]]},
+    ),
+    *(
+        (
+            ref.soft_overlong,
+            "DAPO, arXiv 2503.14476",
+            {"length": length, "max_length": 20480, "cache_length": 4096, "factor": 1.0},
+        )
+        for length in (100, 16384, 18432, 20480, 20481)
+    ),
+    *(
+        (
+            ref.cosine_length_reward,
+            "arXiv 2502.03373",
+            {
+                "correct": correct,
+                "length": length,
+                "max_length": 1000,
+                "correct_range": [0.5, 1.0],
+                "wrong_range": [-1.0, -0.5],
+                "exceed": -2.0,
+                "margin": 16,
+            },
+        )
+        for correct, length in ((True, 0), (True, 500), (False, 0), (False, 500), (True, 984))
+    ),
+    (
+        ref.ngram_repetition_penalty,
+        "arXiv 2502.03373",
+        {"tokens": [7, 7, 7, 7, 7], "n": 2, "max_penalty": -1.0},
+    ),
+    (
+        ref.ngram_repetition_penalty,
+        "arXiv 2502.03373",
+        {"tokens": [1], "n": 2, "max_penalty": -1.0},
+    ),
+    (
+        ref.process_advantages,
+        "arXiv 2402.03300, 4.1.3",
+        {
+            "step_rewards": [[0.0, 1.0, 0.0, 0.0], [0.5, 0.0, -1.0, 0.0], [9.0, 0.0, 0.0, 0.0]],
+            "steps": [[0, 1, 0, 1], [1, 0, 1, 0], [1, 0, 0, 0]],
+            "groups": [3, 3, 8],
+            "eps": 1e-6,
+        },
+    ),
+    (
+        ref.tango_step_advantages,
+        "RL Tango, arXiv 2505.15034",
+        {"outcome_rewards": [1, 0], "steps": [[[1, 1], [3, 1]], [[2, -1]]], "alpha": 0.5},
+    ),
+    *(
+        (
+            ref.prm_dense_line_rewards,
+            "arXiv 2410.17621",
+            {
+                "line_scores": [1, 1, -1, -1],
+                "passed": passed,
+                "lam_fail": 0.25,
+                "lam_pass": 0.025,
+            },
+        )
+        for passed in (False, True)
+    ),
+    (ref.prm_prefix_search, "arXiv 2410.17621", {"line_count": 15, "largest_feasible_prefix": 15}),
+    (
+        ref.pag_turn_rewards,
+        "PAG, arXiv 2506.10406",
+        {"accuracies": [0, 1], "judgements": ["wrong", "wrong"], "alpha": 1.0},
+    ),
+    (
+        ref.debiased_win_probability,
+        "Pairwise-RL, arXiv 2504.04950",
+        {
+            "logit_a_forward": 2,
+            "logit_b_forward": 0,
+            "logit_a_reverse": 2,
+            "logit_b_reverse": 0,
+        },
+    ),
+    (
+        ref.prof_filter,
+        "PROF, arXiv 2509.03403",
+        {"correct": [1, 1, 1, 0, 0, 1], "prm_mean": [0.9, 0.1, 0.5, 0.8, 0.2, 0.3], "keep": 4},
+    ),
+    (
+        ref.pre_ppo_select,
+        "Pre-PPO, arXiv 2503.22230",
+        {
+            "scores": [0.9, 0.1, 0.8, 0.3, 0.2, 0.95],
+            "domains": ["a", "a", "a", "b", "b", "b"],
+            "fraction": 0.34,
+        },
+    ),
+    (
+        ref.lim_score,
+        "LIMR, arXiv 2502.11886",
+        {"trajectory": [0.0, 0.5, 1.0], "average": [0.0, 0.5, 0.5]},
+    ),
+    (
+        ref.dump_domain_weights,
+        "DUMP, arXiv 2504.09710",
+        {"mean_abs_advantage": [0.5, 0.5], "counts": [9, 99], "tau": 0.5},
+    ),
+    (
+        ref.dads_domain_weights,
+        "RuleReasoner, arXiv 2506.08672",
+        {"mean_rewards": [0.25, 0.75, 1.5], "target": 1.0, "tau": 0.5},
+    ),
+    (
+        ref.fire_first_token_probs,
+        "FIRE, arXiv 2410.21236",
+        {"logits": [10, 8, 6, 4, 2], "temperature": 30.0, "top_k": 4},
+    ),
+]
+
+
+def own_rows() -> list[dict[str, Any]]:
+    """The rows of own.json."""
+    return [
+        {"function": f.__name__, "spec": spec, "inputs": inputs, "expected": f(**inputs)}
+        for f, spec, inputs in CASES
+    ]
+
+
+if __name__ == "__main__":
+    sys.stdout.write("[\n" + ",\n".join(json.dumps(row) for row in own_rows()) + "\n]\n")
