@@ -1,8 +1,8 @@
 """What the trainer's miniatures share: models of a hundred thousand weights, a judge, and runs.
 
-A miniature pretrains a model on text that a small program writes, and trains it with `assay train`'s
-own trainer (assay.trainer.run), in a process of its own for each run. The judge is a function in
-that process, behind the client that reaches a service: nothing listens on a port.
+A miniature pretrains a model on text that a small program writes, and trains it as `assay train`
+does (assay.trainer.run), each run in a process of its own. The judge is a function in that process,
+behind the client that reaches a service: nothing listens on a port.
 
 On a CUDA device the same commands run there (`model.device` is "auto"); no figure of one is
 reported: none was at hand.

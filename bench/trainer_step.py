@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import itertools
 import json
 import os
 import re
@@ -36,7 +37,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from transformers import TrainerCallback
 
@@ -144,7 +145,7 @@ RIGHT = {"counting": counts_right, "smollm2": names_the_number}
 class Clock(TrainerCallback):
     """Reads the clocks where a step begins, and memory where one ends; the same on both sides."""
 
-    readings: list[tuple[float, float]] = []
+    readings: ClassVar[list[tuple[float, float]]] = []
     at_start_mb = peak_mb = 0.0
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -177,8 +178,8 @@ def turn(name: str, load: Workload, *, slow: bool, folder: Path) -> dict[str, An
 
     parts = ours(load, service, folder) if name == "assay" else theirs(name, load, service)
     wall, cpu = zip(*Clock.readings, strict=True)
-    between = [b - a for a, b in zip(wall, wall[1:], strict=False)][WARM_STEPS:]
-    cpu_between = [b - a for a, b in zip(cpu, cpu[1:], strict=False)][WARM_STEPS:]
+    between = [b - a for a, b in itertools.pairwise(wall)][WARM_STEPS:]
+    cpu_between = [b - a for a, b in itertools.pairwise(cpu)][WARM_STEPS:]
     return {
         "contestant": name,
         "slow": slow,

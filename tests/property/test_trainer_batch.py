@@ -194,14 +194,10 @@ def test_dense_rewards_reach_the_tokens_before_them() -> None:
                 ends=[False, True, False, True],
             )
         )
-    config = AlgorithmConfig(
-        advantage=AdvantageConfig(scale="none"), dense=DenseConfig(weight=1.0)
-    )
+    config = AlgorithmConfig(advantage=AdvantageConfig(scale="none"), dense=DenseConfig(weight=1.0))
     batch = padded(rows)
     advantages = batches.group_advantages(batch, config, 2)
-    plain = batches.group_advantages(
-        batch, dataclasses.replace(config, dense=DenseConfig()), 2
-    )
+    plain = batches.group_advantages(batch, dataclasses.replace(config, dense=DenseConfig()), 2)
     extra = advantages - plain
     # steps 1, 1, 1, 0: mean 0.75, deviation 0.5
     torch.testing.assert_close(extra[0], torch.tensor([1.0, 1.0, 0.5, 0.5]), atol=1e-4, rtol=0)

@@ -19,7 +19,7 @@ from assay.clients.runs.records import JsonLines, Row
 from assay.trainer import postmortem
 from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
-from assay.trainer.metrics import reported, step_row
+from assay.trainer.metrics import reported, reported_evaluation, step_row
 from assay.trainer.progress import Display
 from assay.trainer.reporting import Reporter
 from assay.trainer.rewards import FaultWatch
@@ -92,7 +92,7 @@ class StepRecorder(TrainerCallback):
             self._folder.path,
             step,
             loss,
-            batch={name: value for name, value in batch.items() if torch.is_tensor(value)},
+            batch=batch,
             rollouts=trainer.collected.judged,
             metrics=[*self._recent, {"step": step, **trainer.collected.metrics}],
             rank=self._world.index,
@@ -168,15 +168,20 @@ class StepRecorder(TrainerCallback):
         self._recent.append(row)
         for reporter in self.reporters:
             reporter.report(reported(row), step)
-        every = self._config.run.samples_every
-        if every and (step % every == 0 or step == self._first_step):
-            self._write_samples(step, trainer)
         done = step - self._first_step + 1
         left = (now - self._session_started) / done * (self._config.run.steps - step)
         self._display.step({**row, "left_s": left}, self._config.run.steps)
+        every = self._config.run.samples_every
+        if every and (step % every == 0 or step == self._first_step):
+            self._write_samples(step, trainer)
         if trainer.drift_alarm and not self._alarmed:
             self._display.note(f"warning: {trainer.drift_alarm}")
         self._alarmed = trainer.drift_alarm is not None
+
+    def report_evaluation(self, row: Row) -> None:
+        """Tells reporters of an evaluation: a row of evals.jsonl."""
+        for reporter in self.reporters:
+            reporter.report(reported_evaluation(row), int(row["step"]))
 
     def _write_samples(self, step: int, trainer: PolicyTrainer) -> None:
         rows = list(

@@ -256,6 +256,11 @@ class ShapingConfig:
     repetition_penalty: Annotated[float, Field(le=0, allow_inf_nan=False)] = -1.0
     """What a response of nothing but repetition gets."""
 
+    @property
+    def changes_rewards(self) -> bool:
+        """Whether what trains differs from what was judged."""
+        return self.overlong == "soft" or self.cosine or bool(self.repetition_ngram)
+
 
 @dataclass(frozen=True, slots=True)
 class DenseConfig:

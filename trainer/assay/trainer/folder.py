@@ -12,6 +12,7 @@ postmortem/     what led to a loss that is no number
 eval_before.json, eval_after.json   every held-out answer
 report.json, report.md, curves.png  the outcome
 model/          the trained policy with its tokenizer
+adapter/        with LoRA, the adapter alone; model/ has it merged
 critic/         the trained value function, where the method has one
 """
 
@@ -53,6 +54,11 @@ class RunFolder(RunPaths):
     def evals(self) -> Path:
         """One row for each evaluation within the run."""
         return self.path / "evals.jsonl"
+
+    @property
+    def adapter(self) -> Path:
+        """With LoRA, what was trained, without the weights beneath it."""
+        return self.path / "adapter"
 
     @property
     def critic(self) -> Path:

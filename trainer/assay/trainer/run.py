@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -45,13 +44,14 @@ from assay.trainer.data import Problems, load_problems
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.evaluation import Evaluation, evaluate
 from assay.trainer.folder import RunFolder, record
-from assay.trainer.metrics import reported_evaluation
+from assay.trainer.methods.explain import explain
 from assay.trainer.models import Policy, device_of, load_policy
 from assay.trainer.progress import Display
 from assay.trainer.reporting import attach, check_reporters
 from assay.trainer.rewards import Judge, open_judge, own_services
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.saving import save_outcome
 from assay.trainer.trainer import PolicyTrainer
 from assay.trainer.warmup import pretrain_critic
 from assay.trainer.world import World, join
@@ -113,6 +113,7 @@ def run(
         f"{policy.model.device.type}, {len(problems.train)} training problems, "
         f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
     )
+    recorder: StepRecorder | None = None
     try:
         with _judge(config, world, transport) as judge:
             if world.main:
@@ -130,9 +131,14 @@ def run(
             if interrupted:
                 return None
             after = _evaluate(session, trainer, "after")
+            for evaluation, step in ((before, 0), (after, config.run.steps)):
+                if evaluation is not None:
+                    recorder.report_evaluation(evaluation.row(step))
     finally:
         display.end()
-    _save_model(session, trainer)
+        if recorder is not None:
+            recorder.close()
+    save_outcome(trainer, folder, policy.tokenizer, world)
     return _finish(session, before, after, train_s) if world.main else {}
 
 
@@ -283,8 +289,7 @@ def _evaluate_within(
     row = evaluation.row(step)
     with session.folder.evals.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
-    for reporter in recorder.reporters:
-        reporter.report(reported_evaluation(row), step)
+    recorder.report_evaluation(row)
 
 
 def _stored(folder: RunFolder, when: str) -> Evaluation | None:
@@ -320,7 +325,6 @@ def _train(
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     finally:
         display.end()
-        recorder.close()
     step = trainer.state.global_step // updates
     resume = f"continue with `assay train --resume {folder.path}`"
     if recorder.stopped_by_faults:
@@ -334,30 +338,13 @@ def _train(
     return interrupted, time.perf_counter() - started
 
 
-def _save_model(session: Session, trainer: PolicyTrainer) -> None:
-    """Saves policy, tokenizer and critic; each folder appears by one rename."""
-    folder = session.folder
-    beside = folder.path / ".model-saving"
-    if session.world.main:
-        shutil.rmtree(beside, ignore_errors=True)
-    session.world.wait()
-    trainer.save_model(str(beside))
-    if trainer.critic is not None:
-        trainer.critic.save_pretrained(beside.with_name(".critic-saving"))
-    session.world.wait()
-    if not session.world.main:
-        return
-    session.policy.tokenizer.save_pretrained(beside)
-    for name in ("training_args.bin",):
-        (beside / name).unlink(missing_ok=True)
-    _publish(beside, folder.model)
-    if trainer.critic is not None:
-        _publish(beside.with_name(".critic-saving"), folder.critic)
-
-
-def _publish(beside: Path, target: Path) -> None:
-    shutil.rmtree(target, ignore_errors=True)
-    beside.rename(target)
+def _method(config: Config) -> str:
+    """What was trained, in words."""
+    told = explain(config)
+    lines = [told.title]
+    for section in told.sections:
+        lines += ["", f"{section.title}:", *(f"- {line}" for line in section.lines)]
+    return "\n".join(lines)
 
 
 def _finish(
@@ -388,13 +375,20 @@ def _finish(
         display.console.print(report.table(outcome))
         display.note(report.change_line(outcome))
     outcome["faults"] = report.faults_by_reason(rows)
-    report.write(folder.path, outcome, before, after, show=config.eval.show)
+    report.write(folder.path, outcome, before, after, show=config.eval.show, method=_method(config))
     batch = f"{config.run.steps} steps of {config.samples_per_step} samples"
     title = f"{name}: {Path(config.model.name).name}, {batch}, seed {config.run.seed}"
     evaluations = read_rows(folder.evals) if folder.evals.exists() else []
     if evaluations and before is not None and after is not None:
         evaluations = [before.row(0), *evaluations, after.row(config.run.steps)]
-    plots.draw(rows, folder.curves, title=title, subtitle=subtitle, evaluations=evaluations)
+    plots.draw(
+        rows,
+        folder.curves,
+        title=title,
+        subtitle=subtitle,
+        evaluations=evaluations,
+        pretraining=read_rows(folder.pretraining) if folder.pretraining.exists() else [],
+    )
     display.note(f"trained for {duration(train_s)}")
     for path in (folder.curves, folder.path / "report.md", folder.model):
         if path.exists():

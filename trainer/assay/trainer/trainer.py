@@ -180,6 +180,7 @@ class PolicyTrainer(GRPOTrainer):
             advantages_BT, batch, algorithm.advantage, self.across
         )
         self._observe_advantages(batch)
+        self._observe_shaped(batch)
         return batch
 
     def padded(self, groups: Sequence[Group]) -> Batch:
@@ -262,6 +263,15 @@ class PolicyTrainer(GRPOTrainer):
             {name: values[chosen] for name, values in batch.items()}, len(shuffled)
         )
         return list(micro_batches)
+
+    def _observe_shaped(self, batch: Batch) -> None:
+        """The mean of what trains, over judged rollouts of all processes."""
+        rewards_N = self.across.gather(batch["rewards"])
+        if self.judged and self.config.algorithm.shaping.changes_rewards:
+            self._metrics["train"]["shaped_reward"].append(float(rewards_N.nanmean()))
+        self._metrics["train"]["tokens"].append(
+            float(self.accelerator.reduce(batch["loss_mask"].sum()))
+        )
 
     def _count(self, micro_batches: Sequence[Batch]) -> None:
         """Writes a mini-batch's counts, over all processes, into its micro-batches."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 
+from assay.rpc.errors import ConfigError
+
 T = TypeVar("T")
+
+_PATIENCE = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +59,24 @@ class World:
 
 
 def join(*, on_cuda: bool) -> World:
-    """The world that a launcher (`accelerate launch`, `torchrun`) made; alone without one."""
-    state = PartialState(cpu=not on_cuda)
+    """The world that a launcher (`accelerate launch`, `torchrun`) made; alone without one.
+
+    Raises:
+        ConfigError: the launcher's settings have only the first process load the weights.
+    """
+    if _flag("ACCELERATE_USE_FSDP") and _flag("FSDP_CPU_RAM_EFFICIENT_LOADING"):
+        raise ConfigError(
+            "fsdp_cpu_ram_efficient_loading leaves all processes but the first without weights "
+            "until training begins, and the evaluation and a critic need them before; set it to "
+            "false in accelerate's config, as configs/accelerate/fsdp2.yaml does"
+        )
+    # a process waits in a collective for as long as another's generation or judging takes
+    state = PartialState(cpu=not on_cuda, timeout=_PATIENCE)
     if on_cuda and state.num_processes > 1:
         torch.cuda.set_device(state.local_process_index)
     return World(state.process_index, state.num_processes, state.local_process_index)
+
+
+def _flag(name: str) -> bool:
+    """Whether the launcher set a switch in the environment."""
+    return os.environ.get(name, "").lower() in ("1", "true", "yes")

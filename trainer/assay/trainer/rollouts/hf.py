@@ -156,8 +156,8 @@ class SeededDraws(LogitsProcessor):
         self._end_ids = np.array(sorted(end_ids), dtype=np.int64)
         self._decode = decode
         self._on_finished = on_finished
-        self._tokens_BT = np.zeros((len(requests), limit), dtype=np.int64)
-        self._logprobs_BT = np.zeros((len(requests), limit), dtype=np.float32)
+        self._tokens_TB = np.zeros((limit, len(requests)), dtype=np.int64)
+        self._logprobs_TB = np.zeros((limit, len(requests)), dtype=np.float32)
         self._responses: list[Response | None] = [None] * len(requests)
         self._unfinished_B = np.ones(len(requests), dtype=bool)
         self._length = 0
@@ -192,18 +192,18 @@ class SeededDraws(LogitsProcessor):
     def _note(self, tokens_B: np.ndarray, logprobs_B: np.ndarray) -> None:
         if not np.isfinite(logprobs_B).all():
             raise not_numbers()
-        self._tokens_BT[:, self._length] = tokens_B
-        self._logprobs_BT[:, self._length] = logprobs_B
+        self._tokens_TB[self._length] = tokens_B
+        self._logprobs_TB[self._length] = logprobs_B
         self._length += 1
         ended_B = (tokens_B[:, None] == self._end_ids).any(axis=1)
         done_B = self._unfinished_B & (ended_B | (self._length == self._config.max_new_tokens))
         self._unfinished_B &= ~done_B
         for row in np.flatnonzero(done_B).tolist():
-            ids = self._tokens_BT[row, : self._length].tolist()
+            ids = self._tokens_TB[: self._length, row].tolist()
             response = Response(
                 ids=tuple(ids),
                 text=self._decode(ids),
-                logprobs=tuple(self._logprobs_BT[row, : self._length].tolist()),
+                logprobs=tuple(self._logprobs_TB[: self._length, row].tolist()),
                 truncated=not bool(ended_B[row]),
             )
             self._responses[row] = response

@@ -1,0 +1,155 @@
+"""Two processes give the curve of one: DDP, and FSDP2 with every weight sharded.
+
+All is launched as a user would: torchrun, or accelerate with the shipped preset. On CPUs, over gloo.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer_processes_support import SUPPORT, Job, do, rows, write
+
+MakeConfig = Callable[..., Any]
+BIN = Path(sys.executable).parent
+PRESETS = SUPPORT.parent.parent / "configs" / "accelerate"
+LAUNCHERS = {
+    "ddp": [BIN / "torchrun", "--nproc-per-node", "2"],
+    "fsdp2": [
+        *(BIN / "accelerate", "launch", "--config_file", PRESETS / "fsdp2.yaml"),
+        *("--num_processes", "2", "--main_process_port", "0"),
+    ],
+}
+
+GAE = {"estimator": "gae", "lam": 0.95}
+DAPO = {
+    "loss": {"clip_high": 0.28},
+    "dynamic_sampling": {"enabled": True, "keep_surplus": True},
+    "shaping": {"overlong": "soft", "overlong_cache": 2},
+}
+METHODS: dict[str, dict[str, Any]] = {
+    "grpo": {"algorithm": {"loss": {"kl_coef": 0.05}}},
+    "faults": {
+        "algorithm": {"loss": {"aggregation": "seq-mean-token-mean"}},
+        "optim": {"micro_batch": 8},
+        "reward": {"max_fault_ratio": 1.0},
+    },
+    "dapo": {"algorithm": DAPO, "optim": {"mini_batches": 2, "micro_batch": 8}},
+    "ppo": {
+        "algorithm": {
+            "advantage": GAE,
+            "critic": {"loss": "clipped", "learning_rate": 1e-3},
+            "loss": {"kl_coef": 0.05, "kl_place": "reward", "kl_estimator": "k1"},
+        },
+        "optim": {"mini_batches": 2, "epochs": 2, "micro_batch": 8},
+    },
+    "vapo": {
+        "algorithm": {
+            "advantage": {"estimator": "gae", "length_adaptive_alpha": 0.05, "normalise": "batch"},
+            "critic": {"learning_rate": 1e-3, "pretrain_steps": 2},
+            "loss": {"positive_lm_coef": 0.1, "clip_high": 0.28},
+        },
+    },
+    "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
+    "lora": {"algorithm": {"loss": {"kl_coef": 0.05}}, "model": {"lora": {"rank": 4}}},
+}
+# what is left of two numbers that nearly cancel, or of the last bits of log-probabilities
+NOISE = {"loss": 1e-6, "policy_loss": 1e-6, "explained_variance": 1e-4}
+DRIFT = ("drift_mean", "drift_max", "drift_kl")
+
+
+def same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """Equal rows: text and counts exactly, measurements within what float32 leaves."""
+    assert len(found) == len(expected)
+    for row, other in zip(found, expected, strict=True):
+        assert row.keys() == other.keys()
+        for name, value in row.items():
+            where = f"{name} of step {row['step']}"
+            if name in DRIFT:
+                assert 0 <= value < 1e-5, where
+            elif isinstance(value, float) and isinstance(other[name], float):
+                noise = NOISE.get(name, 1e-7)
+                near = math.isclose(value, other[name], rel_tol=1e-4, abs_tol=noise)
+                assert near, f"{where}: {value} is not {other[name]}"
+            else:
+                assert value == other[name], where
+
+
+def launch(command: list[Any]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command],
+        capture_output=True, text=True, check=False, timeout=280,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def jobs(tiny_config: MakeConfig, tmp_path: Path) -> Callable[..., list[Job]]:
+    """Runs of 3 steps; those of LoRA and PPO once more, stopped after 2 and then taken up."""
+    from assay.trainer import config
+
+    def make(engine: str, names: list[str], *, resumed: tuple[str, ...] = ()) -> list[Job]:
+        made = []
+        for name in [*names, *(f"{name}-resumed" for name in resumed)]:
+            for steps in (2, 3) if name.endswith("-resumed") else (3,):
+                sections = {**METHODS[name.removesuffix("-resumed")]}
+                sections["run"] = {"steps": steps, "checkpoint_every": 0, "samples_every": 0}
+                path = tmp_path / f"{name}-{steps}.toml"
+                path.write_text(config.to_toml(tiny_config(eval={"prompts": 6}, **sections)))
+                folder = tmp_path / engine / name
+                made.append(Job(str(path), str(folder), faulty=name == "faults"))
+        return made
+
+    return make
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("engine", "names"), [("ddp", list(METHODS)), ("fsdp2", ["grpo", "ppo", "trunk", "lora"])]
+)
+def test_two_processes_give_the_curve_of_one(
+    jobs: Callable[..., list[Job]], tmp_path: Path, engine: str, names: list[str]
+) -> None:
+    """And, stopped and resumed, that of a run that was never stopped."""
+    from assay.clients.runs.environment import calm
+
+    calm()
+    resumed = ("ppo", "lora")
+    write(jobs(engine, names, resumed=resumed), tmp_path / "jobs.json")
+    done = launch([*LAUNCHERS[engine], SUPPORT, tmp_path / "jobs.json", engine])
+    assert done.returncode == 0, done.stderr[-5000:]
+    for job in jobs("one", names):
+        do(job)
+    for name in names:
+        same(rows(tmp_path / engine / name), rows(tmp_path / "one" / name))
+        for kind in ("model", "critic", "adapter"):
+            assert_equal_weights(tmp_path / engine / name / kind, tmp_path / "one" / name / kind)
+    for name in resumed:
+        again, whole = tmp_path / engine / f"{name}-resumed", tmp_path / engine / name
+        same(rows(again), rows(whole))
+        assert_equal_weights(again / "model", whole / "model")
+    if "faults" in names:
+        found = rows(tmp_path / engine / "faults")
+        assert all(row["faults"]["WORKER_DIED"] > 8 for row in found)
+
+
+def assert_equal_weights(found: Path, expected: Path) -> None:
+    """Of all safetensors; both folders may be absent."""
+    import torch
+    from safetensors.torch import load_file
+
+    files = sorted(path.name for path in expected.glob("*.safetensors"))
+    assert files == sorted(path.name for path in found.glob("*.safetensors"))
+    for file in files:
+        ours, theirs = load_file(found / file), load_file(expected / file)
+        assert ours.keys() == theirs.keys()
+        for name, weights in ours.items():
+            torch.testing.assert_close(weights, theirs[name], rtol=0, atol=1e-5, msg=name)

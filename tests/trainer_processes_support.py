@@ -1,0 +1,111 @@
+"""Runs of the tiny model, one after another, in one process or as the processes of a launcher.
+
+    torchrun --nproc-per-node 2 tests/trainer_processes_support.py JOBS.json [fsdp2]
+
+One launch has many runs, for to start a process takes longer than to train the tiny model.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+SUPPORT = Path(__file__).resolve()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run, or the continuation of one.
+
+    Attributes:
+        config: a TOML file.
+        folder: of the run.
+        faulty: some samples, of the first process's and of the second's share, get no judgement.
+    """
+
+    config: str
+    folder: str
+    faulty: bool = False
+
+
+def told_to_fault(_call: int, item: Any) -> bool:
+    """Whole groups on the first of two processes, single samples on the second."""
+    place = int(item.group_id) % 8
+    return place == 1 or (place >= 6 and len(item.response) % 2 == 1)
+
+
+def do(job: Job) -> None:
+    """Runs it without a word."""
+    from rich.console import Console
+
+    from assay.trainer import config, folder
+    from assay.trainer.run import run
+    from trainer_support import ExactTransport
+
+    def transport() -> Any:
+        return ExactTransport(told_to_fault) if job.faulty else ExactTransport()
+
+    Path(job.folder).mkdir(exist_ok=True, parents=True)
+    run(
+        config.load(Path(job.config)),
+        folder.RunFolder(Path(job.folder)),
+        Console(file=io.StringIO()),
+        transport=transport,
+    )
+
+
+def write(jobs: list[Job], path: Path) -> None:
+    """For a launch."""
+    path.write_text(json.dumps([asdict(job) for job in jobs]), encoding="utf-8")
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of metrics.jsonl without what the clock says."""
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [
+        {key: value for key, value in json.loads(line).items() if not key.endswith("_s")}
+        for line in lines
+    ]
+
+
+def shard_on_cpus() -> None:
+    """accelerate 1.15 takes FSDP2 for accelerators only, and torch shards on CPUs as well: has
+    accelerate keep the plugin that its own launcher's settings made."""
+    from accelerate.state import AcceleratorState, PartialState
+    from accelerate.utils import DistributedType
+
+    begin = AcceleratorState.__init__
+
+    def init(self: Any, *args: Any, fsdp_plugin: Any = None, **kwargs: Any) -> None:
+        begin(self, *args, fsdp_plugin=fsdp_plugin, **kwargs)
+        if self.distributed_type == DistributedType.MULTI_CPU:
+            assert fsdp_plugin.fsdp_version == 2
+            self.fsdp_plugin = fsdp_plugin
+            self.distributed_type = DistributedType.FSDP
+            PartialState._shared_state["distributed_type"] = DistributedType.FSDP
+
+    AcceleratorState.__init__ = init
+
+
+def main(path: str, engine: str = "") -> None:
+    """One of the processes."""
+    sys.path[:0] = [str(SUPPORT.parent), str(SUPPORT.parent.parent)]
+    from assay.clients.runs.environment import calm
+
+    calm()
+    import torch
+
+    torch.set_num_threads(1)
+    if engine == "fsdp2":
+        shard_on_cpus()
+    for job in json.loads(Path(path).read_text(encoding="utf-8")):
+        do(Job(**job))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
