@@ -17,8 +17,8 @@ from bench.miniature import Item, Shape, pretrained, write_problems
 
 LIMIT = 20
 COUNTING_WORDS = (*"0123456789", "+", "=", ";")
-COUNTING_SHAPE = Shape(width=64, layers=2, context=64, steps=700)
-MISCOUNTS = 0.12
+COUNTING_SHAPE = Shape(width=64, layers=2, context=64, steps=500, batch=64)
+MISCOUNTS = 0.2
 BEGINS_AGAIN = 0.3
 COUNTING = [(a, b) for a in range(10) for b in range(2, 10)]
 

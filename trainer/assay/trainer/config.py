@@ -541,8 +541,8 @@ def _check_method(config: Config) -> str:
         loss.ratio == "sequence" or loss.objective == "cispo" or loss.pre_clip
     ):
         return (
-            'algorithm.loss.importance_correction = "decoupled" is an objective of its own: it goes '
-            'with ratio = "token", objective = "ppo" and pre_clip = 0'
+            'algorithm.loss.importance_correction = "decoupled" is an objective of its own: it '
+            'goes with ratio = "token", objective = "ppo" and pre_clip = 0'
         )
     return ""
 

@@ -76,8 +76,7 @@ def _has_critic(config: Config) -> bool:
 
 
 def _shapes(config: Config) -> bool:
-    shaping = config.algorithm.shaping
-    return shaping.overlong == "soft" or shaping.cosine or shaping.repetition_ngram > 0
+    return config.algorithm.shaping.changes_rewards
 
 
 def _samples_dynamically(config: Config) -> bool:
