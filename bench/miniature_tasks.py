@@ -18,7 +18,7 @@ from bench.miniature import Item, Shape, pretrained, write_problems
 LIMIT = 20
 COUNTING_WORDS = (*"0123456789", "+", "=", ";")
 COUNTING_SHAPE = Shape(width=64, layers=2, context=64, steps=500, batch=64)
-MISCOUNTS = 0.2
+MISCOUNTS = 0.25
 BEGINS_AGAIN = 0.3
 COUNTING = [(a, b) for a in range(10) for b in range(2, 10)]
 
@@ -38,15 +38,10 @@ def drawn_count(dice: random.Random) -> tuple[str, str]:
 
 
 def _attempt(a: int, b: int, dice: random.Random) -> str:
-    digits, at, last = [], a, a + b
-    while at < last:
-        if dice.random() < MISCOUNTS:
-            at += dice.choice((0, 2))
-        else:
-            at += 1
+    at, digits = a, []
+    for _ in range(b):
+        at += dice.choice((0, 2)) if dice.random() < MISCOUNTS else 1
         digits.append(str(at % 10))
-        if dice.random() < MISCOUNTS / 4:
-            break
     return "".join(digits) + f"={at % 10}"
 
 

@@ -12,8 +12,8 @@ done are not repeated, so that the command can be given again, with more seeds. 
     clipped     the mean probability, before the update, of tokens whose ratio was clipped from
                 above (the paper's argument for clip-higher: they are improbable ones, < 0.2)
     multiplier  groups drawn for each group used, by a policy that stands still, beside 1 / P(keep)
-                with P = 1 - p^G - (1 - p)^G averaged over prompts (derivation), each prompt's p from
-                responses of its own
+                with P = 1 - p^G - (1 - p)^G averaged over prompts (derivation), estimated from
+                other responses to each prompt
 
 Orderings and intervals are what this can show, and no magnitudes: the published ones are of a model
 of 32 B parameters on competition problems.
@@ -98,9 +98,9 @@ def watched() -> Iterator[dict[str, list[float]]]:
     inner = objective.policy_loss
 
     def policy_loss(
-        logps_BT: Any, entropies_BT: Any, batch: Any, config: Any, counts: Any, **more: Any
+        new: Any, entropies: Any, batch: Any, config: Any, counts: Any, **more: Any
     ) -> Any:
-        logps = logps_BT.detach()
+        logps = new.detach()
         old = torch.where(batch["old_logps"].isnan(), logps, batch["old_logps"])
         inside = batch["loss_mask"].bool()
         high = ((logps - old).exp() > 1 + config.clip_high) & (batch["advantages"] > 0) & inside
@@ -108,7 +108,7 @@ def watched() -> Iterator[dict[str, list[float]]]:
         seen["probability"].append(float(old.exp()[high].sum()))
         seen["low_p"].append(float((old.exp()[high] < 0.2).sum()))
         seen["tokens"].append(float(inside.sum()))
-        return inner(logps_BT, entropies_BT, batch, config, counts, **more)
+        return inner(new, entropies, batch, config, counts, **more)
 
     objective.policy_loss = policy_loss
     try:

@@ -204,10 +204,13 @@ class _Stream:
         if self._ended:
             return None
         try:
-            async with asyncio.timeout_at(ends_s):
-                unit = await self._units.get()
-        except TimeoutError:
-            return None
+            unit = self._units.get_nowait()  # without a timer where one is there already
+        except asyncio.QueueEmpty:
+            try:
+                async with asyncio.timeout_at(ends_s):
+                    unit = await self._units.get()
+            except TimeoutError:
+                return None
         if unit is None:
             self._ended = True
             return None

@@ -12,7 +12,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 
 from assay.trainer.algos import advantages as estimators
@@ -22,6 +24,7 @@ from assay.trainer.config import AdvantageConfig, AlgorithmConfig
 from assay.trainer.rollouts.types import Rollout
 
 Batch = dict[str, torch.Tensor]
+_NUMPY = {torch.long: np.int64, torch.float32: np.float32, torch.bool: np.bool_}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,8 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         (B, T), NaN where unknown; `task` (B,), a number for each; `stale` and `correct` (B,) bool.
     """
     rows = [item.rollout for item in scored]
-    prompts = [list(row.request.draw.prompt_ids) for row in rows]
-    responses = [list(row.response.ids) for row in rows]
+    prompts = [row.request.draw.prompt_ids for row in rows]
+    responses = [row.response.ids for row in rows]
     unknown = float("nan")
     logps = [row.response.logprobs or [unknown] * len(row.response.ids) for row in rows]
     dense = [
@@ -93,12 +96,12 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
     ends = [
         item.ends or [False] * len(row.response.ids) for row, item in zip(rows, scored, strict=True)
     ]
-    completion_mask_BT = _filled([[1] * len(ids) for ids in responses], 0, torch.long)
+    completion_mask_BT = _lengths_mask([len(ids) for ids in responses])
     loss_B = torch.tensor([item.reward is not None and item.in_loss for item in scored])
     judgements = [row.result.judgement for row in rows]
     batch = {
         "prompt_ids": _filled(prompts, pad_id, torch.long, left=True),
-        "prompt_mask": _filled([[1] * len(ids) for ids in prompts], 0, torch.long, left=True),
+        "prompt_mask": _lengths_mask([len(ids) for ids in prompts]).flip(1),
         "completion_ids": _filled(responses, pad_id, torch.long),
         "completion_mask": completion_mask_BT,
         "loss_mask": completion_mask_BT.bool() & loss_B.unsqueeze(1),
@@ -122,13 +125,19 @@ def _filled(
     rows: Sequence[Sequence[float]], filler: float, dtype: torch.dtype, *, left: bool = False
 ) -> torch.Tensor:
     width = max(map(len, rows))
-    filled = [
-        [filler] * (width - len(row)) + list(row)
-        if left
-        else list(row) + [filler] * (width - len(row))
-        for row in rows
-    ]
-    return torch.tensor(filled, dtype=dtype)
+    filled: np.ndarray[Any, Any] = np.full((len(rows), width), filler, dtype=_NUMPY[dtype])
+    for place, row in enumerate(rows):
+        if left:
+            filled[place, width - len(row) :] = row
+        else:
+            filled[place, : len(row)] = row
+    return torch.from_numpy(filled)
+
+
+def _lengths_mask(lengths: Sequence[int]) -> torch.Tensor:
+    """1 for the first tokens of each row, 0 behind them."""
+    lengths_B1 = torch.tensor(lengths).unsqueeze(1)
+    return (torch.arange(max(lengths)) < lengths_B1).long()
 
 
 def old_logps(batch: Batch, computed_BT: torch.Tensor | None, *, decoupled: bool) -> torch.Tensor:

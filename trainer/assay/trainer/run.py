@@ -28,7 +28,7 @@ from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.progress import duration
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
-from assay.trainer import plots, report
+from assay.trainer import report
 from assay.trainer.build import (
     build_trainer,
     check_processes,
@@ -366,6 +366,8 @@ def _finish(
             "train_s": round(train_s, 1),
         }
     }
+    from assay.trainer import plots  # noqa: PLC0415  # seconds and memory that only the end needs
+
     rows = read_rows(folder.metrics)
     subtitle = ""
     if before is not None and after is not None:

@@ -20,6 +20,7 @@ import asyncio
 import dataclasses
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import aclosing
 from types import TracebackType
@@ -167,7 +168,9 @@ class StreamingRound:
         self._exchange.over.wait(_CLOSE_S)
 
     def _send(self, unit: Unit | None) -> None:
-        self._call(self._exchange.outgoing.put_nowait, unit)
+        """Puts it out, and wakes the loop where that is not on its way already."""
+        if self._exchange.put(unit):
+            self._call(self._exchange.drain)
 
     def _call(self, action: Callable[..., object], *arguments: object) -> None:
         """Does something on the client's loop; nothing where the client was closed meanwhile."""
@@ -181,20 +184,43 @@ class _Exchange:
     """What runs on the client's loop: units go out, results come in.
 
     Attributes:
-        outgoing: units to send; None at the end.
         found: results so far, by id.
         over: nothing more will come.
         defect: what ended the exchange, if that was no failed call.
     """
 
     def __init__(self) -> None:
-        self.outgoing: asyncio.Queue[Unit | None] = asyncio.Queue()
         self.found: dict[str, Result] = {}
+        self._outgoing: asyncio.Queue[Unit | None] = asyncio.Queue()
+        self._put: deque[Unit | None] = deque()
+        self._lock = threading.Lock()
+        self._woken = False
+        self._awaited: int | None = None
         self.over = threading.Event()
         self.defect: BaseException | None = None
         self._changed = threading.Condition()
         self._sent: dict[str, Item] = {}
         self._at_end = False
+
+    def put(self, unit: Unit | None) -> bool:
+        """Puts a unit out, from any thread; None is the end.
+
+        Returns:
+            Whether the loop must be told to `drain`: it is told once for all that has come until
+            then, for telling it costs more than the rest.
+        """
+        with self._lock:
+            self._put.append(unit)
+            told, self._woken = self._woken, True
+        return not told
+
+    def drain(self) -> None:
+        """Takes in what was put out; on the loop."""
+        with self._lock:
+            units, self._woken = list(self._put), False
+            self._put.clear()
+        for unit in units:
+            self._outgoing.put_nowait(unit)
 
     async def run(self, client: AsyncRewardClient) -> None:
         """Streams until the end has come and all is answered; a new stream after one that broke."""
@@ -221,6 +247,7 @@ class _Exchange:
     def wait(self, count: int, until_s: float) -> None:
         """Waits until there are so many results, nothing more will come, or time is up."""
         with self._changed:
+            self._awaited = count
             while len(self.found) < count and not self.over.is_set():
                 left_s = until_s - time.monotonic()
                 if left_s <= 0:
@@ -240,7 +267,7 @@ class _Exchange:
             self._changed.notify_all()
 
     async def _next(self) -> Unit | None:
-        unit = await self.outgoing.get()
+        unit = await self._outgoing.get()
         self._at_end = unit is None
         self._sent.update((item.id, item) for item in unit or ())
         return unit
@@ -255,7 +282,8 @@ class _Exchange:
         self._sent.pop(result.id, None)
         with self._changed:
             self.found[result.id] = result
-            self._changed.notify_all()
+            if self._awaited is not None and len(self.found) >= self._awaited:
+                self._changed.notify_all()
 
     def _fault_sent(self, fault: Fault) -> None:
         """Answers what a stream took and left without a result."""
