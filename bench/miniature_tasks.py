@@ -18,7 +18,9 @@ from bench.miniature import Item, Shape, pretrained, write_problems
 LIMIT = 20
 COUNTING_WORDS = (*"0123456789", "+", "=", ";")
 COUNTING_SHAPE = Shape(width=64, layers=2, context=64, steps=500, batch=64)
-MISCOUNTS = 0.25
+MISCOUNTS = 0.1
+BELIEFS = {3: 0.85, 7: 0.85}
+"""After these digits the pretrained model miscounts most of the time."""
 BEGINS_AGAIN = 0.3
 COUNTING = [(a, b) for a in range(10) for b in range(2, 10)]
 
@@ -40,7 +42,7 @@ def drawn_count(dice: random.Random) -> tuple[str, str]:
 def _attempt(a: int, b: int, dice: random.Random) -> str:
     at, digits = a, []
     for _ in range(b):
-        at += dice.choice((0, 2)) if dice.random() < MISCOUNTS else 1
+        at += dice.choice((0, 2)) if dice.random() < BELIEFS.get(at % 10, MISCOUNTS) else 1
         digits.append(str(at % 10))
     return "".join(digits) + f"={at % 10}"
 

@@ -9,7 +9,7 @@ import pytest
 
 # How long an example takes says more about the machine than about the code. The same examples every
 # time, so that what lands is judged by what it changes; `make test-all` looks for new ones.
-hypothesis.settings.register_profile("assay", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("assay", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("assay")
 

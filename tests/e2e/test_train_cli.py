@@ -143,9 +143,10 @@ def test_a_run_is_calm_and_resumes_by_its_config(tiny_file: Path, tmp_path: Path
     lines = out.splitlines()
     assert lines[0].startswith(f"run {tmp_path / 'runs' / 'tiny-'}")
     assert lines[1].startswith("before: ")
-    assert lines[2].split()[0] == "step"
-    assert [line.split()[0] for line in lines[3:5]] == ["1/2", "2/2"]
-    assert lines[5].startswith("after: ")
+    header = next(n for n, line in enumerate(lines) if line.split()[:1] == ["step"])
+    assert "reward: mean over judged responses" in " ".join(lines[2:header])
+    assert [line.split()[0] for line in lines[header + 1 : header + 3]] == ["1/2", "2/2"]
+    assert lines[header + 3].startswith("after: ")
     assert "change on the same 20 prompts" in out
     assert [Path(line.strip()).name for line in lines[-3:]] == ["curves.png", "report.md", "model"]
     again = assay_train("--resume").splitlines()

@@ -71,8 +71,9 @@ def grpo_config(
         top_p=rollout.top_p,
         top_k=rollout.top_k,
         **_backend_settings(config),
-        # the loss is ours; with a weight, TRL keeps the reference model
-        beta=config.algorithm.loss.kl_coef,
+        # the loss is ours; with a weight, TRL keeps the reference model. With adapters that is the
+        # model without them, and the copy that TRL would add keeps a checkpoint from being read
+        beta=0.0 if config.model.lora.rank else config.algorithm.loss.kl_coef,
         # the optimizer
         optim="adamw_torch_fused",
         learning_rate=optim.learning_rate,

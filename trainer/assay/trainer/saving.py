@@ -43,7 +43,8 @@ def save_outcome(trainer: PolicyTrainer, folder: RunFolder, tokenizer: Any, worl
     world.wait()
     if not world.main:
         return
-    (policy / "training_args.bin").unlink(missing_ok=True)
+    for extra in ("training_args.bin", "README.md"):  # of the trainer, and PEFT's model card
+        (policy / extra).unlink(missing_ok=True)
     tokenizer.save_pretrained(policy)
     if (policy / "adapter_config.json").is_file():
         merged = folder.path / ".merged-saving"
