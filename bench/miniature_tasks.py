@@ -1,17 +1,25 @@
 """The tasks of the trainer's miniatures.
 
 Counting: "3+4=" is answered by counting on from 3, in the last digit alone: "4567=7". The answer is
-what stands after the last "=". The pretrained model miscounts, and sometimes begins again ("4567=7;
-4567=7"), into the limit of `LIMIT` tokens: responses have lengths, longer problems are harder, and
-a part of the responses is cut.
+what stands after the last "=". The pretrained model miscounts, after some digits most of the time,
+and sometimes begins again ("4567=7;4567=7"), into the limit of `LIMIT` tokens: responses have
+lengths, longer problems are harder, and a part of the responses is cut.
+
+Two roads: the first token of a response decides it: "S", six milestones and the end, or "L", some
+270 milestones and the end. What comes after is as good as forced. The long road is right with a
+high chance, the short one seldom, and a response that is cut is wrong; the coin is the judge's, so
+that there is no way to do better on the short road. A policy that is told the truth about its first
+token takes the long road.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 from pathlib import Path
+from typing import Any
 
-from bench.miniature import Item, Shape, pretrained, write_problems
+from bench.miniature import IsRight, Item, Shape, pretrained, write_problems
 
 # Counting.
 
@@ -20,7 +28,7 @@ COUNTING_WORDS = (*"0123456789", "+", "=", ";")
 COUNTING_SHAPE = Shape(width=64, layers=2, context=64, steps=500, batch=64)
 MISCOUNTS = 0.1
 BELIEFS = {3: 0.85, 7: 0.85}
-"""After these digits the pretrained model miscounts most of the time."""
+"""After these digits the pretrained model miscounts so often."""
 BEGINS_AGAIN = 0.3
 COUNTING = [(a, b) for a in range(10) for b in range(2, 10)]
 
@@ -63,3 +71,94 @@ def counting(folder: Path) -> tuple[Path, Path, Path]:
     train = write_problems(folder / "counting-train.jsonl", problems[held_out:])
     test = write_problems(folder / "counting-test.jsonl", problems[:held_out])
     return model, train, test
+
+
+# Two roads.
+
+SHORT, LONG = 6, (256, 296)
+ROAD_LIMIT = 290
+GOES_LONG = 0.3
+RIGHT_SHORT, RIGHT_LONG = 0.2, 0.9
+ROAD_PROMPTS, ROAD_HELD_OUT = "abcdefghijklmnop", "qrst"
+ROAD_WORDS = (*ROAD_PROMPTS, *ROAD_HELD_OUT, "L", "S", *(f"{n:03d}" for n in range(1, LONG[1] + 1)))
+ROAD_SHAPE = Shape(width=32, layers=1, context=320, steps=500, batch=16, learning_rate=6e-3)
+
+
+def drawn_road(dice: random.Random) -> tuple[str, str]:
+    """A prompt that says nothing, and a response: the road, and its milestones to the end."""
+    long = dice.random() < GOES_LONG
+    last = dice.randint(*LONG) if long else SHORT
+    marks = "".join(f"{n:03d}" for n in range(1, last + 1))
+    return dice.choice(ROAD_PROMPTS + ROAD_HELD_OUT), ("L" if long else "S") + marks
+
+
+def roads_right(seed: int) -> IsRight:
+    """A coin for each response, whose chance is that of its road; a response that was cut is wrong.
+
+    The coin is of the seed, the draw and the response's place in the round: a run can be repeated.
+    """
+
+    def right(item: Item) -> bool:
+        if item.truncated:
+            return False
+        chance = RIGHT_LONG if item.response.startswith("L") else RIGHT_SHORT
+        return _coin(f"{seed}/{item.group_id}/{item.id}") < chance
+
+    return right
+
+
+def _coin(text: str) -> float:
+    """In [0, 1), the same on every machine."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
+
+
+def roads(folder: Path) -> tuple[Path, Path, Path, Path]:
+    """The pretrained model, a reward model for it, the training problems and the held-out ones."""
+    model = pretrained(folder / "roads", ROAD_WORDS, drawn_road, ROAD_SHAPE)
+    train = write_problems(folder / "roads-train.jsonl", ((p, "-") for p in ROAD_PROMPTS))
+    test = write_problems(folder / "roads-test.jsonl", ((p, "-") for p in ROAD_HELD_OUT))
+    return model, _reward_model(model, folder / "roads-reward"), train, test
+
+
+def _reward_model(policy: Path, folder: Path, steps: int = 200, batch: int = 32) -> Path:
+    """Learns the reward, -1 or 1, at the last token of whole responses, and at no other token.
+
+    Responses are the pretraining's, cut at the limit; those that are cut are wrong.
+    """
+    if (folder / "config.json").is_file():
+        return folder
+    import torch  # noqa: PLC0415
+    from transformers import (  # noqa: PLC0415
+        AutoModelForCausalLM,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
+
+    torch.manual_seed(0)
+    dice = random.Random(1)
+    tokenizer: Any = AutoTokenizer.from_pretrained(policy)
+    backbone: Any = AutoModelForCausalLM.from_pretrained(policy, dtype=torch.float32)
+    shape = backbone.config
+    shape.num_labels = 1
+    model: Any = AutoModelForSequenceClassification.from_config(shape)
+    model.model.load_state_dict(backbone.model.state_dict())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(steps):
+        rows, rewards = [], []
+        for _ in range(batch):
+            prompt, response = drawn_road(dice)
+            told = [*tokenizer(response)["input_ids"], tokenizer.eos_token_id]
+            chance = RIGHT_LONG if response[0] == "L" else RIGHT_SHORT
+            right = len(told) <= ROAD_LIMIT and dice.random() < chance
+            rows.append(tokenizer(prompt)["input_ids"] + told[:ROAD_LIMIT])
+            rewards.append(1.0 if right else -1.0)
+        width = max(map(len, rows))
+        ids = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows])
+        scores = model(input_ids=ids, attention_mask=ids != tokenizer.pad_token_id).logits[:, 0]
+        loss = (scores - torch.tensor(rewards)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -51,10 +51,11 @@ SMALL = (
     "data.template={question}",
     "algorithm.shaping.overlong_cache=6",
     "algorithm.dynamic_sampling.max_rounds=20",
-    "optim.learning_rate=3e-4",
+    "optim.learning_rate=2e-4",
     "optim.warmup_steps=0",
     "optim.weight_decay=0.0",
     "optim.mini_batches=4",
+    "optim.epochs=4",
     "optim.micro_batch=0",
     "rollout.prompts_per_step=32",
     "rollout.group_size=8",
@@ -183,7 +184,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-ladder"))
     parser.add_argument("--parts", default="ladder,multiplier")
     parser.add_argument("--seeds", default="0,1,2,3")
-    parser.add_argument("--steps", type=int, default=80, help="of each run")
+    parser.add_argument("--steps", type=int, default=32, help="of each run")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
     return parser.parse_args(options)
 
@@ -302,6 +303,7 @@ def main(wanted: Mapping[str, Any], result: Path) -> None:
         f"run.steps={wanted['steps']}",
         "optim.learning_rate=1e-12",
         "optim.mini_batches=1",
+        "optim.epochs=1",
         f"rollout.group_size={number}",
         f"rollout.prompts_per_step={512 // number}",
         "eval.prompts=1000",

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 SUPPORT = Path(__file__).resolve()
+BIN = Path(sys.executable).parent
+DDP = SUPPORT.parent.parent / "configs" / "accelerate" / "ddp.yaml"
+FSDP2 = DDP.with_name("fsdp2.yaml")
+
+# what is left of two numbers that nearly cancel, or of the last bits of log-probabilities
+NOISE = {"loss": 1e-6, "policy_loss": 1e-6, "explained_variance": 1e-4}
+DRIFT = ("drift_mean", "drift_max", "drift_kl")
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,23 @@ def rows(folder: Path) -> list[dict[str, Any]]:
         {key: value for key, value in json.loads(line).items() if not key.endswith("_s")}
         for line in lines
     ]
+
+
+def same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """Equal rows: text and counts exactly, measurements within what float32 leaves."""
+    assert len(found) == len(expected)
+    for row, other in zip(found, expected, strict=True):
+        assert row.keys() == other.keys()
+        for name, value in row.items():
+            where = f"{name} of step {row['step']}"
+            if name in DRIFT:
+                assert 0 <= value < 1e-5, where
+            elif isinstance(value, float) and isinstance(other[name], float):
+                noise = NOISE.get(name, 1e-7)
+                near = math.isclose(value, other[name], rel_tol=1e-4, abs_tol=noise)
+                assert near, f"{where}: {value} is not {other[name]}"
+            else:
+                assert value == other[name], where
 
 
 def shard_on_cpus() -> None:

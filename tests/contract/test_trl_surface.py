@@ -46,11 +46,11 @@ def test_nothing_else_is_overridden() -> None:
 @pytest.mark.parametrize(
     ("method", "line"),
     [
-        # what we return as a batch is shuffled, cut and kept as it is, tensors without dimension whole
+        # what we return as a batch is shuffled and cut, tensors without dimension are kept whole
         ("_prepare_inputs", "generation_batch = shuffle_sequence_dict(generation_batch)"),
         (
             "_prepare_inputs",
-            "generation_batches = split_tensor_dict(generation_batch, self.args.steps_per_generation)",
+            "split_tensor_dict(generation_batch, self.args.steps_per_generation)",
         ),
         # a rollout begins there, and only there
         (

@@ -1,29 +1,25 @@
 """Two processes give the curve of one: DDP, and FSDP2 with every weight sharded.
 
-All is launched as a user would: torchrun, or accelerate with the shipped preset. On CPUs, over gloo.
+Launched as a user would: by torchrun, or by accelerate with the shipped preset. On CPUs, over gloo.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trainer_processes_support import SUPPORT, Job, do, rows, write
+from trainer_processes_support import BIN, FSDP2, SUPPORT, Job, do, rows, same, write
 
 MakeConfig = Callable[..., Any]
-BIN = Path(sys.executable).parent
-PRESETS = SUPPORT.parent.parent / "configs" / "accelerate"
 LAUNCHERS = {
     "ddp": [BIN / "torchrun", "--nproc-per-node", "2"],
     "fsdp2": [
-        *(BIN / "accelerate", "launch", "--config_file", PRESETS / "fsdp2.yaml"),
+        *(BIN / "accelerate", "launch", "--config_file", FSDP2),
         *("--num_processes", "2", "--main_process_port", "0"),
     ],
 }
@@ -59,26 +55,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
     "lora": {"algorithm": {"loss": {"kl_coef": 0.05}}, "model": {"lora": {"rank": 4}}},
 }
-# what is left of two numbers that nearly cancel, or of the last bits of log-probabilities
-NOISE = {"loss": 1e-6, "policy_loss": 1e-6, "explained_variance": 1e-4}
-DRIFT = ("drift_mean", "drift_max", "drift_kl")
-
-
-def same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
-    """Equal rows: text and counts exactly, measurements within what float32 leaves."""
-    assert len(found) == len(expected)
-    for row, other in zip(found, expected, strict=True):
-        assert row.keys() == other.keys()
-        for name, value in row.items():
-            where = f"{name} of step {row['step']}"
-            if name in DRIFT:
-                assert 0 <= value < 1e-5, where
-            elif isinstance(value, float) and isinstance(other[name], float):
-                noise = NOISE.get(name, 1e-7)
-                near = math.isclose(value, other[name], rel_tol=1e-4, abs_tol=noise)
-                assert near, f"{where}: {value} is not {other[name]}"
-            else:
-                assert value == other[name], where
 
 
 def launch(command: list[Any]) -> subprocess.CompletedProcess[str]:
@@ -111,9 +87,7 @@ def jobs(tiny_config: MakeConfig, tmp_path: Path) -> Callable[..., list[Job]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("engine", "names"), [("ddp", list(METHODS)), ("fsdp2", ["grpo", "ppo", "trunk", "lora"])]
-)
+@pytest.mark.parametrize(("engine", "names"), [("ddp", list(METHODS)), ("fsdp2", ["ppo", "lora"])])
 def test_two_processes_give_the_curve_of_one(
     jobs: Callable[..., list[Job]], tmp_path: Path, engine: str, names: list[str]
 ) -> None:
@@ -135,7 +109,9 @@ def test_two_processes_give_the_curve_of_one(
         again, whole = tmp_path / engine / f"{name}-resumed", tmp_path / engine / name
         same(rows(again), rows(whole))
         assert_equal_weights(again / "model", whole / "model")
-    assert all(row["faults"]["WORKER_DIED"] > 8 for row in rows(tmp_path / engine / "grpo"))
+    if "grpo" in names:
+        found = rows(tmp_path / engine / "grpo")
+        assert all(row["faults"]["WORKER_DIED"] > 8 for row in found)
 
 
 def assert_equal_weights(found: Path, expected: Path) -> None:

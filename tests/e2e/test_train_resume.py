@@ -21,35 +21,77 @@ Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 MakeConfig = Callable[..., Any]
 
 
-def stopped_copy(run: Path, copy: Path, *, step: int) -> Path:
-    """The folder of a run as a kill after `step` would have left it: later checkpoints and results
-    are not there."""
+GAE = {"estimator": "gae", "lam": 0.95}
+METHODS: dict[str, dict[str, Any]] = {
+    "grpo": {
+        "algorithm": {"loss": {"kl_coef": 0.05}},
+        "optim": {"micro_batch": 32, "schedule": "linear", "warmup_steps": 2},
+    },
+    "dapo": {
+        "algorithm": {
+            "loss": {"clip_high": 0.28},
+            "dynamic_sampling": {"enabled": True, "keep_surplus": True},
+        },
+        "optim": {"mini_batches": 2},
+    },
+    "ppo": {
+        "algorithm": {
+            "advantage": GAE,
+            "critic": {"loss": "clipped", "learning_rate": 1e-3, "warmup_steps": 10},
+            "loss": {"kl_coef": 0.05, "kl_place": "reward", "kl_estimator": "k1"},
+        },
+        "optim": {"mini_batches": 2, "epochs": 2, "micro_batch": 16},
+    },
+    "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk", "loss": "two-hot"}}},
+    "lora": {  # dropout draws on torch's random state
+        "model": {"lora": {"rank": 4, "dropout": 0.2}},
+        "algorithm": {"loss": {"kl_coef": 0.05}},
+        "optim": {"mini_batches": 2, "learning_rate": 4e-3},
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take longer than the steps."""
+    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
+
+
+def stopped_copy(run: Path, copy: Path, *, update: int) -> Path:
+    """The folder of a run as a kill after an update would have left it: later checkpoints and
+    results are not there."""
     shutil.copytree(run, copy)
     for checkpoint in (copy / "checkpoints").glob("checkpoint-*"):
-        if int(checkpoint.name.partition("-")[2]) > step:
+        if int(checkpoint.name.partition("-")[2]) > update:
             shutil.rmtree(checkpoint)
-    for name in ("report.json", "report.md", "curves.png", "eval_after.json"):
+    for name in ("report.json", "report.md", "eval_after.json"):
         (copy / name).unlink()
-    shutil.rmtree(copy / "model")
+    for name in ("model", "critic", "adapter"):
+        shutil.rmtree(copy / name, ignore_errors=True)
     return copy
 
 
-@pytest.mark.parametrize(("updates", "step"), [(1, 4), (2, 3)])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_resumed_run_matches_an_uninterrupted_one(
-    tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path, *, updates: int, step: int
+    tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path, method: str
 ) -> None:
-    """With two updates per rollout, step 3 lies inside a rollout: what TRL holds between steps must
-    come back too."""
+    """To the last bit, in all that is written."""
     config = tiny_config(
-        run={"steps": 6, "checkpoint_every": 1, "keep_checkpoints": 6, "samples_every": 1},
-        algorithm={"updates_per_rollout": updates},
-        optim={"micro_batch": 32, "schedule": "linear"},
+        run={"steps": 4, "checkpoint_every": 1, "keep_checkpoints": 4, "samples_every": 1},
+        **METHODS[method],
     )
+    updates = config.updates_per_rollout
     whole = train(config, "whole")
-    stopped = stopped_copy(tmp_path / "whole", tmp_path / "stopped", step=step)
+    found = {path.name for path in (tmp_path / "whole" / "checkpoints").iterdir()}
+    assert found == {f"checkpoint-{step * updates}" for step in range(1, 5)}
+    stopped = stopped_copy(tmp_path / "whole", tmp_path / "stopped", update=2 * updates)
     resumed = train(config, "stopped")
     assert curve(resumed) == curve(whole)
-    for name in ("eval_before.json", "eval_after.json", "samples.jsonl", "model/model.safetensors"):
+    files = ["eval_before.json", "eval_after.json", "samples.jsonl"]
+    weights = (tmp_path / "whole").glob("*/*.safetensors")
+    files += [path.relative_to(tmp_path / "whole").as_posix() for path in weights]
+    assert "model/model.safetensors" in files
+    for name in files:
         assert (stopped / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
@@ -134,27 +176,37 @@ def test_ctrl_c_saves_a_checkpoint_and_says_how_to_go_on(
 
 
 @pytest.mark.slow
-def test_a_kill_in_mid_save_leaves_no_broken_checkpoint(
-    tiny_config: MakeConfig, tmp_path: Path, train: Train
+@pytest.mark.parametrize("when", ["in mid-save", "in mid-step"])
+def test_a_killed_run_goes_on_as_if_it_had_not_been(
+    tiny_config: MakeConfig, tmp_path: Path, train: Train, curve: Curve, when: str
 ) -> None:
-    """Saves after every step and is killed while one is being written."""
+    """Saves after every other step, and is killed while a checkpoint is being written, or in the
+    middle of what comes after it."""
     from assay.clients.runs import checkpoints
     from assay.trainer import config as configs
 
-    config = tiny_config(run={"steps": 500, "checkpoint_every": 1}, eval={"prompts": 0})
+    def settings(steps: int) -> Any:
+        run = {"steps": steps, "checkpoint_every": 2, "samples_every": 1}
+        return tiny_config(run=run, eval={"prompts": 0}, **METHODS["ppo"])
+
     file = tmp_path / "tiny.toml"
-    file.write_text(configs.to_toml(config))
+    file.write_text(configs.to_toml(settings(500)))
     folder = tmp_path / "run"
     process = start(file, folder)
     saved = folder / "checkpoints"
-    wait_for(
-        lambda: len(checkpoints.steps(saved)) >= 1 and bool(list(saved.glob(".saving-*"))), process
-    )
+
+    def ready() -> bool:
+        if when == "in mid-save":
+            return bool(checkpoints.steps(saved)) and bool(list(saved.glob(".saving-*")))
+        return bool(checkpoints.steps(saved)) and rows_in(folder / "metrics.jsonl") % 2 == 1
+
+    wait_for(ready, process)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     latest = checkpoints.latest(saved)
     assert latest is not None
-    done = int(latest.name.partition("-")[2])
-    rows = train(tiny_config(run={"steps": done + 1}, eval={"prompts": 0}))
-    assert [row["step"] for row in rows] == list(range(1, done + 2))
+    done = int(latest.name.partition("-")[2]) // settings(1).updates_per_rollout
+    resumed = train(settings(done + 2))
+    assert [row["step"] for row in resumed] == list(range(1, done + 3))
     assert not list(saved.glob(".saving-*"))
+    assert curve(resumed) == curve(train(settings(done + 2), "whole"))

@@ -33,6 +33,7 @@ from assay.clients import cli
 from assay.clients.runs.environment import calm, keep_freed_memory
 from assay.trainer import config as configs
 from assay.trainer.config import Config
+from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.folder import RunFolder
 
 _MEETING = timedelta(minutes=10)
@@ -149,7 +150,11 @@ def main(arguments: Sequence[str]) -> int:
         return 2 if isinstance(error, click.UsageError) else 1
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if there.speaks():
+        if not there.speaks():
+            return
+        if _is_of_peers(error):
+            cli.report_error(_gone(error))
+        else:
             sys.__excepthook__(kind, error, trace)
 
     sys.excepthook = hook
@@ -157,6 +162,23 @@ def main(arguments: Sequence[str]) -> int:
     if code != 1:
         leave()
     return code
+
+
+def _is_of_peers(error: BaseException) -> bool:
+    """Whether a collective failed, for want of another process."""
+    from torch.distributed import DistError  # noqa: PLC0415  # torch takes seconds
+
+    return isinstance(error, DistError) or (
+        isinstance(error, RuntimeError) and "gloo" in str(error)
+    )
+
+
+def _gone(error: BaseException) -> TrainingStoppedError:
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return TrainingStoppedError(
+        f"another process of this run is gone ({reason[:120]}); if nothing is said of it above, it "
+        "was killed, as by a machine out of memory; continue with `assay train --resume`"
+    )
 
 
 def leave() -> None:

@@ -76,7 +76,9 @@ def spans_of(
     spans = _between(ends)
     if splitting == "code-line":
         return _mark_idle(response, spans, language)
-    return tuple(StepSpan(start, end, neutral=not response[start:end].strip()) for start, end in spans)
+    return tuple(
+        StepSpan(start, end, neutral=not response[start:end].strip()) for start, end in spans
+    )
 
 
 def _between(ends: Iterable[int]) -> list[tuple[int, int]]:
@@ -129,6 +131,8 @@ def _mark_idle(
     """Neutral without code, and where blank: also a blank line within a string, which is code."""
     masked = mask_idle(response, language)
     return tuple(
-        StepSpan(start, end, neutral=not (masked[start:end].strip() and response[start:end].strip()))
+        StepSpan(
+            start, end, neutral=not (masked[start:end].strip() and response[start:end].strip())
+        )
         for start, end in stretches
     )

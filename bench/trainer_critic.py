@@ -1,0 +1,280 @@
+"""Why PPO fails on long responses, and what VC-PPO and VAPO do about it, in miniature.
+
+    python -m bench trainer-critic --parts toy
+    python -m bench trainer-critic --parts methods --out DIR --seeds 0,1,2 --jobs 2
+    python -m bench trainer-critic --parts vapo --out DIR --seeds 0,1 --jobs 2
+
+    toy       a table for a value function, rewards in expectation: after so many sweeps, what the
+              first token's advantage is on the long road (VC-PPO, arXiv 2503.01491, sections on
+              value-initialisation bias and reward-signal decay; the toy is a derivation)
+    methods   configs/ppo.toml beside configs/vc_ppo.toml: one lambda of 0.95 and a critic that
+              starts as a reward model, or value pre-training and a lambda of its own for the critic
+    vapo      configs/ladders/vapo.toml: VAPO (arXiv 2504.05118) and VAPO without each of its parts
+
+The task of the last two is that of two roads (miniature_tasks.py): the first of some 270 tokens
+decides. The critic starts from a reward model that has only ever been asked at the ends of
+responses. All runs share the sizes of `SMALL`; what differs is what the configs say. Each run is in
+a process of its own; those that are done are not repeated.
+
+Orderings and intervals are what this can show, and no magnitudes. On a CUDA device the same
+commands run there; no figure of one is reported: none was at hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.clients.runs import environment
+from assay.clients.runs.records import read_rows
+from assay.trainer import config as configs
+from assay.trainer.config import Config
+from assay.trainer.folder import RunFolder
+from assay.trainer.ladder import outcome, plan
+from assay.trainer.ladder.stats import difference
+from bench.miniature import Job, Service, as_data, keep, over_seeds, read, told, train, work_off
+from bench.miniature_tasks import RIGHT_LONG, RIGHT_SHORT, ROAD_LIMIT, roads, roads_right
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+SMALL = (
+    "model.gradient_checkpointing=false",
+    "model.precision=float32",
+    "reward.verifier=miniature",
+    "data.template={question}",
+    "optim.learning_rate=5e-4",
+    "optim.warmup_steps=0",
+    "optim.mini_batches=2",
+    "optim.micro_batch=0",
+    "algorithm.critic.learning_rate=1e-3",
+    "algorithm.critic.warmup_steps=0",
+    f"rollout.max_new_tokens={ROAD_LIMIT}",
+    "eval.prompts=4",
+    "eval.samples=64",
+    "eval.top_p=1.0",
+    "run.checkpoint_every=0",
+    "run.samples_every=0",
+    "run.report_to=[]",
+)
+PRETRAIN = "algorithm.critic.pretrain_steps=25"
+SINGLE = ("rollout.prompts_per_step=64", "rollout.group_size=1")
+GROUPS = ("rollout.prompts_per_step=8", "rollout.group_size=8")
+METHODS = {"ppo": SINGLE, "vc_ppo": (*SINGLE, PRETRAIN)}
+FIGURES = ("accuracy", "goes_long", "response_length", "explained_variance")
+
+
+def arms(part: str, models: Path, seed: int, steps: int) -> dict[str, Config]:
+    """The settings of each contestant."""
+    model, reward_model, problems, held_out = roads(models)
+    own = (
+        *SMALL,
+        f"model.name={model}",
+        f"algorithm.critic.init={reward_model}",
+        f"data.path={problems}",
+        f"data.eval_path={held_out}",
+        f"run.steps={steps}",
+    )
+    if part == "methods":
+        return {
+            name: configs.load(CONFIGS / f"{name}.toml", (*own, *sizes, f"run.seed={seed}"))
+            for name, sizes in METHODS.items()
+        }
+    rungs = plan.load(CONFIGS / "ladders/vapo.toml", (*own, *GROUPS, PRETRAIN), seeds=(seed,))
+    return {rung.name: rung.configs[seed] for rung in rungs.rungs}
+
+
+# One run, in its own process.
+
+
+def one_run(config: Config, folder: Path) -> dict[str, Any]:
+    """Trains, and says how the policy answers afterwards."""
+    right = roads_right(config.run.seed)
+    report = train(config, folder, lambda: Service(right))
+    answers = json.loads(RunFolder(folder).evaluation("after").read_text())["answers"]
+    rows = read_rows(RunFolder(folder).metrics)
+    explained = [v for row in rows[:3] if (v := row["explained_variance"]) is not None]
+    return {
+        "before": report["before"]["accuracy"],
+        "accuracy": report["after"]["accuracy"],
+        "goes_long": statistics.fmean(answer["response"].startswith("L") for answer in answers),
+        "response_length": report["after"]["mean_length"],
+        "explained_variance": statistics.fmean(explained) if explained else None,
+        "train_s": report["run"]["train_s"],
+    }
+
+
+# The toy.
+
+
+def toy(horizon: int = 256, rate: float = 0.5) -> list[dict[str, float]]:
+    """Sweeps of a tabular critic towards its lambda-returns, on both roads, in expectation.
+
+    V starts at -1 on every state but the first of the long road, as a reward model may that takes
+    what does not end for bad. The policy stands still; its first token is the decision.
+
+    Returns:
+        For each number of sweeps, the policy's advantage of the first token of the long road less
+        that of the short one (what moves the decision), by the critic's lambda. The truth is the
+        difference of the roads' returns.
+    """
+    import torch  # noqa: PLC0415
+
+    from assay.trainer.algos.gae import decoupled_gae  # noqa: PLC0415
+
+    lengths = (horizon, 8)
+    returns = (2 * RIGHT_LONG - 1, 2 * RIGHT_SHORT - 1)
+    mask = torch.zeros(2, horizon, dtype=torch.bool)
+    rewards = torch.zeros(2, horizon, dtype=torch.float64)
+    for row, (length, reward) in enumerate(zip(lengths, returns, strict=True)):
+        mask[row, :length] = True
+        rewards[row, length - 1] = reward
+    values = {lam: torch.where(mask, -1.0, 0.0).double() for lam in (0.95, 1.0)}
+    wanted, rows = (0, 1, 2, 5, 10, 20, 50, 100), []
+    for sweep in range(max(wanted) + 1):
+        row: dict[str, float] = {"sweeps": sweep}
+        for lam, table in values.items():
+            advantages, targets = decoupled_gae(
+                rewards, table, mask, gamma=1.0, lam_actor=0.95, lam_critic=lam
+            )
+            row[f"critic_{lam:g}"] = float(advantages[0, 0] - advantages[1, 0])
+            values[lam] = table + rate * (targets - table) * mask
+            # both roads begin in the same state, which is worth what they are worth on average
+            values[lam][:, 0] = values[lam][:, 0].mean()
+        if sweep in wanted:
+            rows.append(row)
+    return rows
+
+
+def _toy() -> list[dict[str, float]]:
+    truth = 2 * (RIGHT_LONG - RIGHT_SHORT)
+    print(f"\nadvantage of the first token, long road less short; the roads differ by {truth:.2f}")
+    print(f"{'sweeps':>8}{'critic lambda 0.95':>22}{'critic lambda 1':>20}")
+    rows = toy()
+    for row in rows:
+        print(f"{row['sweeps']:>8.0f}{row['critic_0.95']:>22.3f}{row['critic_1']:>20.3f}")
+    return rows
+
+
+# All runs.
+
+
+def run(options: Sequence[str]) -> None:
+    """Runs what is asked for and not there yet; prints what is known so far."""
+    chosen = _options(options)
+    environment.calm()
+    parts = chosen.parts.split(",")
+    found: dict[str, Any] = {}
+    for part in parts:
+        found[part] = _toy() if part == "toy" else _compare(part, chosen)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    keep(chosen.out / f"trainer-critic-{'-'.join(parts)}.json", found)
+
+
+def _options(options: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench trainer-critic")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-critic"))
+    parser.add_argument("--parts", default="toy,methods,vapo")
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--steps", type=int, default=40, help="of each run")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
+    return parser.parse_args(options)
+
+
+def _compare(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    """The runs of a part, their table and their picture."""
+    seeds = plan.read_seeds(chosen.seeds)
+    names = list(arms(part, chosen.out / "models", seeds[0], chosen.steps))
+    jobs = {(name, seed): _job(chosen, part, name, seed) for seed in seeds for name in names}
+    print(f"\ntrainer-critic, {part}: {len(names)} contestants, seeds {chosen.seeds}")
+    work_off(jobs.values(), chosen.jobs)
+    runs: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in names}
+    for (name, seed), job in jobs.items():
+        if job.result.is_file():
+            runs[name][seed] = read(job.result)
+    _draw(part, jobs, chosen.out / f"trainer-critic-{part}.png")
+    return _table(names, runs)
+
+
+def _table(names: list[str], runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Means over seeds, the worst last, and changes from the first contestant."""
+    found: dict[str, Any] = {}
+    for name in names:
+        figures = {
+            key: over_seeds({seed: one[key] for seed, one in runs[name].items()}) for key in FIGURES
+        }
+        changed = difference(
+            {seed: one["accuracy"] for seed, one in runs[name].items()},
+            {seed: one["accuracy"] for seed, one in runs[names[0]].items()},
+        )
+        found[name] = {key: as_data(value) for key, value in figures.items()}
+        found[name]["change"] = as_data(changed)
+        found[name]["seeds"] = dict(runs[name])
+        print(f"{name}")
+        for key, value in figures.items():
+            print(f"    {key:<20} {told(value)}")
+        if name != names[0]:
+            print(f"    accuracy, change from {names[0]}: {told(changed)}")
+    done = [name for name in names if found[name]["accuracy"]]
+    order = sorted(done, key=lambda name: found[name]["accuracy"]["mean"])
+    print("from the worst: " + ", ".join(order))
+    return {"contestants": found, "from_the_worst": order}
+
+
+def _draw(part: str, jobs: Mapping[tuple[str, int], Job], path: Path) -> None:
+    """Reward and length while training: a line for each run, a colour for each contestant."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(12, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    cells = figure.subplots(1, 2)
+    names = list(dict.fromkeys(name for name, _ in jobs))
+    for axes, metric in zip(cells, ("reward", "response_length"), strict=True):
+        for (name, _), job in jobs.items():
+            rows = read_rows(RunFolder(job.result.with_suffix("")).metrics) if _done(job) else []
+            points = outcome.series(rows, metric)
+            if points:
+                colour = f"C{names.index(name)}"
+                axes.plot(*zip(*points, strict=True), color=colour, label=name, alpha=0.8)
+        axes.set_title(f"{part}: {metric.replace('_', ' ')}", loc="left")
+        axes.set_xlabel("step")
+    handles, labels = cells[0].get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    if unique:
+        cells[1].legend(unique.values(), unique.keys(), fontsize=8)
+    figure.savefig(path, dpi=120)
+
+
+def _done(job: Job) -> bool:
+    return job.result.is_file()
+
+
+def _job(chosen: argparse.Namespace, part: str, name: str, seed: int) -> Job:
+    folder = chosen.out / part / f"{name}-{seed}"
+    wanted = {
+        "part": part,
+        "name": name,
+        "seed": seed,
+        "steps": chosen.steps,
+        "models": str(chosen.out / "models"),
+        "folder": str(folder),
+    }
+    result = folder.with_name(f"{folder.name}.json")
+    arguments = ("-m", "bench.trainer_critic", json.dumps(wanted), str(result))
+    return Job(f"{name}, seed {seed}", arguments, result)
+
+
+def main(wanted: Mapping[str, Any], result: Path) -> None:
+    """One run: what a job starts."""
+    environment.keep_freed_memory()
+    environment.calm()
+    found = arms(wanted["part"], Path(wanted["models"]), wanted["seed"], wanted["steps"])
+    keep(result, one_run(found[wanted["name"]], Path(wanted["folder"])))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
