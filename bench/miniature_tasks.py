@@ -93,16 +93,16 @@ def drawn_road(dice: random.Random) -> tuple[str, str]:
 
 
 def roads_right(seed: int) -> IsRight:
-    """A coin for each response, whose chance is that of its road; a response that was cut is wrong.
+    """A coin for each response: `RIGHT_LONG` for a long road walked to its end, `RIGHT_SHORT` for
+    whatever else ends by itself; a response that was cut is wrong.
 
     The coin is of the seed, the draw and the response's place in the round: a run can be repeated.
     """
 
     def right(item: Item) -> bool:
-        if item.truncated:
-            return False
-        chance = RIGHT_LONG if item.response.startswith("L") else RIGHT_SHORT
-        return _coin(f"{seed}/{item.group_id}/{item.id}") < chance
+        whole = item.response.startswith("L") and len(item.response) > 3 * LONG[0]
+        chance = RIGHT_LONG if whole else RIGHT_SHORT
+        return not item.truncated and _coin(f"{seed}/{item.group_id}/{item.id}") < chance
 
     return right
 
@@ -121,9 +121,11 @@ def roads(folder: Path) -> tuple[Path, Path, Path, Path]:
 
 
 def _reward_model(policy: Path, folder: Path, steps: int = 200, batch: int = 32) -> Path:
-    """Learns the reward, -1 or 1, at the last token of whole responses, and at no other token.
+    """Learns the reward, -1 or 1, at the last token of a response, and at no other token.
 
-    Responses are the pretraining's, cut at the limit; those that are cut are wrong.
+    Responses are the pretraining's, half of them written under a lower limit; those that were cut
+    are wrong. So it learns to take for bad what does not end, as a model of finished and broken-off
+    answers would, and that is what it says of the middle of every road.
     """
     if (folder / "config.json").is_file():
         return folder
@@ -148,9 +150,10 @@ def _reward_model(policy: Path, folder: Path, steps: int = 200, batch: int = 32)
         for _ in range(batch):
             prompt, response = drawn_road(dice)
             told = [*tokenizer(response)["input_ids"], tokenizer.eos_token_id]
+            limit = dice.choice((ROAD_LIMIT, dice.randint(1, ROAD_LIMIT)))
             chance = RIGHT_LONG if response[0] == "L" else RIGHT_SHORT
-            right = len(told) <= ROAD_LIMIT and dice.random() < chance
-            rows.append(tokenizer(prompt)["input_ids"] + told[:ROAD_LIMIT])
+            right = len(told) <= limit and dice.random() < chance
+            rows.append(tokenizer(prompt)["input_ids"] + told[:limit])
             rewards.append(1.0 if right else -1.0)
         width = max(map(len, rows))
         ids = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows])

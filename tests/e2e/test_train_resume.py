@@ -95,6 +95,46 @@ def test_a_resumed_run_matches_an_uninterrupted_one(
         assert (stopped / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
+def test_value_pretraining_goes_on_where_it_was_interrupted(
+    tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path
+) -> None:
+    """Ctrl-C in its third step of four; then the policy's two."""
+    from assay.clients.runs.records import read_rows
+    from trainer_support import ExactTransport
+
+    class Interrupts(ExactTransport):
+        """Presses Ctrl-C when the first sample of the third step comes."""
+
+        pressed = False
+
+        def _judge(self, item: Any, result: Any) -> None:
+            if int(item.group_id) == 16 and not self.pressed:
+                self.pressed = True
+                os.kill(os.getpid(), signal.SIGINT)
+            super()._judge(item, result)
+
+    config = tiny_config(
+        run={"steps": 2},
+        eval={"prompts": 0},
+        algorithm={
+            "advantage": GAE,
+            "critic": {"learning_rate": 1e-2, "pretrain_steps": 4, "pretrain_patience": 4},
+        },
+    )
+    folder = tmp_path / "run"
+    train(config, transport=Interrupts)
+    assert [row["step"] for row in read_rows(folder / "pretraining.jsonl")] == [1, 2, 3]
+    assert not (folder / "critic-pretrained").exists()
+    assert not list((folder / "checkpoints").glob("*"))
+    found, expected = train(config), train(config, "whole")
+    assert curve(found) == curve(expected)
+    assert len(found) == 2
+    name = "pretraining.jsonl"
+    assert read_rows(folder / name) == read_rows(tmp_path / "whole" / name)
+    for name in ("critic-pretrained/model.safetensors", "critic/model.safetensors"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
 def test_a_finished_run_resumes_for_longer(
     tiny_config: MakeConfig, train: Train, curve: Curve
 ) -> None:

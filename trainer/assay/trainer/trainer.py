@@ -336,7 +336,7 @@ class PolicyTrainer(GRPOTrainer):
             loss = loss + value_loss
             self._observe_critic(sums)
         if not bool(loss.isfinite()):
-            raise TrainingStoppedError(self._on_broken(inputs, float(loss)))
+            raise TrainingStoppedError(self._on_broken(inputs, float(loss.detach())))
         self._observe(outcome, logps_BT.detach(), inputs)
         return loss
 

@@ -1,0 +1,91 @@
+"""Ways to need less memory: gradient checkpointing and bfloat16."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from trainer_processes_support import same
+
+Train = Callable[..., list[dict[str, Any]]]
+Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+MakeConfig = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take longer than the steps."""
+    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
+
+
+@pytest.fixture
+def lengths() -> Iterator[Counter[tuple[bool, int]]]:
+    """Counts calls of transformer layers, by whether a gradient is wanted and by tokens a row."""
+    import torch
+    from torch.nn.modules.module import register_module_forward_pre_hook
+
+    seen: Counter[tuple[bool, int]] = Counter()
+
+    def note(module: Any, inputs: tuple[Any, ...]) -> None:
+        if type(module).__name__ == "LlamaDecoderLayer":
+            seen[torch.is_grad_enabled(), inputs[0].shape[1]] += 1
+
+    handle = register_module_forward_pre_hook(note)
+    yield seen
+    handle.remove()
+
+
+@pytest.mark.parametrize("lora", [0, 4])
+def test_gradient_checkpointing_changes_nothing(
+    tiny_config: MakeConfig,
+    train: Train,
+    curve: Curve,
+    lengths: Counter[tuple[bool, int]],
+    *,
+    lora: int,
+) -> None:
+    """Neither the numbers, nor that generation computes one token at a time, from its cache."""
+
+    def rows(*, checkpointing: bool) -> list[dict[str, Any]]:
+        model = {"gradient_checkpointing": checkpointing, "lora": {"rank": lora}}
+        algorithm = {
+            "advantage": {"estimator": "gae"},
+            "critic": {"learning_rate": 1e-3},
+            "loss": {"kl_coef": 0.05, "kl_place": "reward", "kl_estimator": "k1"},
+        }
+        config = tiny_config(
+            model=model, algorithm=algorithm, eval={"prompts": 0}, run={"steps": 2}
+        )
+        return curve(train(config, f"run-{checkpointing}"))
+
+    plain = rows(checkpointing=False)
+    generating = {key: count for key, count in lengths.items() if not key[0]}
+    assert generating[False, 1] > 0
+    with_gradient = sum(count for (grad, _), count in lengths.items() if grad)
+    lengths.clear()
+    same(rows(checkpointing=True), plain)
+    assert {key: count for key, count in lengths.items() if not key[0]} == generating
+    # each layer ran once more, in the backward pass
+    again = sum(count for (grad, _), count in lengths.items() if grad)
+    assert again == 2 * with_gradient
+
+
+@pytest.mark.parametrize("precision", ["mixed", "bfloat16"])
+def test_bfloat16_trains_and_drifts_little(
+    tiny_config: MakeConfig, train: Train, precision: str
+) -> None:
+    """The sampler computes one token at a time and the trainer whole rows, each with its own
+    rounding: bfloat16 has 8 bits."""
+    config = tiny_config(
+        model={"precision": precision},
+        algorithm={"loss": {"kl_coef": 0.05}},
+        eval={"prompts": 0},
+        run={"steps": 2},
+    )
+    rows = train(config)
+    assert all(row["grad_norm"] > 0 for row in rows)
+    assert all(1e-7 < row["drift_mean"] < 0.05 for row in rows)
+    assert rows[0]["kl"] == pytest.approx(0, abs=1e-3)
