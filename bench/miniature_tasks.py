@@ -81,7 +81,7 @@ GOES_LONG = 0.3
 RIGHT_SHORT, RIGHT_LONG = 0.2, 0.9
 ROAD_PROMPTS, ROAD_HELD_OUT = "abcdefghijklmnop", "qrst"
 ROAD_WORDS = (*ROAD_PROMPTS, *ROAD_HELD_OUT, "L", "S", *(f"{n:03d}" for n in range(1, LONG[1] + 1)))
-ROAD_SHAPE = Shape(width=32, layers=1, context=320, steps=500, batch=16, learning_rate=6e-3)
+ROAD_SHAPE = Shape(width=64, layers=1, context=320, steps=1000, batch=16, learning_rate=1e-2)
 
 
 def drawn_road(dice: random.Random) -> tuple[str, str]:

@@ -50,7 +50,6 @@ SMALL = (
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
     "optim.micro_batch=0",
-    "algorithm.critic.learning_rate=1e-3",
     "algorithm.critic.warmup_steps=0",
     f"rollout.max_new_tokens={ROAD_LIMIT}",
     "eval.prompts=4",
@@ -67,7 +66,9 @@ METHODS = {"ppo": SINGLE, "vc_ppo": (*SINGLE, PRETRAIN)}
 FIGURES = ("accuracy", "goes_long", "response_length", "explained_variance")
 
 
-def arms(part: str, models: Path, seed: int, steps: int) -> dict[str, Config]:
+def arms(
+    part: str, models: Path, seed: int, steps: int, critic_rate: float = 1e-3
+) -> dict[str, Config]:
     """The settings of each contestant."""
     model, reward_model, problems, held_out = roads(models)
     own = (
@@ -77,6 +78,7 @@ def arms(part: str, models: Path, seed: int, steps: int) -> dict[str, Config]:
         f"data.path={problems}",
         f"data.eval_path={held_out}",
         f"run.steps={steps}",
+        f"algorithm.critic.learning_rate={critic_rate}",
     )
     if part == "methods":
         return {
@@ -180,6 +182,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--parts", default="toy,methods,vapo")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--steps", type=int, default=40, help="of each run")
+    parser.add_argument("--critic-rate", type=float, default=1e-3, help="twice the policy's, as is")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
     return parser.parse_args(options)
 
@@ -187,7 +190,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
 def _compare(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
     """The runs of a part, their table and their picture."""
     seeds = plan.read_seeds(chosen.seeds)
-    names = list(arms(part, chosen.out / "models", seeds[0], chosen.steps))
+    names = list(arms(part, chosen.out / "models", seeds[0], chosen.steps, chosen.critic_rate))
     jobs = {(name, seed): _job(chosen, part, name, seed) for seed in seeds for name in names}
     print(f"\ntrainer-critic, {part}: {len(names)} contestants, seeds {chosen.seeds}")
     work_off(jobs.values(), chosen.jobs)
@@ -260,6 +263,7 @@ def _job(chosen: argparse.Namespace, part: str, name: str, seed: int) -> Job:
         "name": name,
         "seed": seed,
         "steps": chosen.steps,
+        "critic_rate": chosen.critic_rate,
         "models": str(chosen.out / "models"),
         "folder": str(folder),
     }
@@ -272,7 +276,8 @@ def main(wanted: Mapping[str, Any], result: Path) -> None:
     """One run: what a job starts."""
     environment.keep_freed_memory()
     environment.calm()
-    found = arms(wanted["part"], Path(wanted["models"]), wanted["seed"], wanted["steps"])
+    models, steps = Path(wanted["models"]), wanted["steps"]
+    found = arms(wanted["part"], models, wanted["seed"], steps, wanted["critic_rate"])
     keep(result, one_run(found[wanted["name"]], Path(wanted["folder"])))
 
 

@@ -68,8 +68,6 @@ SMALL = (
     "run.report_to=[]",
 )
 GROUP_SIZES = (4, 8, 16)
-ASKED = 128
-"""Responses to each prompt that its pass rate is measured with."""
 
 
 def ladder(models: Path, seeds: tuple[int, ...], steps: int) -> plan.Plan:
@@ -134,19 +132,24 @@ def one_run(config: Config, folder: Path) -> dict[str, Any]:
 
 
 def multiplier(config: Config, folder: Path) -> dict[str, Any]:
-    """Draws with a policy that stands still; its pass rates come from the evaluation."""
+    """Draws with a policy that stands still.
+
+    What is expected comes from the responses of every other step, what is measured from the steps
+    in between.
+    """
     train(config, folder, lambda: Service(counts_right))
-    rows = read_rows(RunFolder(folder).metrics)
-    answers = json.loads(RunFolder(folder).evaluation("before").read_text())["answers"]
     verdicts: dict[str, list[bool]] = {}
-    for answer in answers:
-        verdicts.setdefault(answer["problem"], []).append(answer["verdict"] == "correct")
+    for row in read_rows(RunFolder(folder).samples):
+        if row["step"] % 2:
+            verdicts.setdefault(row["question"], []).append(row["verdict"] == "correct")
+    rows = [row for row in read_rows(RunFolder(folder).metrics) if row["step"] % 2 == 0]
     size = config.rollout.group_size
-    kept = statistics.fmean(mixed(sum(found), len(found), size) for found in verdicts.values())
+    kept = [mixed(sum(found), len(found), size) for found in verdicts.values() if len(found) > size]
     return {
         "group_size": size,
+        "prompts": len(kept),
         "pass_rate": statistics.fmean(statistics.fmean(found) for found in verdicts.values()),
-        "expected_keep_rate": kept,
+        "expected_keep_rate": statistics.fmean(kept),
         "keep_rate": [row["keep_rate"] for row in rows],
         "draws": [row["draws"] for row in rows],
         "used": config.rollout.prompts_per_step,
@@ -276,7 +279,7 @@ def _job(chosen: argparse.Namespace, part: str, rung: str, number: int, folder: 
         "part": part,
         "rung": rung,
         "number": number,
-        "steps": chosen.steps if part == "ladder" else 20,
+        "steps": chosen.steps if part == "ladder" else 24,
         "models": str(chosen.out / "models"),
         "folder": str(folder),
     }
@@ -299,16 +302,14 @@ def main(wanted: Mapping[str, Any], result: Path) -> None:
     still = (
         f"model.name={model}",
         f"data.path={problems}",
-        f"data.eval_path={problems}",
         f"run.steps={wanted['steps']}",
+        "run.samples_every=1",
         "optim.learning_rate=1e-12",
         "optim.mini_batches=1",
         "optim.epochs=1",
         f"rollout.group_size={number}",
         f"rollout.prompts_per_step={512 // number}",
-        "eval.prompts=1000",
-        f"eval.samples={ASKED}",
-        "eval.batch_size=8",
+        "eval.prompts=0",
     )
     rungs = plan.load(LADDER, (*SMALL, *still), seeds=(0,)).rungs
     keep(result, multiplier(rungs[-1].configs[0], Path(wanted["folder"])))

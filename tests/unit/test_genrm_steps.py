@@ -102,8 +102,8 @@ def test_a_tag_is_needed_to_split_by_it() -> None:
 
 def test_comments_docstrings_and_blank_lines_are_neutral() -> None:
     idle = [span.neutral for span in split(PROGRAM, "code-line")]
-    # A string that is a value is code in all of its lines, whatever they look like.
-    assert idle == [False, True, True, True, True, False, False, False, False, False, True, True]
+    # A string that is a value is code, whatever its lines look like; but a blank line says nothing.
+    assert idle == [False, True, True, True, True, False, False, True, False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_given_steps_keep_their_borders() -> None:
 
 
 def lines_of_code(source: str) -> set[int]:
-    """What Python's own tokenizer and parser make of it."""
+    """What Python's own tokenizer and parser make of it, less blank lines within strings."""
     idle = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
     strings = {
         (node.lineno, node.col_offset, node.end_lineno)
@@ -202,7 +202,8 @@ def lines_of_code(source: str) -> set[int]:
         alone = token.type == tokenize.STRING and (*token.start, token.end[0]) in strings
         if token.type not in idle and token.type != tokenize.ENDMARKER and not alone:
             lines.update(range(token.start[0], token.end[0] + 1))
-    return lines
+    texts = source.splitlines()
+    return {line for line in lines if texts[line - 1].strip()}
 
 
 def check_modules(paths: list[Path]) -> int:

@@ -1,0 +1,120 @@
+"""The parts of the trainer's miniatures that can be wrong without anyone noticing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from bench import __main__ as bench
+from bench import miniature_tasks as tasks
+from bench.miniature import Item, Job, Service, keep, tokenizer_of, work_off
+from bench.trainer_critic import toy
+from bench.trainer_ladder import mixed
+
+from assay.api.reward.v1 import reward_pb2
+
+
+def item(response: str, reference: str = "", *, truncated: bool = False, name: str = "0") -> Item:
+    made = Item(id=name, group_id="3", response=response, truncated=truncated)
+    made.reference.text = reference
+    return made
+
+
+@pytest.mark.parametrize(("a", "b"), tasks.COUNTING)
+def test_the_right_response_to_every_problem_is_right(a: int, b: int) -> None:
+    right = tasks.counted(a, b)
+    reference = str((a + b) % 10)
+    assert tasks.counts_right(item(right, reference))
+    assert tasks.counts_right(item(f"1=1;{right}", reference))
+    assert not tasks.counts_right(item(f"{right};", reference, truncated=True))
+    assert not tasks.counts_right(item(right, str((a + b + 1) % 10)))
+    assert len(right) < tasks.LIMIT
+
+
+def test_the_pretraining_miscounts_and_rambles() -> None:
+    dice = random.Random(0)
+    drawn = [tasks.drawn_count(dice) for _ in range(2000)]
+    right = sum(tasks.counted(int(q[0]), int(q[2])) == response for q, response in drawn)
+    assert 0.1 < right / len(drawn) < 0.4
+    assert 0.05 < sum(len(response) >= tasks.LIMIT for _, response in drawn) / len(drawn) < 0.3
+
+
+def test_no_way_on_the_short_road_is_as_good_as_the_whole_long_one() -> None:
+    right = tasks.roads_right(0)
+    whole = "L" + "".join(f"{n:03d}" for n in range(1, tasks.LONG[0] + 1))
+
+    def rate(response: str, *, truncated: bool = False) -> float:
+        judged = [right(item(response, truncated=truncated, name=str(n))) for n in range(3000)]
+        return sum(judged) / len(judged)
+
+    assert rate(whole) == pytest.approx(tasks.RIGHT_LONG, abs=0.03)
+    assert rate("S001002") == pytest.approx(tasks.RIGHT_SHORT, abs=0.03)
+    assert rate("L001002") == pytest.approx(tasks.RIGHT_SHORT, abs=0.03)
+    assert rate(whole, truncated=True) == 0
+
+
+def test_words_survive_the_tokenizer() -> None:
+    for words in (tasks.COUNTING_WORDS, tasks.ROAD_WORDS):
+        tokenizer = tokenizer_of(words)
+        text = "".join(words)
+        ids = tokenizer(text)["input_ids"]
+        assert len(ids) == len(words)
+        assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize("right", range(7))
+def test_mixed_counts_the_mixed_groups(right: int) -> None:
+    responses = [n < right for n in range(6)]
+    groups = list(combinations(responses, 3))
+    assert mixed(right, 6, 3) == pytest.approx(sum(0 < sum(g) < 3 for g in groups) / len(groups))
+
+
+def test_decoupling_mends_the_first_tokens_advantage_and_one_lambda_does_not() -> None:
+    rows = {row["sweeps"]: row for row in toy()}
+    truth = 2 * (tasks.RIGHT_LONG - tasks.RIGHT_SHORT)
+    assert rows[0]["critic_1"] < 0
+    assert rows[10]["critic_0.95"] < 0
+    assert rows[10]["critic_1"] == pytest.approx(truth, abs=0.01)
+    assert rows[100]["critic_0.95"] == pytest.approx(truth, abs=0.01)
+
+
+@pytest.mark.parametrize("item_s", [0.0, 0.001])
+async def test_the_judge_answers_every_item_once(item_s: float) -> None:
+    service = Service(lambda one: one.response == "x", item_s=item_s, workers=2)
+
+    async def requests():
+        for n in range(3):
+            items = [item("xy"[k % 2], name=f"{n}-{k}") for k in range(4)]
+            yield reward_pb2.StreamScoreRequest(items=items)
+            await asyncio.sleep(0)
+
+    found = {}
+    async for response in service.stream_score(requests(), timeout_s=1):
+        for result in response.results:
+            assert result.id not in found
+            found[result.id] = result.judgement.reward
+    assert found == {f"{n}-{k}": 1.0 - 2 * (k % 2) for n in range(3) for k in range(4)}
+
+
+def test_a_run_that_fails_is_told_and_one_that_is_done_is_not_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(tmp_path / "done.json", {})
+    code = "import pathlib; pathlib.Path({!r}).write_text('{{}}')"
+    jobs = [
+        Job("done", ("-c", "raise SystemExit('not again')"), tmp_path / "done.json"),
+        Job("fails", ("-c", "raise SystemExit('no luck')"), tmp_path / "fails.json"),
+        Job("works", ("-c", code.format(str(tmp_path / "works.json"))), tmp_path / "works.json"),
+    ]
+    assert [job.label for job in work_off(jobs, 2)] == ["done", "works"]
+    assert "fails: failed: no luck" in capsys.readouterr().out
+
+
+def test_options_go_to_one_measurement_that_takes_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["wire", "--out", "x"]) == 2
+    assert bench.main(["trainer-ladder", "trainer-step", "--jobs", "2"]) == 2
+    assert bench.main(["nothing"]) == 2
+    assert "trainer-ladder" in capsys.readouterr().out
