@@ -176,7 +176,7 @@ def turn(name: str, load: Workload, *, slow: bool, folder: Path) -> dict[str, An
             right, rewards=(0.0, 1.0), item_s=load.item_s if slow else 0.0, workers=load.workers
         )
 
-    parts = ours(load, service, folder) if name == "assay" else theirs(name, load, service)
+    parts = ours(load, service, folder) if name == "assay" else theirs(name, load, service, folder)
     wall, cpu = zip(*Clock.readings, strict=True)
     between = [b - a for a, b in itertools.pairwise(wall)][WARM_STEPS:]
     cpu_between = [b - a for a, b in itertools.pairwise(cpu)][WARM_STEPS:]
@@ -230,7 +230,9 @@ def ours(load: Workload, service: Callable[[], Service], folder: Path) -> dict[s
     return {name: statistics.median(row[name] for row in rows) for name in names}
 
 
-def theirs(name: str, load: Workload, service: Callable[[], Service]) -> dict[str, Any]:
+def theirs(
+    name: str, load: Workload, service: Callable[[], Service], folder: Path
+) -> dict[str, Any]:
     """TRL's trainer as it is, on the same weights and prompts."""
     from datasets import Dataset  # noqa: PLC0415
     from transformers import PrinterCallback, ProgressCallback  # noqa: PLC0415
@@ -262,7 +264,7 @@ def theirs(name: str, load: Workload, service: Callable[[], Service]) -> dict[st
         train_dataset=Dataset.from_dict(rows),
         callbacks=[Logs()],
         args=GRPOConfig(
-            output_dir="/tmp/unused",
+            output_dir=str(folder),
             per_device_train_batch_size=load.prompts * load.group,
             num_generations=load.group,
             max_steps=load.steps,

@@ -202,7 +202,7 @@ def lines_of_code(source: str) -> set[int]:
         alone = token.type == tokenize.STRING and (*token.start, token.end[0]) in strings
         if token.type not in idle and token.type != tokenize.ENDMARKER and not alone:
             lines.update(range(token.start[0], token.end[0] + 1))
-    texts = source.splitlines()
+    texts = source.split("\n")
     return {line for line in lines if texts[line - 1].strip()}
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.world import World, join
+from assay.trainer.world import World, check_engine, join
+
+PRESETS = Path(__file__).parents[2] / "configs" / "accelerate"
 
 
 def test_alone_everything_is_its_own() -> None:
@@ -25,3 +29,41 @@ def test_weights_must_be_on_every_process(monkeypatch: pytest.MonkeyPatch) -> No
         join(on_cuda=False)
     monkeypatch.setenv("FSDP_CPU_RAM_EFFICIENT_LOADING", "false")
     assert join(on_cuda=False).count == 1
+
+
+@pytest.mark.parametrize("engine", ["FSDP", "DEEPSPEED"])
+def test_weights_that_were_to_be_sharded_are(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """accelerate itself says nothing when it does not shard."""
+    import types
+
+    import torch
+    from accelerate.utils import DistributedType
+
+    def accelerator(kind: DistributedType) -> types.SimpleNamespace:
+        return types.SimpleNamespace(distributed_type=kind, device=torch.device("cpu"))
+
+    check_engine(accelerator(DistributedType.MULTI_CPU))
+    monkeypatch.setenv(f"ACCELERATE_USE_{engine}", "true")
+    check_engine(accelerator(DistributedType[engine]))
+    with pytest.raises(ConfigError, match=rf"asks for {engine}, .* the policy is on cpu"):
+        check_engine(accelerator(DistributedType.MULTI_CPU))
+
+
+@pytest.mark.parametrize("path", sorted(PRESETS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_presets_are_what_accelerate_reads(path: Path) -> None:
+    """With the command at their top, and without what a run would refuse."""
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    found = load_config_from_file(str(path))
+    expected = {"ddp": "MULTI_GPU", "fsdp2": "FSDP", "zero3": "DEEPSPEED"}
+    assert found.distributed_type.value == expected[path.stem]
+    text = path.read_text()
+    command = f"accelerate launch --config_file configs/accelerate/{path.name} --num_processes 8"
+    assert command in text
+    assert "-m assay.trainer configs/dapo.toml" in text
+    if path.stem == "fsdp2":
+        assert found.fsdp_config["fsdp_version"] == 2
+        assert found.fsdp_config["fsdp_cpu_ram_efficient_loading"] is False
+    if path.stem == "zero3":
+        assert found.deepspeed_config["zero_stage"] == 3
+        assert found.deepspeed_config["zero3_init_flag"] is False

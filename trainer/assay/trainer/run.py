@@ -54,7 +54,7 @@ from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.saving import save_outcome
 from assay.trainer.trainer import PolicyTrainer
 from assay.trainer.warmup import pretrain_critic
-from assay.trainer.world import World, join
+from assay.trainer.world import World, check_engine, join
 
 INTERRUPTED = 130
 
@@ -203,6 +203,7 @@ def _prepare(
         say=session.display.note,
         processes=session.world.count,
     )
+    check_engine(trainer.accelerator)
     held.append(trainer)
     reporters = attach(
         trainer,

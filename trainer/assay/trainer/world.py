@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import torch
 from accelerate import PartialState
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import DistributedType, broadcast_object_list, gather_object
 
 from assay.rpc.errors import ConfigError
 
@@ -75,6 +75,23 @@ def join(*, on_cuda: bool) -> World:
     if on_cuda and state.num_processes > 1:
         torch.cuda.set_device(state.local_process_index)
     return World(state.process_index, state.num_processes, state.local_process_index)
+
+
+def check_engine(accelerator: Any) -> None:
+    """Whether the weights are sharded, where the launcher's settings say so.
+
+    Raises:
+        ConfigError: they are not: accelerate shards on accelerators only, and would have each
+            process hold all of them without a word.
+    """
+    asked = {"FSDP": _flag("ACCELERATE_USE_FSDP"), "DEEPSPEED": _flag("ACCELERATE_USE_DEEPSPEED")}
+    for name, wanted in asked.items():
+        if wanted and accelerator.distributed_type != DistributedType[name]:
+            raise ConfigError(
+                f"accelerate's config asks for {name}, which accelerate has on accelerators only, "
+                f"and the policy is on {accelerator.device.type}; launch with "
+                "configs/accelerate/ddp.yaml there"
+            )
 
 
 def _flag(name: str) -> bool:

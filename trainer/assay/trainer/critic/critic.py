@@ -197,7 +197,7 @@ def _check_engine(accelerator: Any) -> None:
     if kind == DistributedType.DEEPSPEED:
         raise ConfigError(
             'algorithm.critic.sharing = "separate" needs a second model, and DeepSpeed\'s engine '
-            'holds one; launch with FSDP2, or set algorithm.critic.sharing = "trunk"'
+            "holds one; launch with FSDP2, as in configs/accelerate/fsdp2.yaml"
         )
     if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
         raise ConfigError(

@@ -28,10 +28,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import DistributedType
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from assay.rpc.errors import ConfigError
 from assay.trainer.config import CriticConfig
 from assay.trainer.critic import objective
 from assay.trainer.critic.critic import OPTIMIZER
@@ -52,9 +54,17 @@ class TrunkCritic:
 
     Attributes:
         head: the linear layer, on this process.
+
+    Raises:
+        ConfigError: the engine does not gather weights for a gradient that comes from a hook.
     """
 
     def __init__(self, model: Any, config: CriticConfig, accelerator: Any) -> None:
+        if accelerator.distributed_type == DistributedType.DEEPSPEED:
+            raise ConfigError(
+                'algorithm.critic.sharing = "trunk" cannot learn through weights that DeepSpeed '
+                "has sharded; launch with FSDP2, as in configs/accelerate/fsdp2.yaml"
+            )
         self._config = config
         self._accelerator = accelerator
         self._policy: Any = model.module if isinstance(model, DistributedDataParallel) else model
