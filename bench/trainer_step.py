@@ -99,7 +99,7 @@ def counting_load(folder: Path, steps: int) -> Workload:
         group=8,
         limit=LIMIT,
         learning_rate=1e-4,
-        item_s=0.004,
+        item_s=0.008,
         workers=16,
         steps=steps,
     )

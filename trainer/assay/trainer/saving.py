@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from accelerate.utils import DistributedType
 from transformers import AutoModelForCausalLM
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
 from assay.trainer.folder import RunFolder
 from assay.trainer.trainer import PolicyTrainer
@@ -68,6 +69,7 @@ def _merge(model: Any, adapter: Path, target: Path) -> None:
     """The base weights with the adapter in them, read anew: those in training may be sharded."""
     from peft import PeftModel  # noqa: PLC0415  # a second to import; most runs need none
 
+    unset_hf_deepspeed_config()  # or ZeRO-3 has this process wait for the others to load it too
     base = model.get_base_model()
     dtype = next(base.parameters()).dtype
     whole: Any = AutoModelForCausalLM.from_pretrained(base.config.name_or_path, dtype=dtype)
