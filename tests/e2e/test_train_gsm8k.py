@@ -34,7 +34,7 @@ def test_the_tiny_model_takes_steps(
 ) -> None:
     """It solves nothing, but an answer that can be read earns more than one that cannot."""
     config = tiny_config(
-        data=gsm8k(shared_data),
+        data=gsm8k(shared_data, max_rows=8),  # which fit into the tiny model's context
         reward={"verifier": "math", "parameters": {"unparsed_reward": -1.0}},
         rollout={"prompts_per_step": 4, "group_size": 8, "max_new_tokens": 8},
         eval={"prompts": 4},

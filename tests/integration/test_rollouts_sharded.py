@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_processes_that_end_at_different_times_keep_step(repository: Path) -> None:
     done = subprocess.run(
         [

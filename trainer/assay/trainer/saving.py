@@ -42,6 +42,7 @@ def save_outcome(trainer: PolicyTrainer, folder: RunFolder, tokenizer: Any, worl
     if trainer.critic is not None:
         trainer.critic.save_pretrained(critic)
     world.wait()
+    unset_hf_deepspeed_config()  # or ZeRO-3 shards what the first process loads to merge
     if not world.main:
         return
     for extra in ("training_args.bin", "README.md"):  # of the trainer, and PEFT's model card
@@ -69,7 +70,6 @@ def _merge(model: Any, adapter: Path, target: Path) -> None:
     """The base weights with the adapter in them, read anew: those in training may be sharded."""
     from peft import PeftModel  # noqa: PLC0415  # a second to import; most runs need none
 
-    unset_hf_deepspeed_config()  # or ZeRO-3 has this process wait for the others to load it too
     base = model.get_base_model()
     dtype = next(base.parameters()).dtype
     whole: Any = AutoModelForCausalLM.from_pretrained(base.config.name_or_path, dtype=dtype)
