@@ -129,7 +129,7 @@ def lines_of(folder: Path) -> int:
     return len(path.read_text().splitlines()) if path.is_file() else 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_error_of_all_is_said_once(
     launched: Callable[..., Launched], file: Path, tmp_path: Path
 ) -> None:
@@ -144,7 +144,7 @@ def test_an_error_of_all_is_said_once(
     assert not list((tmp_path / "runs").glob("*"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("how", ["interrupt", "kill"])
 def test_a_run_of_two_processes_goes_on_in_one(
@@ -170,9 +170,12 @@ def test_a_run_of_two_processes_goes_on_in_one(
     code, out, err = one.end()
     assert code != 0
     said = [line for line in err.splitlines() if line.startswith("assay: error")]
-    assert [line[:48] for line in said] == (
-        [] if how == "interrupt" else ["assay: error: another process of this run is gon"]
+    # the launcher tells who was killed, and may end the others before they can say what they miss
+    assert [line[:48] for line in said] in (
+        [],
+        ["assay: error: another process of this run is gon"],
     )
+    assert not said or how == "kill"
     assert out.count(f"run {folder}: grpo") == 1
     assert out.count(", 2 processes") == 1
     assert ("a checkpoint is saved; continue with `assay train --resume" in out) == (
