@@ -10,12 +10,19 @@ Two roads: the first token of a response decides it: "S", six milestones and the
 high chance, the short one seldom, and a response that is cut is wrong; the coin is the judge's, so
 that there is no way to do better on the short road. A policy that is told the truth about its first
 token takes the long road.
+
+Stops: milestones again, and after every `STOP_EVERY` of them the response may end; the chance that
+it is right grows with each stop that was passed, to nine in ten at the ninth, where it must end.
+The pretrained model ends at a stop with a chance of `STOPS`. A policy that is told the truth about
+its stops passes them; one that is told that ending is good ends at the first, and then sees nothing
+of what lies behind it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,32 +107,90 @@ def roads_right(seed: int) -> IsRight:
     """
 
     def right(item: Item) -> bool:
-        whole = item.response.startswith("L") and len(item.response) > 3 * LONG[0]
-        chance = RIGHT_LONG if whole else RIGHT_SHORT
-        return not item.truncated and _coin(f"{seed}/{item.group_id}/{item.id}") < chance
+        return not item.truncated and _coin(seed, item) < _road_chance(item.response)
 
     return right
 
 
-def _coin(text: str) -> float:
+def _road_chance(response: str) -> float:
+    whole = response.startswith("L") and len(response) > 3 * LONG[0]
+    return RIGHT_LONG if whole else RIGHT_SHORT
+
+
+def _coin(seed: int, item: Item) -> float:
     """In [0, 1), the same on every machine."""
+    text = f"{seed}/{item.group_id}/{item.id}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
 
 
 def roads(folder: Path) -> tuple[Path, Path, Path, Path]:
     """The pretrained model, a reward model for it, the training problems and the held-out ones."""
     model = pretrained(folder / "roads", ROAD_WORDS, drawn_road, ROAD_SHAPE)
-    train = write_problems(folder / "roads-train.jsonl", ((p, "-") for p in ROAD_PROMPTS))
-    test = write_problems(folder / "roads-test.jsonl", ((p, "-") for p in ROAD_HELD_OUT))
-    return model, _reward_model(model, folder / "roads-reward"), train, test
+    reward = _reward_model(model, folder / "roads-reward", drawn_road, _road_chance)
+    return model, reward, *_prompts(folder, "roads")
 
 
-def _reward_model(policy: Path, folder: Path, steps: int = 200, batch: int = 32) -> Path:
+def _prompts(folder: Path, task: str) -> tuple[Path, Path]:
+    """The training problems, and the held-out ones; neither says anything."""
+    train = write_problems(folder / f"{task}-train.jsonl", ((p, "-") for p in ROAD_PROMPTS))
+    test = write_problems(folder / f"{task}-test.jsonl", ((p, "-") for p in ROAD_HELD_OUT))
+    return train, test
+
+
+# Stops.
+
+STOP_EVERY, LAST_STOP, STOPS = 32, 9, 0.25
+
+
+def drawn_stops(dice: random.Random) -> tuple[str, str]:
+    """A prompt that says nothing, and a response: milestones to one of the stops."""
+    stop = 1
+    while stop < LAST_STOP and dice.random() >= STOPS:
+        stop += 1
+    marks = "".join(f"{n:03d}" for n in range(1, STOP_EVERY * stop + 1))
+    return dice.choice(ROAD_PROMPTS + ROAD_HELD_OUT), marks
+
+
+def stops_right(seed: int) -> IsRight:
+    """A coin for each response, `_stops_chance` of its length; a cut response is wrong."""
+
+    def right(item: Item) -> bool:
+        return not item.truncated and _coin(seed, item) < _stops_chance(item.response)
+
+    return right
+
+
+def _stops_chance(response: str) -> float:
+    return len(response) // (3 * STOP_EVERY) / (LAST_STOP + 1)
+
+
+def stops(folder: Path) -> tuple[Path, Path, Path, Path]:
+    """The pretrained model, a reward model for it, the training problems and the held-out ones."""
+    model = pretrained(folder / "stops", ROAD_WORDS, drawn_stops, ROAD_SHAPE)
+    reward = _reward_model(model, folder / "stops-reward", drawn_stops, _stops_chance)
+    return model, reward, *_prompts(folder, "stops")
+
+
+# The reward model of both.
+
+
+def _reward_model(
+    policy: Path,
+    folder: Path,
+    draw: Callable[[random.Random], tuple[str, str]],
+    chance: Callable[[str], float],
+) -> Path:
     """Learns the reward, -1 or 1, at the last token of a response, and at no other token.
 
     Responses are the pretraining's, half of them written under a lower limit; those that were cut
     are wrong. So it learns to take for bad what does not end, as a model of finished and broken-off
-    answers would, and that is what it says of the middle of every road.
+    answers would, and that is what it says of the middle of every response.
+
+    Args:
+        policy: the pretrained model, whose body it starts from.
+        folder: where it is, or where it goes.
+        draw: a prompt and a response.
+        chance: that a response which ends by itself is right.
     """
     if (folder / "config.json").is_file():
         return folder
@@ -145,14 +210,13 @@ def _reward_model(policy: Path, folder: Path, steps: int = 200, batch: int = 32)
     model: Any = AutoModelForSequenceClassification.from_config(shape)
     model.model.load_state_dict(backbone.model.state_dict())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    for _ in range(steps):
+    for _ in range(200):
         rows, rewards = [], []
-        for _ in range(batch):
-            prompt, response = drawn_road(dice)
+        for _ in range(32):
+            prompt, response = draw(dice)
             told = [*tokenizer(response)["input_ids"], tokenizer.eos_token_id]
             limit = dice.choice((ROAD_LIMIT, dice.randint(1, ROAD_LIMIT)))
-            chance = RIGHT_LONG if response[0] == "L" else RIGHT_SHORT
-            right = len(told) <= limit and dice.random() < chance
+            right = len(told) <= limit and dice.random() < chance(response)
             rows.append(tokenizer(prompt)["input_ids"] + told[:limit])
             rewards.append(1.0 if right else -1.0)
         width = max(map(len, rows))

@@ -11,10 +11,11 @@
               starts as a reward model, or value pre-training and a lambda of its own for the critic
     vapo      configs/ladders/vapo.toml: VAPO (arXiv 2504.05118) and VAPO without each of its parts
 
-The task of the last two is that of two roads (miniature_tasks.py): the first of some 270 tokens
-decides. The critic starts from a reward model that has only ever been asked at the ends of
-responses. All runs share the sizes of `SMALL`; what differs is what the configs say. Each run is in
-a process of its own; those that are done are not repeated.
+The task of the last two is a way with stops (miniature_tasks.py): at each of nine, 32 tokens apart,
+the response may end, and it is right the more often the later it does. `--task roads` is another:
+the first of some 270 tokens decides. The critic starts from a reward model that has only ever been
+asked at the ends of responses. All runs share the sizes of `SMALL`; what differs is what the
+configs say. Each run is in a process of its own; those that are done are not repeated.
 
 Orderings and intervals are what this can show, and no magnitudes. On a CUDA device the same
 commands run there; no figure of one is reported: none was at hand.
@@ -26,7 +27,8 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +39,27 @@ from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import outcome, plan
 from assay.trainer.ladder.stats import difference
-from bench.miniature import Job, Service, as_data, keep, over_seeds, read, told, train, work_off
-from bench.miniature_tasks import RIGHT_LONG, RIGHT_SHORT, ROAD_LIMIT, roads, roads_right
+from bench.miniature import (
+    IsRight,
+    Job,
+    Service,
+    as_data,
+    keep,
+    over_seeds,
+    read,
+    told,
+    train,
+    work_off,
+)
+from bench.miniature_tasks import (
+    RIGHT_LONG,
+    RIGHT_SHORT,
+    ROAD_LIMIT,
+    roads,
+    roads_right,
+    stops,
+    stops_right,
+)
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 SMALL = (
@@ -64,21 +85,41 @@ SINGLE = ("rollout.prompts_per_step=64", "rollout.group_size=1")
 GROUPS = ("rollout.prompts_per_step=8", "rollout.group_size=8")
 METHODS = {"ppo": SINGLE, "vc_ppo": (*SINGLE, PRETRAIN)}
 FIGURES = ("accuracy", "goes_long", "response_length", "explained_variance")
+GOES_LONG = 250
+"""Tokens of a response that went the long road, or passed all stops but the last two."""
+
+Task = tuple[Callable[[Path], tuple[Path, Path, Path, Path]], Callable[[int], IsRight]]
+TASKS: dict[str, Task] = {"stops": (stops, stops_right), "roads": (roads, roads_right)}
 
 
-def arms(
-    part: str, models: Path, seed: int, steps: int, critic_rate: float = 1e-3
-) -> dict[str, Config]:
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all contestants of a comparison share.
+
+    Attributes:
+        task: one of `TASKS`.
+        models: where the pretrained models are.
+        steps: of each run.
+        critic_rate: the critic's learning rate.
+    """
+
+    task: str
+    models: str
+    steps: int
+    critic_rate: float
+
+
+def arms(part: str, setting: Setting, seed: int) -> dict[str, Config]:
     """The settings of each contestant."""
-    model, reward_model, problems, held_out = roads(models)
+    model, reward_model, problems, held_out = TASKS[setting.task][0](Path(setting.models))
     own = (
         *SMALL,
         f"model.name={model}",
         f"algorithm.critic.init={reward_model}",
         f"data.path={problems}",
         f"data.eval_path={held_out}",
-        f"run.steps={steps}",
-        f"algorithm.critic.learning_rate={critic_rate}",
+        f"run.steps={setting.steps}",
+        f"algorithm.critic.learning_rate={setting.critic_rate}",
     )
     if part == "methods":
         return {
@@ -92,9 +133,9 @@ def arms(
 # One run, in its own process.
 
 
-def one_run(config: Config, folder: Path) -> dict[str, Any]:
+def one_run(task: str, config: Config, folder: Path) -> dict[str, Any]:
     """Trains, and says how the policy answers afterwards."""
-    right = roads_right(config.run.seed)
+    right = TASKS[task][1](config.run.seed)
     report = train(config, folder, lambda: Service(right))
     answers = json.loads(RunFolder(folder).evaluation("after").read_text())["answers"]
     rows = read_rows(RunFolder(folder).metrics)
@@ -102,7 +143,7 @@ def one_run(config: Config, folder: Path) -> dict[str, Any]:
     return {
         "before": report["before"]["accuracy"],
         "accuracy": report["after"]["accuracy"],
-        "goes_long": statistics.fmean(answer["response"].startswith("L") for answer in answers),
+        "goes_long": statistics.fmean(answer["token_count"] > GOES_LONG for answer in answers),
         "response_length": report["after"]["mean_length"],
         "explained_variance": statistics.fmean(explained) if explained else None,
         "train_s": report["run"]["train_s"],
@@ -180,6 +221,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench trainer-critic")
     parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-critic"))
     parser.add_argument("--parts", default="toy,methods,vapo")
+    parser.add_argument("--task", choices=TASKS, default="stops")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--steps", type=int, default=40, help="of each run")
     parser.add_argument("--critic-rate", type=float, default=1e-3, help="twice the policy's, as is")
@@ -190,15 +232,20 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
 def _compare(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
     """The runs of a part, their table and their picture."""
     seeds = plan.read_seeds(chosen.seeds)
-    names = list(arms(part, chosen.out / "models", seeds[0], chosen.steps, chosen.critic_rate))
-    jobs = {(name, seed): _job(chosen, part, name, seed) for seed in seeds for name in names}
-    print(f"\ntrainer-critic, {part}: {len(names)} contestants, seeds {chosen.seeds}")
+    models = str(chosen.out / "models")
+    setting = Setting(chosen.task, models, chosen.steps, chosen.critic_rate)
+    names = list(arms(part, setting, seeds[0]))
+    folder = chosen.out / chosen.task / part
+    jobs = {
+        (name, seed): _job(setting, part, name, seed, folder) for seed in seeds for name in names
+    }
+    print(f"\n{chosen.task}, {part}: {len(names)} contestants, seeds {chosen.seeds}")
     work_off(jobs.values(), chosen.jobs)
     runs: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in names}
     for (name, seed), job in jobs.items():
         if job.result.is_file():
             runs[name][seed] = read(job.result)
-    _draw(part, jobs, chosen.out / f"trainer-critic-{part}.png")
+    _draw(f"{chosen.task}, {part}", jobs, folder.with_suffix(".png"))
     return _table(names, runs)
 
 
@@ -256,29 +303,21 @@ def _done(job: Job) -> bool:
     return job.result.is_file()
 
 
-def _job(chosen: argparse.Namespace, part: str, name: str, seed: int) -> Job:
-    folder = chosen.out / part / f"{name}-{seed}"
-    wanted = {
-        "part": part,
-        "name": name,
-        "seed": seed,
-        "steps": chosen.steps,
-        "critic_rate": chosen.critic_rate,
-        "models": str(chosen.out / "models"),
-        "folder": str(folder),
-    }
-    result = folder.with_name(f"{folder.name}.json")
+def _job(setting: Setting, part: str, name: str, seed: int, folder: Path) -> Job:
+    kept = folder / f"{name}-{seed}"
+    wanted = {"part": part, "name": name, "seed": seed, "folder": str(kept), **asdict(setting)}
+    result = folder / f"{name}-{seed}.json"
     arguments = ("-m", "bench.trainer_critic", json.dumps(wanted), str(result))
     return Job(f"{name}, seed {seed}", arguments, result)
 
 
-def main(wanted: Mapping[str, Any], result: Path) -> None:
+def main(wanted: dict[str, Any], result: Path) -> None:
     """One run: what a job starts."""
     environment.keep_freed_memory()
     environment.calm()
-    models, steps = Path(wanted["models"]), wanted["steps"]
-    found = arms(wanted["part"], models, wanted["seed"], steps, wanted["critic_rate"])
-    keep(result, one_run(found[wanted["name"]], Path(wanted["folder"])))
+    part, name, seed, folder = (wanted.pop(key) for key in ("part", "name", "seed", "folder"))
+    setting = Setting(**wanted)
+    keep(result, one_run(setting.task, arms(part, setting, seed)[name], Path(folder)))
 
 
 if __name__ == "__main__":
