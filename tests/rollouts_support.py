@@ -24,6 +24,11 @@ class NumberTokenizer:
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         return "".join(chr(94 + i) for i in ids if i > 2 or not skip_special_tokens)
 
+    def batch_decode(
+        self, rows: Sequence[Sequence[int]], *, skip_special_tokens: bool
+    ) -> list[str]:
+        return [self.decode(ids, skip_special_tokens=skip_special_tokens) for ids in rows]
+
 
 def random_model(
     *, seed: int = 0, dropout: float = 0.0, spread: float = 0.4, **settings: Any

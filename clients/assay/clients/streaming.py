@@ -11,7 +11,7 @@ import random
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.batching import framed_bytes
@@ -25,7 +25,13 @@ from assay.rpc.errors import CallError, refuse
 from assay.rpc.reasons import Reason
 
 _UNITS_AHEAD = 256
-Unit = list[reward_pb2.Item]
+
+
+class _Unit(NamedTuple):
+    """What travels in one message, and its bytes there."""
+
+    messages: list[reward_pb2.Item]
+    size: int
 
 
 async def score_stream(
@@ -59,7 +65,8 @@ async def score_stream(
         while (entry := await stream.ready.get()) is not None:
             if isinstance(entry, BaseException):
                 raise entry
-            yield entry
+            for result in entry:
+                yield result
     finally:
         for task in tasks:
             task.cancel()
@@ -84,12 +91,12 @@ class _Stream:
         self._deadline_s = deadline_s
         self._raises = raises
         self._ids: set[str] = set()
-        self._units: asyncio.Queue[Unit | None] = asyncio.Queue(_UNITS_AHEAD)
-        self._ahead: deque[Unit] = deque()  # taken from the queue, but in no chunk of this stream
+        self._units: asyncio.Queue[_Unit | None] = asyncio.Queue(_UNITS_AHEAD)
+        self._ahead: deque[_Unit] = deque()  # taken from the queue, but in no chunk of this stream
         self._ended = False
-        self._unanswered: dict[str, Unit] = {}  # the unit of each item that was sent
+        self._unanswered: dict[str, _Unit] = {}  # the unit of each item that was sent
         self._answered = 0
-        self.ready: asyncio.Queue[Result | BaseException | None] = asyncio.Queue()
+        self.ready: asyncio.Queue[list[Result] | BaseException | None] = asyncio.Queue()
 
     def hand_on_defect(self, task: asyncio.Future[None]) -> None:
         """Lets the reader of the stream see the exception that ended one of its tasks."""
@@ -100,19 +107,31 @@ class _Stream:
         """Reads the caller's items, and puts what can be sent into the queue of units."""
         async for entry in items:
             members = [entry] if isinstance(entry, Item) else entry
-            unit = [message for item in members if (message := self._admit(item)) is not None]
-            size = sum(framed_bytes(message.ByteSize()) for message in unit)
-            if len(unit) > self._limits.max_items or size > self._limits.max_message_bytes:
+            unit = self._unit(members)
+            if (
+                len(unit.messages) > self._limits.max_items
+                or unit.size > self._limits.max_message_bytes
+            ):
                 fault = make_fault(
                     Reason.BATCH_TOO_LARGE, "the group does not fit into one message"
                 )
                 self._answer_all(unit, fault)
-            elif unit:
+            elif unit.messages:
                 await self._units.put(unit)
         await self._units.put(None)
 
-    def _admit(self, item: Item) -> reward_pb2.Item | None:
-        """The item's message; None for one that is answered with a fault here."""
+    def _unit(self, items: Sequence[Item]) -> _Unit:
+        """The messages of those items that can be sent."""
+        messages, size = [], 0
+        for item in items:
+            admitted = self._admit(item)
+            if admitted is not None:
+                messages.append(admitted[0])
+                size += admitted[1]
+        return _Unit(messages, size)
+
+    def _admit(self, item: Item) -> tuple[reward_pb2.Item, int] | None:
+        """The item's message and its framed bytes; None where it is answered with a fault here."""
         item_id = item.id or str(len(self._ids))
         if item_id in self._ids:
             raise refuse(
@@ -123,18 +142,16 @@ class _Stream:
         self._ids.add(item_id)
         message = encode(item, item_id)
         if isinstance(message, Fault):
-            self.ready.put_nowait(Result(item_id, message))
+            self.ready.put_nowait([Result(item_id, message)])
             return None
         size = message.ByteSize()
-        if (
-            size > self._limits.max_item_bytes
-            or framed_bytes(size) > self._limits.max_message_bytes
-        ):
+        framed = framed_bytes(size)
+        if size > self._limits.max_item_bytes or framed > self._limits.max_message_bytes:
             limit = self._limits.max_item_bytes
             text = f"the item has {size} bytes, and this server takes {limit}; shorten it"
-            self.ready.put_nowait(Result(item_id, make_fault(Reason.ITEM_TOO_LARGE, text)))
+            self.ready.put_nowait([Result(item_id, make_fault(Reason.ITEM_TOO_LARGE, text))])
             return None
-        return message
+        return message, framed
 
     async def exchange(self) -> None:
         """Sends units and reads results until every item has one."""
@@ -165,10 +182,13 @@ class _Stream:
         responses = self._transport.stream_score(self._requests(), timeout_s=remaining_s)
         async with aclosing(cast("Any", responses)):  # transports' streams are async generators
             async for response in responses:
-                for result in response.results:
-                    if self._unanswered.pop(result.id, None) is not None:
-                        self._answered += 1
-                        self.ready.put_nowait(result_from_proto(result, result.id))
+                results = [
+                    result_from_proto(result, result.id)
+                    for result in response.results
+                    if self._unanswered.pop(result.id, None) is not None
+                ]
+                self._answered += len(results)
+                self.ready.put_nowait(results)
 
     async def _requests(self) -> AsyncIterator[reward_pb2.StreamScoreRequest]:
         """Chunks of units: first what an earlier stream left without a result, then what comes."""
@@ -176,28 +196,29 @@ class _Stream:
         while (chunk := await self._next_chunk()) is not None:
             yield reward_pb2.StreamScoreRequest(items=chunk)
 
-    async def _next_chunk(self) -> Unit | None:
+    async def _next_chunk(self) -> list[reward_pb2.Item] | None:
         """Units that arrive within the micro-batch wait, up to its size; None at the end."""
         first = await self._next_unit(None)
         if first is None:
             return None
-        chunk = list(first)
-        size = sum(framed_bytes(message.ByteSize()) for message in chunk)
+        chunk, size = list(first.messages), first.size
         ends_s = asyncio.get_running_loop().time() + self._config.micro_batch_wait_s
         room = min(self._config.micro_batch_items, self._limits.max_items)
         while len(chunk) < room:
             unit = await self._next_unit(ends_s)
             if unit is None:
                 break
-            unit_size = sum(framed_bytes(message.ByteSize()) for message in unit)
-            if len(chunk) + len(unit) > room or size + unit_size > self._limits.max_message_bytes:
+            if (
+                len(chunk) + len(unit.messages) > room
+                or size + unit.size > self._limits.max_message_bytes
+            ):
                 self._ahead.appendleft(unit)
                 break
-            chunk += unit
-            size += unit_size
+            chunk += unit.messages
+            size += unit.size
         return chunk
 
-    async def _next_unit(self, ends_s: float | None) -> Unit | None:
+    async def _next_unit(self, ends_s: float | None) -> _Unit | None:
         """The next unit, which then counts as sent; None at the end or at `ends_s`."""
         if self._ahead:
             return self._ahead.popleft()
@@ -206,6 +227,8 @@ class _Stream:
         try:
             unit = self._units.get_nowait()  # without a timer where one is there already
         except asyncio.QueueEmpty:
+            if ends_s is not None and ends_s <= asyncio.get_running_loop().time():
+                return None
             try:
                 async with asyncio.timeout_at(ends_s):
                     unit = await self._units.get()
@@ -214,7 +237,8 @@ class _Stream:
         if unit is None:
             self._ended = True
             return None
-        self._unanswered.update((message.id, unit) for message in unit)
+        for message in unit.messages:
+            self._unanswered[message.id] = unit
         return unit
 
     async def _finish(self, error: CallError | None) -> None:
@@ -227,14 +251,14 @@ class _Stream:
             if error is None
             else fault_of_error(error)
         )
-        for item_id in self._unanswered:
-            self.ready.put_nowait(Result(item_id, fault))
+        self.ready.put_nowait([Result(item_id, fault) for item_id in self._unanswered])
         while not self._ended:
             unit = await self._units.get()
-            self._ended = unit is None
-            self._answer_all(unit or [], fault)
+            if unit is None:
+                self._ended = True
+            else:
+                self._answer_all(unit, fault)
         self.ready.put_nowait(None)
 
-    def _answer_all(self, messages: Unit, fault: Fault) -> None:
-        for message in messages:
-            self.ready.put_nowait(Result(message.id, fault))
+    def _answer_all(self, unit: _Unit, fault: Fault) -> None:
+        self.ready.put_nowait([Result(message.id, fault) for message in unit.messages])

@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from assay.clients import Item, Result, RewardClient, VerifierInfo
+from assay.clients.config import ClientConfig
 from assay.clients.services import EmbeddedServices
 from assay.clients.transport import Transport
 from assay.rpc.errors import CallError, ConfigError
@@ -75,7 +76,7 @@ class Judge:
         """
         opened = StreamingRound(
             self._client,
-            lambda request, response: self.item(sample_of(request, response)),
+            lambda request, response, id_: self.item(sample_of(request, response), id_),
             timeout_s=self._config.timeout_s,
             group_size=group_size if self._judges_groups else 0,
         )
@@ -87,9 +88,10 @@ class Judge:
         for opened in self._rounds:
             opened.close()
 
-    def item(self, sample: Sample) -> Item:
+    def item(self, sample: Sample, id_: str = "") -> Item:
         """What the service is asked about a sample."""
         return Item(
+            id=id_,
             response=sample.response,
             reference=sample.reference,
             verifier=self._config.verifier,
@@ -157,7 +159,12 @@ def open_judge(
     services = own_services(config, transport) if target is None else nullcontext(target)
     with (
         services as address,
-        BackgroundClient(address, timeout_s=config.timeout_s, transport=transport) as client,
+        BackgroundClient(
+            address,
+            timeout_s=config.timeout_s,
+            config=ClientConfig(micro_batch_wait_s=0.0),  # a StreamingRound gathers
+            transport=transport,
+        ) as client,
     ):
         found = _check(client, config, address)
         judge = Judge(client, config, judges_groups=found.needs_group)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.distributed.fsdp import FSDPModule
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
@@ -111,7 +112,7 @@ class HfGenerator:
             self._config,
             seed=self._seed,
             end_ids=self._end_ids,
-            decode=lambda ids: self._tokenizer.decode(ids, skip_special_tokens=True),
+            decode=lambda rows: self._tokenizer.batch_decode(rows, skip_special_tokens=True),
             on_finished=lambda place, response: on_finished(start + place, response),
             device=device,
         )
@@ -133,7 +134,7 @@ class SeededDraws(LogitsProcessor):
         config: temperature, top_k, top_p and max_new_tokens.
         seed: of the run.
         end_ids: tokens that end a response.
-        decode: tokens to text.
+        decode: tokens of several rows to texts.
         on_finished: called once a row with its place in the batch and its response.
         device: where the logits are.
     """
@@ -145,7 +146,7 @@ class SeededDraws(LogitsProcessor):
         *,
         seed: int,
         end_ids: frozenset[int],
-        decode: Callable[[list[int]], str],
+        decode: Callable[[list[list[int]]], list[str]],
         on_finished: OnFinished,
         device: torch.device,
     ) -> None:
@@ -198,14 +199,18 @@ class SeededDraws(LogitsProcessor):
         ended_B = (tokens_B[:, None] == self._end_ids).any(axis=1)
         done_B = self._unfinished_B & (ended_B | (self._length == self._config.max_new_tokens))
         self._unfinished_B &= ~done_B
-        for row in np.flatnonzero(done_B).tolist():
-            ids = self._tokens_TB[: self._length, row].tolist()
-            response = Response(
-                ids=tuple(ids),
-                text=self._decode(ids),
-                logprobs=tuple(self._logprobs_TB[: self._length, row].tolist()),
-                truncated=not bool(ended_B[row]),
-            )
+        if done_B.any():
+            self._finish(np.flatnonzero(done_B), ended_B)
+
+    def _finish(self, rows: NDArray[np.intp], ended_B: NDArray[np.bool_]) -> None:
+        tokens = self._tokens_TB[: self._length, rows].T.tolist()
+        logprobs = self._logprobs_TB[: self._length, rows].T.tolist()
+        ended = ended_B[rows].tolist()
+        texts = self._decode(tokens)
+        for row, ids, told, end, text in zip(
+            rows.tolist(), tokens, logprobs, ended, texts, strict=True
+        ):
+            response = Response(tuple(ids), text, tuple(told), truncated=not end)
             self._responses[row] = response
             self._on_finished(row, response)
 

@@ -4,7 +4,8 @@ A slow verifier costs a step what it takes longer than generation, and no more. 
 exactly one result, in the order of submission; what goes wrong on the way is a fault, never an
 exception and never a number.
 
-1. A response goes to the service when it is submitted, together with those of the last moments.
+1. A response goes to the service some 20 ms after it is submitted, with those of that time; the
+   last ones go at once.
    Where the verifier judges the samples of a prompt against one another, a group goes when it is
    whole.
 2. A stream that breaks with what waiting cures is opened again by the client. One that breaks for
@@ -17,7 +18,6 @@ exception and never a number.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import threading
 import time
 from collections import deque
@@ -35,6 +35,8 @@ from assay.trainer.rollouts.types import Request, Response
 
 _STREAM_S = 86_400.0  # the limit that counts is that of `results`
 _CLOSE_S = 10.0
+_GATHER_S = 0.02
+"""How long a response waits for others: to wake the client's loop costs more than all the rest."""
 Unit = tuple[Item, ...]
 
 
@@ -71,7 +73,7 @@ class StreamingRound:
 
     Args:
         client: reaches the service.
-        item_of: what the service is asked about a response.
+        item_of: what the service is asked about a response, under an id.
         timeout_s: how long to wait for results after the last submission.
         group_size: responses of one draw that travel together; 0 sends each at once.
 
@@ -85,7 +87,7 @@ class StreamingRound:
     def __init__(
         self,
         client: BackgroundClient,
-        item_of: Callable[[Request, Response], Item],
+        item_of: Callable[[Request, Response, str], Item],
         *,
         timeout_s: float,
         group_size: int = 0,
@@ -114,7 +116,7 @@ class StreamingRound:
 
     def submit(self, request: Request, response: Response) -> None:
         """Sends one response to the service, or keeps it until its group is whole."""
-        item = dataclasses.replace(self._item_of(request, response), id=str(self._submitted))
+        item = self._item_of(request, response, str(self._submitted))
         self._submitted += 1
         self._last_s = time.monotonic()
         if not self._group_size:
@@ -168,9 +170,12 @@ class StreamingRound:
         self._exchange.over.wait(_CLOSE_S)
 
     def _send(self, unit: Unit | None) -> None:
-        """Puts it out, and wakes the loop where that is not on its way already."""
-        if self._exchange.put(unit):
+        """Puts it out. The end is told at once, a unit with those of the next moments."""
+        if unit is None:
+            self._exchange.put(unit)
             self._call(self._exchange.drain)
+        elif self._exchange.put(unit):
+            self._call(self._loop.call_later, _GATHER_S, self._exchange.drain)
 
     def _call(self, action: Callable[..., object], *arguments: object) -> None:
         """Does something on the client's loop; nothing where the client was closed meanwhile."""
@@ -207,7 +212,7 @@ class _Exchange:
 
         Returns:
             Whether the loop must be told to `drain`: it is told once for all that has come until
-            then, for telling it costs more than the rest.
+            then.
         """
         with self._lock:
             self._put.append(unit)
