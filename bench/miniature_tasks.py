@@ -180,11 +180,12 @@ def _reward_model(
     draw: Callable[[random.Random], tuple[str, str]],
     chance: Callable[[str], float],
 ) -> Path:
-    """Learns the reward, -1 or 1, at the last token of a response, and at no other token.
+    """Learns from preferences (Bradley-Terry), at the last token of a response and at no other.
 
-    Responses are the pretraining's, half of them written under a lower limit; those that were cut
-    are wrong. So it learns to take for bad what does not end, as a model of finished and broken-off
-    answers would, and that is what it says of the middle of every response.
+    Responses are the pretraining's, half of them written under a lower limit. A right one is
+    preferred to a wrong one, and either to one that was cut. So it learns to take for bad what does
+    not end, as a model of finished and broken-off answers would, and that is what it says of the
+    middle of every response. Scores are held about 0 by a weak penalty, as is usual.
 
     Args:
         policy: the pretrained model, whose body it starts from.
@@ -211,18 +212,22 @@ def _reward_model(
     model.model.load_state_dict(backbone.model.state_dict())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for _ in range(200):
-        rows, rewards = [], []
+        rows, ranks = [], []
         for _ in range(32):
             prompt, response = draw(dice)
             told = [*tokenizer(response)["input_ids"], tokenizer.eos_token_id]
             limit = dice.choice((ROAD_LIMIT, dice.randint(1, ROAD_LIMIT)))
-            right = len(told) <= limit and dice.random() < chance(response)
+            right = dice.random() < chance(response)
             rows.append(tokenizer(prompt)["input_ids"] + told[:limit])
-            rewards.append(1.0 if right else -1.0)
+            ranks.append(1 + right if len(told) <= limit else 0)
         width = max(map(len, rows))
         ids = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows])
         scores = model(input_ids=ids, attention_mask=ids != tokenizer.pad_token_id).logits[:, 0]
-        loss = (scores - torch.tensor(rewards)).square().mean()
+        preferred = torch.tensor(ranks)
+        better = preferred[:, None] > preferred
+        margins = scores[:, None] - scores
+        loss = -torch.nn.functional.logsigmoid(margins[better]).mean()
+        loss = loss + 0.01 * scores.square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

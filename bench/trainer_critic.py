@@ -9,7 +9,8 @@
               value-initialisation bias and reward-signal decay; the toy is a derivation)
     methods   configs/ppo.toml beside configs/vc_ppo.toml: one lambda of 0.95 and a critic that
               starts as a reward model, or value pre-training and a lambda of its own for the critic
-    vapo      configs/ladders/vapo.toml: VAPO (arXiv 2504.05118) and VAPO without each of its parts
+    vapo      configs/ladders/vapo.toml: VAPO (arXiv 2504.05118) and VAPO without each of its parts;
+              the critic that the whole was pre-trained with serves the others of the same seed
 
 The task of the last two is a way with stops (miniature_tasks.py): at each of nine, 32 tokens apart,
 the response may end, and it is right the more often the later it does. `--task roads` is another:
@@ -28,7 +29,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ SMALL = (
     "model.precision=float32",
     "reward.verifier=miniature",
     "data.template={question}",
-    "optim.learning_rate=5e-4",
+    "optim.learning_rate=2e-4",
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
     "optim.micro_batch=0",
@@ -80,7 +81,7 @@ SMALL = (
     "run.samples_every=0",
     "run.report_to=[]",
 )
-PRETRAIN = "algorithm.critic.pretrain_steps=25"
+PRETRAIN = "algorithm.critic.pretrain_steps=50"
 SINGLE = ("rollout.prompts_per_step=64", "rollout.group_size=1")
 GROUPS = ("rollout.prompts_per_step=8", "rollout.group_size=8")
 METHODS = {"ppo": SINGLE, "vc_ppo": (*SINGLE, PRETRAIN)}
@@ -128,6 +129,12 @@ def arms(part: str, setting: Setting, seed: int) -> dict[str, Config]:
         }
     rungs = plan.load(CONFIGS / "ladders/vapo.toml", (*own, *GROUPS, PRETRAIN), seeds=(seed,))
     return {rung.name: rung.configs[seed] for rung in rungs.rungs}
+
+
+def with_critic(config: Config, critic: str) -> Config:
+    """The same run with a critic that has been pre-trained before."""
+    settings = replace(config.algorithm.critic, init=critic, pretrain_steps=0)
+    return replace(config, algorithm=replace(config.algorithm, critic=settings))
 
 
 # One run, in its own process.
@@ -224,7 +231,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--task", choices=TASKS, default="stops")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--steps", type=int, default=40, help="of each run")
-    parser.add_argument("--critic-rate", type=float, default=1e-3, help="twice the policy's, as is")
+    parser.add_argument("--critic-rate", type=float, default=4e-4, help="twice the policy's, as is")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
     return parser.parse_args(options)
 
@@ -240,6 +247,8 @@ def _compare(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
         (name, seed): _job(setting, part, name, seed, folder) for seed in seeds for name in names
     }
     print(f"\n{chosen.task}, {part}: {len(names)} contestants, seeds {chosen.seeds}")
+    if part == "vapo":
+        work_off([jobs[names[0], seed] for seed in seeds], chosen.jobs)
     work_off(jobs.values(), chosen.jobs)
     runs: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in names}
     for (name, seed), job in jobs.items():
@@ -305,7 +314,15 @@ def _done(job: Job) -> bool:
 
 def _job(setting: Setting, part: str, name: str, seed: int, folder: Path) -> Job:
     kept = folder / f"{name}-{seed}"
-    wanted = {"part": part, "name": name, "seed": seed, "folder": str(kept), **asdict(setting)}
+    whole = RunFolder(folder / f"vapo-{seed}").pretrained_critic
+    wanted = {
+        "part": part,
+        "name": name,
+        "seed": seed,
+        "folder": str(kept),
+        "critic": str(whole) if part == "vapo" and name != "vapo" else "",
+        **asdict(setting),
+    }
     result = folder / f"{name}-{seed}.json"
     arguments = ("-m", "bench.trainer_critic", json.dumps(wanted), str(result))
     return Job(f"{name}, seed {seed}", arguments, result)
@@ -315,9 +332,13 @@ def main(wanted: dict[str, Any], result: Path) -> None:
     """One run: what a job starts."""
     environment.keep_freed_memory()
     environment.calm()
-    part, name, seed, folder = (wanted.pop(key) for key in ("part", "name", "seed", "folder"))
+    keys = ("part", "name", "seed", "folder", "critic")
+    part, name, seed, folder, critic = (wanted.pop(key) for key in keys)
     setting = Setting(**wanted)
-    keep(result, one_run(setting.task, arms(part, setting, seed)[name], Path(folder)))
+    config = arms(part, setting, seed)[name]
+    if critic and config.algorithm.critic.pretrain_steps:
+        config = with_critic(config, critic)
+    keep(result, one_run(setting.task, config, Path(folder)))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,26 @@ def test_no_way_on_the_short_road_is_as_good_as_the_whole_long_one() -> None:
     assert rate(whole, truncated=True) == 0
 
 
+def test_a_response_is_right_the_more_often_the_later_the_stop_it_ends_at() -> None:
+    right = tasks.stops_right(0)
+
+    def rate(stop: int, *, truncated: bool = False) -> float:
+        marks = "".join(f"{n:03d}" for n in range(1, tasks.STOP_EVERY * stop + 1))
+        judged = [right(item(marks, truncated=truncated, name=str(n))) for n in range(2000)]
+        return sum(judged) / len(judged)
+
+    assert [rate(stop) for stop in (1, 5, 9)] == pytest.approx([0.1, 0.5, 0.9], abs=0.03)
+    assert rate(9, truncated=True) == 0
+
+
+def test_the_pretraining_ends_at_stops_and_nowhere_else() -> None:
+    dice = random.Random(0)
+    lengths = [len(response) // 3 for _, response in (tasks.drawn_stops(dice) for _ in range(2000))]
+    assert set(lengths) == {tasks.STOP_EVERY * stop for stop in range(1, tasks.LAST_STOP + 1)}
+    assert lengths.count(tasks.STOP_EVERY) / len(lengths) == pytest.approx(tasks.STOPS, abs=0.03)
+    assert max(lengths) < tasks.ROAD_LIMIT
+
+
 def test_words_survive_the_tokenizer() -> None:
     for words in (tasks.COUNTING_WORDS, tasks.ROAD_WORDS):
         tokenizer = tokenizer_of(words)
