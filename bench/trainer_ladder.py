@@ -11,6 +11,8 @@ done are not repeated, so that the command can be given again, with more seeds. 
                 rung below, paired by seed, with 95 % t intervals over seeds
     clipped     the mean probability, before the update, of tokens whose ratio was clipped from
                 above (the paper's argument for clip-higher: they are improbable ones, < 0.2)
+    table       entropy with and without clip-higher where every prompt has many right answers
+                (clip_higher_table.py): no model, ten seeds
     multiplier  groups drawn for each group used, by a policy that stands still, beside 1 / P(keep)
                 with P = 1 - p^G - (1 - p)^G averaged over prompts (derivation), estimated from
                 other responses to each prompt
@@ -39,6 +41,7 @@ from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import outcome, plan, table
 from assay.trainer.ladder.stats import difference, estimate
+from bench import clip_higher_table
 from bench.miniature import Job, Service, as_data, keep, over_seeds, read, told, train, work_off
 from bench.miniature_tasks import LIMIT, counting, counts_right
 
@@ -176,16 +179,19 @@ def run(options: Sequence[str]) -> None:
     found: dict[str, Any] = {}
     if "ladder" in parts:
         found |= _ladder(ladder(chosen.out / "models", seeds, chosen.steps), chosen)
+    if "table" in parts:
+        found["table"] = _many_answers()
     if "multiplier" in parts:
         counting(chosen.out / "models")
         found["multiplier"] = _multiplier(chosen)
+    chosen.out.mkdir(parents=True, exist_ok=True)
     keep(chosen.out / f"trainer-{'-'.join(parts)}.json", found)
 
 
 def _options(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench trainer-ladder")
     parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-ladder"))
-    parser.add_argument("--parts", default="ladder,multiplier")
+    parser.add_argument("--parts", default="ladder,table,multiplier")
     parser.add_argument("--seeds", default="0,1,2,3")
     parser.add_argument("--steps", type=int, default=32, help="of each run")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
@@ -245,6 +251,24 @@ def _clipped(notes: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, 
         share, probability, below = figures.values()
         print(f"  {name:<18} {told(share, 4)}   {told(probability)}   {told(below)}")
         said[name] = {key: as_data(value) for key, value in figures.items()}
+    return said
+
+
+def _many_answers() -> dict[str, Any]:
+    """The table of answers, with both bounds; changes are paired by seed."""
+    runs = {
+        bound: {seed: clip_higher_table.train(seed, bound) for seed in range(10)}
+        for bound in (0.2, 0.28)
+    }
+    said: dict[str, Any] = {}
+    print("\nmany right answers, no model, 10 seeds: eps 0.2; eps_high 0.28; change")
+    for key in runs[0.2][0]:
+        low, high = ({s: one[key] for s, one in runs[bound].items()} for bound in runs)
+        changed = difference(high, low)
+        print(
+            f"  {key:<12} {told(over_seeds(low))}   {told(over_seeds(high))}   {told(changed, 4)}"
+        )
+        said[key] = as_data(changed)
     return said
 
 
