@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from trl.trainer.grpo_config import GRPOConfig
 from assay.clients import Fault
 from assay.rpc.errors import ConfigError
 from assay.rpc.reasons import Reason
+from assay.trainer.algos.shaping import win_reward
 from assay.trainer.batch import Scored
 from assay.trainer.config import Config, DynamicSamplingConfig
 from assay.trainer.critic.critic import Critic
@@ -250,6 +252,18 @@ def evaluation_generator(
     return nullcontext(sampling)
 
 
+def reference_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Generator:
+    """What samples as the rollout does, with numbers of its own draws, before the policy moves."""
+    return HfGenerator(
+        lambda: generating(trainer),
+        policy.tokenizer,
+        replace(config.rollout, batch=config.eval.batch_size),
+        seed=config.run.seed,
+        end_ids=end_token_ids(policy),
+        autocast=policy.autocast,
+    )
+
+
 @contextmanager
 def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Generator]:
     with generating(trainer) as model:
@@ -259,11 +273,16 @@ def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Gene
 def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[Scored]]:
     """Shapes the rewards of groups, and places those of spans on tokens."""
     shaping, limit = config.algorithm.shaping, config.rollout.max_new_tokens
+    pairwise = config.algorithm.pairwise
+    form: Callable[[float], float] = partial(
+        win_reward, form=pairwise.reward, clip=pairwise.log_odds_clip
+    )
+    forms = {} if pairwise.against == "none" else {"form": form}
 
     def score(groups: Sequence[Group]) -> list[Scored]:
         scored = []
         for rollout in (rollout for group in groups for rollout in group):
-            shaped = shape(rollout, shaping, limit)
+            shaped = shape(rollout, shaping, limit, **forms)
             item = Scored(rollout, shaped.reward, shaped.in_loss)
             if config.algorithm.dense.weight:
                 item = with_spans(item, policy, normalise=config.algorithm.dense.normalise)
@@ -308,7 +327,7 @@ def make_source(
     return Collector(
         stream,
         make_generator(trainer, config, policy),
-        lambda: judge.open_round(config.rollout.group_size),
+        lambda: judge.open_training_round(config.rollout.group_size),
         config=config.rollout,
         dynamic=dynamic,
         ranks=AccelerateRanks(trainer.accelerator),

@@ -41,6 +41,7 @@ class Problem:
         messages: the conversation that the policy continues; roles and contents.
         reference: what the response is judged against.
         task: which kind it is, from the row's `task`; empty where it has none.
+        anchor: a response to beat, from data.columns.anchor; empty where that names no column.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Problem:
     messages: tuple[tuple[str, str], ...]
     reference: str | tuple[str, ...]
     task: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,9 @@ def _problem(
         ConfigError: a column is missing or empty; the message names row and column.
     """
     where = f"{_origin(config)}, row {number}" if number else _origin(config)
-    for setting, column in (("prompt", prompt), ("reference", reference)):
+    anchor = config.columns.anchor
+    named = [("prompt", prompt), ("reference", reference)]
+    for setting, column in [*named, ("anchor", anchor)] if anchor else named:
         if column not in row:
             raise ConfigError(
                 f"{where}: no column {column!r}, which data.columns.{setting} names; it has: "
@@ -253,6 +257,7 @@ def _problem(
         messages=tuple(messages),
         reference=tuple(map(str, value)) if isinstance(value, list | tuple) else str(value),
         task=str(row.get("task") or ""),
+        anchor=str(row[anchor]) if anchor else "",
     )
 
 

@@ -16,7 +16,13 @@ from assay.trainer.methods.parts import BY_NAME, Part, parts_on
 from assay.trainer.methods.presets import departures
 
 if TYPE_CHECKING:
-    from assay.trainer.config import AdvantageConfig, Config, LossConfig, ShapingConfig
+    from assay.trainer.config import (
+        AdvantageConfig,
+        Config,
+        LossConfig,
+        PairwiseConfig,
+        ShapingConfig,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,7 @@ def _reward(config: Config) -> list[str]:
     lines = [
         f"R = {' + '.join(_reward_terms(config))}",
         f"{source} the verifier {config.reward.verifier}",
+        *_pairwise_lines(config.algorithm.pairwise),
     ]
     lines += _shaping_lines(shaping, config.rollout.max_new_tokens)
     if dense.weight:
@@ -117,6 +124,28 @@ def _reward(config: Config) -> list[str]:
         )
     lines.append("a response without a judgement (a fault) has no reward and leaves the loss")
     return lines
+
+
+def _pairwise_lines(pairwise: PairwiseConfig) -> list[str]:
+    if pairwise.against == "none":
+        return []
+    form = {
+        "win": "w",
+        "centred": "w - 1/2",
+        "log-odds": f"log(w / (1 - w)) within +-{pairwise.log_odds_clip:g}",
+    }[pairwise.reward]
+    beaten = {"anchor": "the problem's anchor", "group": "the other samples, mean over pairs"}
+    anchors = {
+        "data": "a column of the data",
+        "best-of-n": f"the best of {_count(pairwise.n, 'sample')} of the initial policy, by the "
+        f"verifier {pairwise.selector}",
+        "reference": "one sample of the initial policy",
+    }
+    lines = [f"J = {form}, where w is the chance of beating {beaten[pairwise.against]}"]
+    if pairwise.anchors != "none":
+        only = " (for the evaluation alone)" if pairwise.against == "group" else ""
+        lines.append(f"anchor{only}: {anchors[pairwise.anchors]}")
+    return [*lines, "a pair that the judge abstains from is a fault, never parity"]
 
 
 def _reward_terms(config: Config) -> list[str]:
@@ -177,6 +206,7 @@ def _group_advantage(config: Config) -> str:
     baseline = {
         "group": f"mean of the {size} rewards of its prompt",
         "rloo": f"mean of the {size - 1} other rewards of its prompt",
+        "symmetric": "1/2",
     }[advantage.estimator]
     scale = {
         "group": " / deviation of the same",
