@@ -637,8 +637,8 @@ def _check_pairwise(config: Config) -> str:
         (
             on and config.reward.parameters.get("on_gap", "fault") != "fault",
             (
-                'reward.parameters.on_gap = "abstain" would train on a made-up reward; leave it out: a '
-                "pair whose orders differ too much is a fault"
+                'reward.parameters.on_gap = "abstain" would train on a made-up reward; leave it '
+                "out: a pair whose orders differ too much is a fault"
             ),
         ),
         (
@@ -648,8 +648,8 @@ def _check_pairwise(config: Config) -> str:
         (
             on and (algorithm.loss.positive_lm_coef > 0 or algorithm.shaping.cosine),
             (
-                "algorithm.loss.positive_lm_coef and algorithm.shaping.cosine go by right and wrong, "
-                f"{verdicts}"
+                "algorithm.loss.positive_lm_coef and algorithm.shaping.cosine go by right and "
+                f"wrong, {verdicts}"
             ),
         ),
     )
