@@ -35,7 +35,7 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
         "reward_std": statistics.stdev(rewards) if len(rewards) > 1 else None,
         "correct": verdicts["correct"] / len(judgements) if judgements else None,
         "verdicts": dict(verdicts),
-        "order_gap": _mean(gaps),
+        **({"order_gap": _mean(gaps)} if gaps else {}),
         "fault_ratio": faults.total() / len(rollouts) if rollouts else None,
         "faults": dict(faults),
         "responses": len(rollouts),

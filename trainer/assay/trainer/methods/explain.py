@@ -16,13 +16,8 @@ from assay.trainer.methods.parts import BY_NAME, Part, parts_on
 from assay.trainer.methods.presets import departures
 
 if TYPE_CHECKING:
-    from assay.trainer.config import (
-        AdvantageConfig,
-        Config,
-        LossConfig,
-        PairwiseConfig,
-        ShapingConfig,
-    )
+    from assay.trainer.config import AdvantageConfig, Config, LossConfig, ShapingConfig
+    from assay.trainer.pairwise_config import PairwiseConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +100,8 @@ def _sampling(config: Config) -> list[str]:
 
 def _reward(config: Config) -> list[str]:
     shaping, dense = config.algorithm.shaping, config.algorithm.dense
-    source = "correct or not, says" if shaping.cosine else "J: what is given by"
+    given = "J" if config.algorithm.pairwise.against == "none" else "w"
+    source = "correct or not, says" if shaping.cosine else f"{given}: what is given by"
     lines = [
         f"R = {' + '.join(_reward_terms(config))}",
         f"{source} the verifier {config.reward.verifier}",
