@@ -73,7 +73,7 @@ def build_tiny(folder: Path) -> None:
 
 
 class ExactTransport:
-    """Judges in this process: 1 for the very reference or anchor, else 0; and faults where it is told to.
+    """Judges in this process: 1 for the very reference or anchor, else 0; and faults where told to.
 
     Args:
         faulty: says of a call's number, counted from 0, and an item whether it is to fault.

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.clients import Result
-from assay.clients.runs.records import JsonLines, Row, read_rows
+from assay.clients.runs.records import JsonLines, Row, mend, read_rows
 from assay.rpc.reasons import Reason
 from assay.trainer.config import Config
 from assay.trainer.data import Problem, Problems
@@ -184,7 +184,7 @@ class _Keeper:
         self._display, self._total, self._done = display, total, done
         self._file: JsonLines | None = None
         if writes:
-            _mend(folder)
+            mend(folder.anchors)
             self._file = JsonLines(folder.anchors)
 
     def keep(
@@ -210,18 +210,6 @@ class _Keeper:
             display.end()
             if self._file is not None:
                 self._file.close()
-
-
-def _mend(folder: RunFolder) -> None:
-    """Takes off a last row that a kill cut short, so that the next begins on a line of its own."""
-    if not folder.anchors.is_file():
-        return
-    text = folder.anchors.read_bytes()
-    whole = text[: text.rfind(b"\n") + 1]
-    if whole != text:
-        beside = folder.anchors.with_name(folder.anchors.name + ".new")
-        beside.write_bytes(whole)
-        beside.replace(folder.anchors)
 
 
 def _check(
