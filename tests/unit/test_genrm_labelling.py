@@ -55,7 +55,15 @@ def test_labels_are_right_up_to_the_prefix_wrong_behind_it_and_neutral_for_comme
     row = labelled(task_of(ROW), 2, passed=False, cost=Cost(2, 40, 31, 900))
     assert row["labels"] == [0, 0, 1, 0, 1, 0, -1]
     assert (row["id"], row["prompt"], row["calls"], row["executions"]) == ("7", "Write add.", 2, 31)
-    assert labelled(task_of(ROW), 0, passed=False, cost=Cost())["labels"] == [0, 0, -1, 0, -1, 0, -1]
+    assert labelled(task_of(ROW), 0, passed=False, cost=Cost())["labels"] == [
+        0,
+        0,
+        -1,
+        0,
+        -1,
+        0,
+        -1,
+    ]
     bare = labelled(task_of(ROW, comments=True), 2, passed=False, cost=Cost())
     assert bare["labels"] == [1, 0, 1, -1, -1, 0, -1], "without the guard comments count"
 

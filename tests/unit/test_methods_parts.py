@@ -26,6 +26,8 @@ ON: dict[str, dict[str, Any]] = {
     "cosine-length": {"shaping": {"cosine": True}},
     "repetition-penalty": {"shaping": {"repetition_ngram": 4}},
     "dense-rewards": {"dense": {"weight": 0.5}},
+    "span-normalisation": {"dense": {"weight": 0.25}},
+    "outcome-weighted-spans": {"dense": {"weight": 0.25, "correct_share": 0.1}},
     "anchor-reward": {"pairwise": {"against": "anchor", "anchors": "reference"}},
     "group-in-pairs": {"pairwise": {"against": "group", "anchors": "reference"}},
     "best-of-n-anchors": {"pairwise": {"against": "anchor", "anchors": "best-of-n"}},

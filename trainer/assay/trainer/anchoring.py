@@ -76,7 +76,7 @@ def choose(texts: Sequence[str], results: Sequence[Result] | None) -> Choice:
 
 def key_of(problem: Problem) -> str:
     """What names a problem in anchors.jsonl, whatever its place: a digest of what is asked."""
-    told = repr((problem.messages, problem.reference))
+    told = repr((problem.messages, problem.reference, problem.tests))
     return hashlib.sha256(told.encode()).hexdigest()[:24]
 
 

@@ -20,7 +20,7 @@ from assay.rpc.errors import ConfigError
 from assay.rpc.reasons import Reason
 from assay.trainer.algos.shaping import win_reward
 from assay.trainer.batch import Scored
-from assay.trainer.config import Config, DynamicSamplingConfig
+from assay.trainer.config import Config, DenseConfig, DynamicSamplingConfig
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
@@ -285,15 +285,15 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
             shaped = shape(rollout, shaping, limit, **forms)
             item = Scored(rollout, shaped.reward, shaped.in_loss)
             if config.algorithm.dense.weight:
-                item = with_spans(item, policy, normalise=config.algorithm.dense.normalise)
+                item = with_spans(item, policy, config.algorithm.dense)
             scored.append(item)
         return scored
 
     return score
 
 
-def with_spans(item: Scored, policy: Policy, *, normalise: bool) -> Scored:
-    """A rollout with the rewards of its judgement's spans on its tokens.
+def with_spans(item: Scored, policy: Policy, config: DenseConfig) -> Scored:
+    """A rollout with the rewards of its judgement's spans on its tokens, without their weight.
 
     Where they do not fit the response, the judgement is of something else: then it is a fault.
     """
@@ -308,8 +308,9 @@ def with_spans(item: Scored, policy: Policy, *, normalise: bool) -> Scored:
         fault = Fault(Reason.INTERNAL.value, f"{judgement.verifier}: {error}", "INTERNAL")
         return Scored(replace(rollout, result=replace(rollout.result, outcome=fault)), None)
     rewards_T, ends_T = [0.0] * len(response.ids), [False] * len(response.ids)
+    share = config.correct_share if judgement.verdict == "correct" else 1.0
     for span, where in zip(spans, places, strict=True):
-        rewards_T[where] += span.reward / (len(spans) if normalise else 1)
+        rewards_T[where] += share * span.reward / (len(spans) if config.normalise else 1)
         ends_T[where] = True
     return replace(item, token_rewards=rewards_T, ends=ends_T)
 

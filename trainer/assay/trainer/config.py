@@ -80,6 +80,8 @@ class ColumnsConfig:
     reference: str = "answer"
     anchor: str = ""
     """The response to beat, where algorithm.pairwise.anchors is "data"."""
+    tests: str = ""
+    """What programs are held against, in place of a reference; see assay.clients.row_tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +278,8 @@ class DenseConfig:
     """0 leaves spans out."""
     normalise: bool = True
     """Divides by the number of spans, so that more of them give no more reward."""
+    correct_share: Ratio = 1.0
+    """How much of it stays where the verdict is "correct" (arXiv 2410.17621: 0.025 of 0.25)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,17 @@ server elsewhere, or a transport in this process, in tests) does not show.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from assay.api.execution.v1 import execution_pb2
 from assay.clients import Anchor, Item, Result, RewardClient, VerifierInfo
 from assay.clients.config import ClientConfig
+from assay.clients.row_tests import read_tests
 from assay.clients.services import EmbeddedServices
 from assay.clients.transport import Transport
 from assay.rpc.errors import CallError, ConfigError
@@ -36,6 +40,7 @@ class Sample:
         group: samples of one prompt share it.
         token_count: tokens of the response.
         truncated: the response was cut at max_new_tokens.
+        tests: JSON of what a program is held against, in place of the reference.
     """
 
     question: str
@@ -44,6 +49,7 @@ class Sample:
     group: str = ""
     token_count: int | None = None
     truncated: bool = False
+    tests: str = ""
 
 
 class Judge:
@@ -154,7 +160,7 @@ class Judge:
         return Item(
             id=id_,
             response=sample.response,
-            reference=sample.reference,
+            reference=_suite(sample.tests) if sample.tests else sample.reference,
             verifier=self._config.verifier,
             prompt=sample.question,
             group_id=sample.group,
@@ -175,7 +181,14 @@ def sample_of(request: Request, response: Response) -> Sample:
         group=str(request.draw.number),
         token_count=len(response.ids),
         truncated=response.truncated,
+        tests=problem.tests,
     )
+
+
+@lru_cache(maxsize=1024)
+def _suite(tests: str) -> execution_pb2.TestSuite:
+    """Tests as the wire has them; read and found good when the data were loaded."""
+    return read_tests(json.loads(tests))
 
 
 @contextmanager

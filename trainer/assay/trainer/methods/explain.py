@@ -114,6 +114,8 @@ def _reward(config: Config) -> list[str]:
             f"r_t: {dense.weight:g} * the reward of each span (step, line, turn) that ends at "
             f"token t{share}"
         )
+        if dense.correct_share < 1:
+            lines.append(f"of a correct response, {dense.correct_share:g} times that")
     if _kl_in_reward(config.algorithm.loss):
         lines.append(
             f"each token's reward less {config.algorithm.loss.kl_coef:g} * log(pi / pi_ref)"

@@ -187,6 +187,22 @@ PARTS: tuple[Part, ...] = (
         _to("algorithm.dense.weight", 0.0),
     ),
     Part(
+        "span-normalisation",
+        "reward",
+        "The rewards of spans are divided by their number, so that more lines earn no more.",
+        "process supervision for code, arXiv 2410.17621; the form is a derivation",
+        lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.normalise,
+        _to("algorithm.dense.normalise", False),
+    ),
+    Part(
+        "outcome-weighted-spans",
+        "reward",
+        "The spans of a response that is correct count for less.",
+        "process supervision for code, arXiv 2410.17621, equation 3",
+        lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.correct_share < 1,
+        _to("algorithm.dense.correct_share", 1.0),
+    ),
+    Part(
         "anchor-reward",
         "reward",
         "The reward is the chance of beating the problem's anchor, asked of a judge in both "

@@ -133,7 +133,8 @@ class PromptStream:
             digest = hashlib.sha256()
             for problem in self._problems:
                 told: tuple[object, ...] = (problem.id, problem.messages, problem.reference)
-                digest.update(repr((*told, problem.anchor) if problem.anchor else told).encode())
+                told += tuple(extra for extra in (problem.anchor, problem.tests) if extra)
+                digest.update(repr(told).encode())
             self._digest = digest.hexdigest()
         return {"problems": len(self._problems), "seed": self._seed, "digest": self._digest}
 
