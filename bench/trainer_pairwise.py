@@ -18,7 +18,8 @@ and both orders are averaged. For each s:
 All have equal steps of equally many responses, settings of configs/pairwise_ppo.toml and
 pairwise_group.toml, no KL, and whitened advantages, so that the scale of a reward decides nothing.
 Prompts come about once each: no critic can learn their offsets. What is compared is the quality of
-held-out samples, which no run has seen; quality runs from 0 to 1.
+held-out samples, which no run has seen. Quality runs from 0 to 1, and to 7/6 for a policy that has
+learnt not to end and writes one letter more.
 
 Where the baseline is the prompt's own group, the offset cancels in bt-group too: there nothing
 should differ much. Orderings and intervals are what this can show, and no magnitudes. The paper's
@@ -109,7 +110,8 @@ PAIRS = (("win", "bt"), ("win-group", "bt-group"))
 
 
 def quality(response: str) -> float:
-    """The mean worth of a response's letters, in [0, 1]; what is missing is worth nothing."""
+    """The worth of a response's letters over `LENGTH`, in [0, 7/6]: up to the limit there is room
+    for one letter more, and what is missing is worth nothing."""
     worth = sum(WRITTEN.index(sign) for sign in response if sign in WRITTEN)
     return worth / (len(WRITTEN) - 1) / LENGTH
 
