@@ -18,7 +18,7 @@ from assay.clients import Fault
 from assay.rpc.errors import ConfigError
 from assay.rpc.reasons import Reason
 from assay.trainer.batch import Scored
-from assay.trainer.config import Config, DynamicSamplingConfig
+from assay.trainer.config import Config, DynamicSamplingConfig, FireConfig
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
@@ -238,6 +238,7 @@ def evaluation_generator(
         top_p=config.eval.top_p,
         top_k=0,
         batch=0,
+        fire=FireConfig(),  # regular decoding
     )
     sampling: Generator = HfGenerator(
         lambda: generating(trainer),

@@ -346,6 +346,25 @@ class VllmConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class FireConfig:
+    """FIRE (arXiv 2410.21236): the first token of each response from a flat distribution.
+
+    Only where the policy learns, never in the evaluation.
+    """
+
+    __pydantic_config__ = STRICT
+
+    enabled: bool = False
+    temperature: PositiveFloat = 30.0
+    """Of the first token (30 in the code of the paper's first author)."""
+    top_k: Annotated[int, Field(ge=2)] = 16
+    """It is one of so many likeliest (16 in the same code)."""
+    mode: Literal["mask", "exact", "parity"] = "mask"
+    """mask: the first token is not in the policy's loss. exact: it is, weighed by pi_old /
+    probability that it was drawn with, at most 1. parity: it is, as if the policy had drawn it."""
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutConfig:
     """How the policy answers while it learns."""
 
@@ -368,6 +387,7 @@ class RolloutConfig:
     drift_alarm: PositiveFloat = 0.1
     """Warns when the mean difference between sampler's and trainer's log-probabilities of freshly
     sampled tokens passes this."""
+    fire: FireConfig = field(default_factory=FireConfig)
     vllm: VllmConfig = field(default_factory=VllmConfig)
 
 
@@ -488,7 +508,7 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
 
 def _check_together(config: Config, origin: str) -> None:
     """Rules that bind several settings."""
-    for check in (_check_sizes, _check_method, _check_critic, _check_data):
+    for check in (_check_sizes, _check_method, _check_critic, _check_data, _check_fire):
         problem = check(config)
         if problem:
             raise ConfigError(f"{origin}: {problem}")
@@ -559,6 +579,28 @@ def _check_critic(config: Config) -> str:
         return (
             'algorithm.critic.pretrain_steps needs critic.sharing = "separate": a trunk that is '
             "shared cannot learn while the policy is frozen"
+        )
+    return ""
+
+
+def _check_fire(config: Config) -> str:
+    rollout = config.rollout
+    if not rollout.fire.enabled:
+        return ""
+    if rollout.backend == "vllm":
+        return (
+            'rollout.fire needs rollout.backend = "hf" or "paged": TRL gives vLLM one temperature '
+            "for all tokens of a response"
+        )
+    if rollout.fire.mode == "mask" and rollout.max_new_tokens == 1:
+        return (
+            'rollout.fire.mode = "mask" leaves nothing to learn from where rollout.max_new_tokens '
+            "= 1; raise it"
+        )
+    if rollout.fire.mode == "exact" and config.algorithm.loss.ratio == "sequence":
+        return (
+            'rollout.fire.mode = "exact" weighs a token, and algorithm.loss.ratio = "sequence" has '
+            'none; use mode = "mask"'
         )
     return ""
 

@@ -240,6 +240,11 @@ _TABLE = (
         "of the tokens in the loss. Null without the correction.",
     ),
     _m(
+        "first_weight", "drift", "ratio",
+        "Mean weight min(pi_old / drawn with, 1) of the first tokens in the loss, with "
+        '`rollout.fire.mode = "exact"` (arXiv 2410.21236).',
+    ),
+    _m(
         "value_loss", "critic", "loss",
         "The critic's loss, mean over the step's updates.",
     ),

@@ -16,7 +16,7 @@ from assay.trainer.methods.parts import BY_NAME, Part, parts_on
 from assay.trainer.methods.presets import departures
 
 if TYPE_CHECKING:
-    from assay.trainer.config import AdvantageConfig, Config, LossConfig, ShapingConfig
+    from assay.trainer.config import AdvantageConfig, Config, FireConfig, LossConfig, ShapingConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ def _sampling(config: Config) -> list[str]:
         f"temperature {rollout.temperature:g}, top-p {rollout.top_p:g}, top-k {top_k}; back end "
         + rollout.backend,
     ]
+    if rollout.fire.enabled:
+        lines += _fire(rollout.fire)
     if dynamic.enabled:
         lines.append(
             "drawn until every prompt of the batch has right and wrong responses (judged by the "
@@ -95,6 +97,19 @@ def _sampling(config: Config) -> list[str]:
             + ("open the next step" if dynamic.keep_surplus else "are dropped")
         )
     return lines
+
+
+def _fire(fire: FireConfig) -> list[str]:
+    in_loss = {
+        "mask": "it is not in the policy's loss",
+        "exact": "in the loss it is weighed by min(pi_old / that probability, 1)",
+        "parity": "in the loss it counts as if the policy had drawn it",
+    }[fire.mode]
+    drawn = f"softmax(the {fire.top_k} largest logits / {fire.temperature:g})"
+    return [
+        f"the first token of a response from {drawn}; {in_loss}",
+        "the evaluation decodes regularly, its first tokens too",
+    ]
 
 
 def _reward(config: Config) -> list[str]:

@@ -131,6 +131,15 @@ PARTS: tuple[Part, ...] = (
         lambda c: c.algorithm.has_critic and c.rollout.group_size > 1,
         _without_group_sampling,
     ),
+    Part(
+        "fire",
+        "sampling",
+        "The first token of each response comes from a flat distribution over the likeliest few; "
+        "the evaluation decodes regularly.",
+        "FIRE, arXiv 2410.21236",
+        lambda c: c.rollout.fire.enabled,
+        _to("rollout.fire.enabled", False),
+    ),
     # --- reward: what a response earns ---
     Part(
         "soft-overlong",

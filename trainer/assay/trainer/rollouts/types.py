@@ -44,7 +44,8 @@ class Response:
         ids: tokens, the end-of-sequence token included where there is one; at least one.
         text: decoded without special tokens.
         logprobs: for each token, log pi(token) under the sampler's weights at the rollout's
-            temperature, before top-p and top-k; None where the back end does not tell.
+            temperature, before top-p and top-k; of a first token that FIRE drew, under the
+            distribution that it was drawn from. None where the back end does not tell.
         truncated: cut at max_new_tokens.
     """
 
