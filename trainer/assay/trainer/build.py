@@ -33,8 +33,11 @@ from assay.trainer.rollouts.paged import PagedGenerator
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.shaping import shape
-from assay.trainer.rollouts.types import Generator, Group
+from assay.trainer.rollouts.types import Generator, Group, Rollout
 from assay.trainer.rollouts.vllm import VllmGenerator, keep_base_weights
+from assay.trainer.selection.choose import make_selector
+from assay.trainer.selection.filters import filtered
+from assay.trainer.selection.replay import Replay
 from assay.trainer.trainer import PolicyTrainer
 
 
@@ -163,6 +166,7 @@ def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -
         encoder(policy),
         seed=config.data.seed,
         max_prompt_tokens=room if context else 0,
+        selector=make_selector(config.data.selection, problems, config.data.seed),
     )
 
 
@@ -224,6 +228,11 @@ def make_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Ge
     )
 
 
+def regular_decoding(config: Config) -> Config:
+    """Settings whose first tokens are drawn as all others."""
+    return replace(config, rollout=replace(config.rollout, fire=FireConfig()))
+
+
 def evaluation_generator(
     trainer: PolicyTrainer, config: Config, policy: Policy
 ) -> AbstractContextManager[Generator]:
@@ -232,13 +241,12 @@ def evaluation_generator(
     if config.eval.samples == 1:
         return _greedy(trainer, policy, limit)
     settings = replace(
-        config.rollout,
+        regular_decoding(config).rollout,
         max_new_tokens=limit,
         temperature=config.eval.temperature,
         top_p=config.eval.top_p,
         top_k=0,
         batch=0,
-        fire=FireConfig(),  # regular decoding
     )
     sampling: Generator = HfGenerator(
         lambda: generating(trainer),
@@ -258,18 +266,19 @@ def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Gene
 
 
 def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[Scored]]:
-    """Shapes the rewards of groups, and places those of spans on tokens."""
+    """Shapes rewards of groups, places those of spans on tokens, leaves out what is filtered."""
     shaping, limit = config.algorithm.shaping, config.rollout.max_new_tokens
+    chosen = config.algorithm.filter
 
     def score(groups: Sequence[Group]) -> list[Scored]:
-        scored = []
-        for rollout in (rollout for group in groups for rollout in group):
-            shaped = shape(rollout, shaping, limit)
-            item = Scored(rollout, shaped.reward, shaped.in_loss)
-            if config.algorithm.dense.weight:
-                item = with_spans(item, policy, normalise=config.algorithm.dense.normalise)
-            scored.append(item)
-        return scored
+        return filtered([[one(rollout) for rollout in group] for group in groups], chosen)
+
+    def one(rollout: Rollout) -> Scored:
+        shaped = shape(rollout, shaping, limit)
+        item = Scored(rollout, shaped.reward, shaped.in_loss)
+        if config.algorithm.dense.weight:
+            item = with_spans(item, policy, normalise=config.algorithm.dense.normalise)
+        return item
 
     return score
 
@@ -304,6 +313,7 @@ def make_source(
     stream: PromptStream,
     judge: Judge,
     dynamic: DynamicSamplingConfig,
+    replay: Replay | None = None,
 ) -> Collector:
     """What rollouts come from."""
     return Collector(
@@ -313,6 +323,7 @@ def make_source(
         config=config.rollout,
         dynamic=dynamic,
         ranks=AccelerateRanks(trainer.accelerator),
+        replay=replay,
     )
 
 
@@ -368,6 +379,9 @@ def build_trainer(
             stream=stream,
             judge=judge,
             dynamic=config.algorithm.dynamic_sampling,
+            replay=Replay(config.algorithm.replay, config.run.seed)
+            if config.algorithm.replay.groups
+            else None,
         ),
         score=scorer(config, policy),
         make_critic=make_critic,

@@ -19,6 +19,7 @@ from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.overrides import expand, keys_of
+from assay.trainer.selection.settings import FilterConfig, ReplayConfig, SelectionConfig
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -114,6 +115,7 @@ class DataConfig:
     system: str = ""
     examples: tuple[Example, ...] = ()
     seed: NonNegative = 0
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +307,8 @@ class AlgorithmConfig:
     shaping: ShapingConfig = field(default_factory=ShapingConfig)
     dense: DenseConfig = field(default_factory=DenseConfig)
     dynamic_sampling: DynamicSamplingConfig = field(default_factory=DynamicSamplingConfig)
+    filter: FilterConfig = field(default_factory=FilterConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
 
     @property
     def has_critic(self) -> bool:
@@ -508,7 +512,14 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
 
 def _check_together(config: Config, origin: str) -> None:
     """Rules that bind several settings."""
-    for check in (_check_sizes, _check_method, _check_critic, _check_data, _check_fire):
+    for check in (
+        _check_sizes,
+        _check_method,
+        _check_critic,
+        _check_data,
+        _check_fire,
+        _check_choice,
+    ):
         problem = check(config)
         if problem:
             raise ConfigError(f"{origin}: {problem}")
@@ -601,6 +612,39 @@ def _check_fire(config: Config) -> str:
         return (
             'rollout.fire.mode = "exact" weighs a token, and algorithm.loss.ratio = "sequence" has '
             'none; use mode = "mask"'
+        )
+    return ""
+
+
+def _check_choice(config: Config) -> str:
+    chosen, algorithm, rollout = config.data.selection, config.algorithm, config.rollout
+    if chosen.name == "limr" and not chosen.limr.records:
+        return (
+            'data.selection.name = "limr" needs data.selection.limr.records: samples.jsonl of an '
+            "earlier run with run.samples_every = 1"
+        )
+    if chosen.mopps.low > chosen.mopps.high:
+        return "data.selection.mopps.low is above data.selection.mopps.high"
+    if algorithm.filter.prof != "none" and not (
+        2 <= (algorithm.filter.prof_keep or rollout.group_size // 2) <= rollout.group_size
+    ):
+        return (
+            "algorithm.filter.prof_keep must leave at least 2 of the rollout.group_size = "
+            f"{rollout.group_size} responses"
+        )
+    if (algorithm.filter.min_group_std or algorithm.replay.groups) and rollout.group_size < 2:
+        return (
+            "algorithm.filter.min_group_std and algorithm.replay need rollout.group_size of 2 or "
+            "more: one response has nothing to differ from"
+        )
+    if (
+        algorithm.replay.groups
+        and rollout.backend == "vllm"
+        and (rollout.top_k or rollout.top_p < 1)
+    ):
+        return (
+            "algorithm.replay needs the sampler's log-probabilities, and vLLM does not tell those "
+            "of the policy with rollout.top_k or rollout.top_p; take these out"
         )
     return ""
 

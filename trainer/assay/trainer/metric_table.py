@@ -156,6 +156,29 @@ _TABLE = (
         "Groups of the batch that an earlier policy answered.",
     ),
     _m(
+        "replayed_groups", "sampling", "groups",
+        "Of those, the ones that took the place of a group without advantage "
+        "(`algorithm.replay`).",
+    ),
+    _m(
+        "selection_estimate", "sampling", "share",
+        "Success that was expected of the step's problems before it; of those that something "
+        "was known of. Null where `data.selection` expects nothing.",
+    ),
+    _m(
+        "selection_entropy", "sampling", "share",
+        "Entropy of the run's draws over problems / log(problems): 1 is even. Null with "
+        "`uniform`.",
+    ),
+    _m(
+        "selection_reached", "sampling", "share",
+        "Problems that the run has drawn at least once. Null with `uniform`.",
+    ),
+    _m(
+        "tasks", "sampling", "counts",
+        "Rollouts by the task of their problem, where rows have one.",
+    ),
+    _m(
         "loss", "policy", "loss",
         "What was minimised, mean over the step's updates.",
     ),

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
@@ -34,8 +35,10 @@ from assay.trainer.build import (
     check_processes,
     encoder,
     evaluation_generator,
+    make_generator,
     make_source,
     prompt_stream,
+    regular_decoding,
 )
 from assay.trainer.callbacks import StepRecorder
 from assay.trainer.config import Config, DynamicSamplingConfig
@@ -52,6 +55,7 @@ from assay.trainer.rewards import Judge, open_judge, own_services
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.saving import save_outcome
+from assay.trainer.selection.types import Scorable
 from assay.trainer.trainer import PolicyTrainer
 from assay.trainer.warmup import pretrain_critic
 from assay.trainer.world import World, check_engine, join
@@ -123,6 +127,7 @@ def run(
                 recorder, trainer = _prepare(session, stream, stop, checkpoint)
                 if checkpoint is None:
                     before = _evaluate(session, trainer, "before")
+                    _score_prompts(session, trainer, stream)
                     if not _pretrain(session, trainer, stream, stop):
                         return None
                 else:
@@ -215,6 +220,36 @@ def _prepare(
     )
     recorder.watch(trainer, reporters)
     return recorder, trainer
+
+
+def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
+    """What a selector must know of all problems before the first draw (Pre-PPO)."""
+    selector, config, display = stream.selector, session.config, session.display
+    if not isinstance(selector, Scorable) or not selector.unscored:
+        return
+    samples = config.data.selection.pre_ppo.samples
+    problems = [stream.problems[place] for place in selector.unscored]
+    display.begin("scoring the prompts", len(problems))
+    evaluation = evaluate(
+        problems,
+        make_generator(trainer, regular_decoding(config), session.policy),
+        lambda: session.judge.open_round(samples),
+        encoder(session.policy),
+        samples=samples,
+        batch_size=config.eval.batch_size,
+        ranks=AccelerateRanks(trainer.accelerator),
+        on_progress=display.advance,
+    )
+    display.end()
+    judged = evaluation.judged_by_problem()
+    scores = {
+        place: fmean(answer.reward for answer in judged[problem.id]) if judged[problem.id] else None
+        for place, problem in zip(selector.unscored, problems, strict=True)
+    }
+    selector.score(scores)
+    display.note(
+        f"scored {len(problems)} prompts for data.selection.name={config.data.selection.name}"
+    )
 
 
 def _pretrain(

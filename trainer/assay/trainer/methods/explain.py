@@ -86,6 +86,7 @@ def _sampling(config: Config) -> list[str]:
         f"temperature {rollout.temperature:g}, top-p {rollout.top_p:g}, top-k {top_k}; back end "
         + rollout.backend,
     ]
+    lines += _choice(config)
     if rollout.fire.enabled:
         lines += _fire(rollout.fire)
     if dynamic.enabled:
@@ -97,6 +98,37 @@ def _sampling(config: Config) -> list[str]:
             + ("open the next step" if dynamic.keep_surplus else "are dropped")
         )
     return lines
+
+
+def _choice(config: Config) -> list[str]:
+    """Which problems come, which groups come again, which responses stay."""
+    chosen, algorithm = config.data.selection, config.algorithm
+    lines = []
+    if chosen.name != "uniform":
+        part = BY_NAME[chosen.name]
+        lines.append(f"which problems ({part.name}): {_begun(part.what)}")
+    if algorithm.replay.groups:
+        lines.append(
+            f"of the latest {_count(algorithm.replay.groups, 'group')} with an advantage, some "
+            "take the places of groups without, with the probabilities that they were sampled under"
+        )
+    if algorithm.filter.prof != "none":
+        keep = algorithm.filter.prof_keep or config.rollout.group_size // 2
+        lines.append(
+            f"{keep} of a prompt's responses stay (PROF, {algorithm.filter.prof}): by their judged "
+            "steps, as many right ones as wrong ones where there are enough"
+        )
+    if algorithm.filter.min_group_std:
+        lines.append(
+            "prompts whose rewards deviate by less than "
+            f"{algorithm.filter.min_group_std:g} are left out"
+        )
+    return lines
+
+
+def _begun(sentence: str) -> str:
+    """A sentence as the rest of a line."""
+    return sentence[0].lower() + sentence[1:].rstrip(".")
 
 
 def _fire(fire: FireConfig) -> list[str]:
