@@ -242,10 +242,10 @@ def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStrea
     )
     display.end()
     judged = evaluation.judged_by_problem()
-    scores = {
-        place: fmean(answer.reward for answer in judged[problem.id]) if judged[problem.id] else None
-        for place, problem in zip(selector.unscored, problems, strict=True)
-    }
+    scores: dict[int, float | None] = {}
+    for place, problem in zip(selector.unscored, problems, strict=True):
+        rewards = [answer.reward for answer in judged[problem.id] if answer.reward is not None]
+        scores[place] = fmean(rewards) if rewards else None
     selector.score(scores)
     display.note(
         f"scored {len(problems)} prompts for data.selection.name={config.data.selection.name}"

@@ -121,7 +121,7 @@ SELECTION_PARTS: tuple[Part, ...] = (
     _selects(
         "vade",
         "Problems with the largest variance of success, by evidence that ages.",
-        "VADE; ours, after its abstract",
+        "ours, after the abstract of VADE",
     ),
     _selects(
         "dump",
@@ -141,7 +141,7 @@ SELECTION_PARTS: tuple[Part, ...] = (
     _selects(
         "hard-focus",
         "All problems in turn, then those that were answered worst.",
-        "DRIVE; ours, after its abstract",
+        "ours, after the abstract of DRIVE",
     ),
     _selects(
         "vas",

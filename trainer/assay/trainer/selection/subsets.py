@@ -132,8 +132,8 @@ def limr(config: LimrConfig, questions: Sequence[str], seed: int) -> Subset:
     if not kept:
         best = max(scores.values(), default=None)
         raise ConfigError(
-            f"data.selection.limr.records = {config.records!r}: of {len(scores)} problems that "
-            f"came twice or more, none is above data.selection.limr.threshold = {config.threshold:g}"
+            f"data.selection.limr.records = {config.records!r}: {len(scores)} problems came twice "
+            f"or more, and none is above data.selection.limr.threshold = {config.threshold:g}"
             + ("" if best is None else f"; the best is {best:.3f}, lower the threshold")
         )
     return Subset(kept, seed)

@@ -74,7 +74,7 @@ class Selector(Protocol):
 
 
 @runtime_checkable
-class Scorable(Protocol):
+class Scorable(Selector, Protocol):
     """A selector that must be told of all problems before the training."""
 
     @property
