@@ -20,8 +20,10 @@ BENCHES = {
     "trainer-step": "trainer_step",
     "trainer-ladder": "trainer_ladder",
     "trainer-critic": "trainer_critic",
+    "selection": "selection",
+    "fire": "fire",
 }
-TAKE_OPTIONS = ("trainer-step", "trainer-ladder", "trainer-critic")
+TAKE_OPTIONS = ("trainer-step", "trainer-ladder", "trainer-critic", "selection", "fire")
 
 
 def main(arguments: list[str]) -> int:
