@@ -5,8 +5,8 @@
 
 The pretrained model answers a problem by a strategy, "A" to "H", and the digit that the strategy
 leads to. It nearly always takes "A", which is right for half of the problems; for each of the
-others one of the other strategies is. Problems come in two writings that mean the same: "x" to train
-on, "y" to evaluate.
+others one of the other strategies is. Problems come in two writings that mean the same: "x" to
+train on, "y" to evaluate.
 
     sampling  the pretrained model, 16 responses to each problem with and without FIRE: pass@1,
               pass@16, and how many different answers there are

@@ -20,9 +20,20 @@ def problems(count: int) -> list[Problem]:
     """Of three tasks."""
     tasks = ("math", "code", "chat")
     return [
-        Problem(f"train-{n}", f"what is {n}?", (("user", f"what is {n}?"),), str(n), tasks[n % 3])
+        Problem(
+            f"train-{n}",
+            f"what is {n}?",
+            (("user", f"what is {n}?"),),
+            str(n),
+            tasks[n % 3],
+            solution="" if n % 5 == 4 else f"first {n} then more, at last {n}",
+        )  # fmt: skip
         for n in range(count)
     ]
+
+
+HINTED = "hints"
+"""All in turn, and with a hint where nothing was right."""
 
 
 def settings(name: str, **sections: Any) -> SelectionConfig:
@@ -33,7 +44,15 @@ def settings(name: str, **sections: Any) -> SelectionConfig:
         "pre_ppo": {"fraction": 0.5},
     }
     selection = {"name": name, **small, **sections}
-    return configs.build({"data": {"selection": selection}}, origin="test").data.selection
+    data: dict[str, Any] = {"selection": selection}
+    if name == HINTED:
+        data = {
+            "source": "jsonl",
+            "path": "rows.jsonl",
+            "columns": {"solution": "solution"},
+            "selection": {"hints": {"enabled": True}, **sections},
+        }
+    return configs.build({"data": data}, origin="test").data.selection
 
 
 def selector(name: str, count: int = 12, *, seed: int = 0, **sections: Any) -> Selector:

@@ -123,6 +123,31 @@ def test_pre_ppo_scores_once_and_trains_on_the_hardest(
     assert len({sample["question"] for sample in samples}) == 10
 
 
+def test_what_nobody_answers_rightly_comes_again_with_a_hint_that_is_in_no_loss(
+    tiny_config: MakeConfig, train: Train, tmp_path: Path
+) -> None:
+    path = tmp_path / "hard.jsonl"
+    rows = (
+        {"question": f"{a}+{b}=", "answer": "no", "solution": f"{a} {b} {a + b} x"}
+        for a, b in SUMS[:20]
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = {
+        "path": str(path),
+        "columns": {"solution": "solution"},
+        "selection": {"hints": {"enabled": True}},
+    }
+    rollout = {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4}
+    rows_ = train(tiny_config(**sizes(data=data, rollout=rollout, run={"steps": 5})))
+    assert [row["hinted_groups"] for row in rows_] == [0, 2, 2, 2, 0]
+    samples = read_rows(tmp_path / "run" / "samples.jsonl")
+    by_step = [{s["hint"] for s in samples if s["step"] == n} for n in range(1, 6)]
+    assert by_step == [{0}, {1}, {2}, {3}, {0}]
+    assert len({s["problem"] for s in samples if s["step"] <= 4}) == 2
+    for row in rows_:
+        assert row["tokens"] == row["generated_tokens"]
+
+
 class Steps(ExactTransport):
     """Judges two steps as well."""
 

@@ -36,6 +36,14 @@ ON: dict[str, dict[str, Any]] = {
             "limr",
         )
     },
+    "hints": {
+        "data": {
+            "source": "jsonl",
+            "path": "rows.jsonl",
+            "columns": {"solution": "solution"},
+            "selection": {"hints": {"enabled": True}},
+        }
+    },
     "replay": {"replay": {"groups": 64}},
     "prof-filter": {"filter": {"prof": "both"}},
     "spread-filter": {"filter": {"min_group_std": 0.05}},

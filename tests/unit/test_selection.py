@@ -17,6 +17,7 @@ from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.choose import SELECTORS, make_selector
 from assay.trainer.selection.domains import Curriculum, Dads, Dump
+from assay.trainer.selection.hints import Hinted, with_hint
 from assay.trainer.selection.settings import Name, SelectionConfig
 from assay.trainer.selection.subsets import HardFocus, PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen
@@ -279,6 +280,80 @@ def test_the_score_of_vas_is_its_formula() -> None:
     of.learn([Seen(0, (1.0, 0.0, 0.0, 0.0), 1, ((1, 2, 3), (1, 2, 3)))])
     assert of.scores()[0] == pytest.approx(0.8 * 0.25 * 0.75 + 0.2 * 0.5)
     assert of.scores()[1] == pytest.approx(0.8 * 0.25 + 0.2)
+
+
+# -- hints ---------------------------------------------------------------------------------------
+
+
+def wrong(place: int) -> Seen:
+    return right(place, 0)
+
+
+def test_what_nobody_solves_shows_more_and_more_and_then_no_more() -> None:
+    of = selector("hints", 10)
+    plain = first(of, 3)
+    of.learn([wrong(plain[0]), right(plain[1], 1), Seen(plain[2])])
+    assert 4 not in {n % 5 for n in plain}, "these have solutions"
+    level = [plain[0] + 10 * n for n in range(4)]
+    assert first(of, 1, 3) == [level[1]]
+    assert level[0] not in first(of, 8, 3), "the pass goes on behind it"
+    of.learn([Seen(level[1])])
+    assert first(of, 1, 4) == [level[1]], "a fault is no try"
+    of.learn([wrong(level[1])])
+    assert first(of, 1, 5) == [level[2]]
+    of.learn([wrong(level[2])])
+    of.learn([])
+    assert first(of, 1, 6) == [level[3]], "it waits until it was drawn"
+    of.learn([wrong(level[3])])
+    assert first(of, 1, 7)[0] < 10
+
+
+def test_a_hinted_success_ends_it_and_teaches_the_chooser_nothing() -> None:
+    of = selector("mopps", 10, hints={"enabled": True})
+    taught = selector("mopps", 10)
+    assert isinstance(of, Hinted)
+    for one in (of, taught):
+        one.learn([wrong(3)])
+    assert first(of, 1) == [13]
+    of.learn([right(13, 8)])
+    taught.learn([])
+    assert of.inner.state_dict() == taught.state_dict()
+    assert of.estimate(3) == taught.estimate(3)
+    assert of.estimate(13) is None
+    assert first(of, 5)[0] < 10
+    of.learn([wrong(4)])
+    assert first(of, 1)[0] < 10, "problem 4 has no solution to show"
+
+
+def test_a_hint_is_the_beginning_of_the_solution_in_the_prompt() -> None:
+    problem = Problem("1", "q", (("system", "s"), ("user", "q")), "6", solution="2 +\n4 is  6 ")
+    for share, shown in ((0.25, "2"), (0.5, "2 +"), (0.75, "2 +\n4"), (1.0, "2 +\n4 is  6")):
+        hinted = with_hint(problem, share)
+        assert hinted.messages[0] == ("system", "s")
+        assert hinted.messages[1][1].startswith("q\n\n")
+        assert hinted.messages[1][1].endswith("\n\n" + shown)
+        assert (hinted.reference, hinted.question) == ("6", "q")
+    bare = Problem("1", "q", (("user", "q"),), "6")
+    assert with_hint(bare, 0.5) == bare
+
+
+def test_a_prompt_must_have_room_for_its_longest_hint() -> None:
+    few = problems(3)
+    longest = max(len(encode_all(with_hint(problem, 0.75))) for problem in few)
+    for room, fits in ((longest, True), (longest - 1, False)):
+        of = PromptStream(
+            few, encode_all, seed=0, selector=selector("hints", 3), hints=(0.25, 0.75),
+            max_prompt_tokens=room,
+        )  # fmt: skip
+        if fits:
+            of.check()
+        else:
+            with pytest.raises(ConfigError, match=rf"has {longest} tokens"):
+                of.check()
+
+
+def encode_all(problem: Problem) -> list[int]:
+    return list("".join(content for _, content in problem.messages).encode())
 
 
 # -- in the stream -------------------------------------------------------------------------------

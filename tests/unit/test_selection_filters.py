@@ -87,6 +87,8 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
         ["algorithm.replay.groups=4", "rollout.group_size=1", "algorithm.advantage.estimator=gae"],
         ["algorithm.replay.groups=4", "rollout.backend=vllm", "rollout.top_k=5"],
         ["data.selection.mopps.low=0.8"],
+        ["data.selection.hints.enabled=true"],
+        ["data.columns.solution=solution"],
         ["data.selection.name=nearest"],
     ],
 )

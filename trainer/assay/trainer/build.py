@@ -155,7 +155,7 @@ def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -
         ConfigError: a prompt leaves no room for max_new_tokens.
     """
     context = getattr(policy.model.config, "max_position_embeddings", None) or 0
-    room = context - config.rollout.max_new_tokens
+    room, chosen = context - config.rollout.max_new_tokens, config.data.selection
     if context and room < 1:
         raise ConfigError(
             f"rollout.max_new_tokens = {config.rollout.max_new_tokens} leaves no room for a prompt "
@@ -166,7 +166,8 @@ def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -
         encoder(policy),
         seed=config.data.seed,
         max_prompt_tokens=room if context else 0,
-        selector=make_selector(config.data.selection, problems, config.data.seed),
+        selector=make_selector(chosen, problems, config.data.seed),
+        hints=chosen.hints.shares if chosen.hints.enabled else (),
     )
 
 

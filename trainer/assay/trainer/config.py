@@ -78,6 +78,8 @@ class ColumnsConfig:
 
     prompt: str = "question"
     reference: str = "answer"
+    solution: str = ""
+    """A worked solution, for data.selection.hints; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,7 +520,8 @@ def _check_together(config: Config, origin: str) -> None:
         _check_critic,
         _check_data,
         _check_fire,
-        _check_choice,
+        _check_selection,
+        _check_responses,
     ):
         problem = check(config)
         if problem:
@@ -616,15 +619,28 @@ def _check_fire(config: Config) -> str:
     return ""
 
 
-def _check_choice(config: Config) -> str:
-    chosen, algorithm, rollout = config.data.selection, config.algorithm, config.rollout
+def _check_selection(config: Config) -> str:
+    chosen = config.data.selection
     if chosen.name == "limr" and not chosen.limr.records:
         return (
             'data.selection.name = "limr" needs data.selection.limr.records: samples.jsonl of an '
             "earlier run with run.samples_every = 1"
         )
+    if chosen.hints.enabled and not config.data.columns.solution:
+        return (
+            "data.selection.hints needs data.columns.solution: the column with worked solutions to "
+            "show the beginning of"
+        )
+    if config.data.columns.solution and config.data.source == "reasoning_gym":
+        return 'data.columns.solution: data.source = "reasoning_gym" has no solutions'
     if chosen.mopps.low > chosen.mopps.high:
         return "data.selection.mopps.low is above data.selection.mopps.high"
+    return ""
+
+
+def _check_responses(config: Config) -> str:
+    """Which responses train, and which come again."""
+    algorithm, rollout = config.algorithm, config.rollout
     if algorithm.filter.prof != "none" and not (
         2 <= (algorithm.filter.prof_keep or rollout.group_size // 2) <= rollout.group_size
     ):
@@ -632,11 +648,14 @@ def _check_choice(config: Config) -> str:
             "algorithm.filter.prof_keep must leave at least 2 of the rollout.group_size = "
             f"{rollout.group_size} responses"
         )
-    if (algorithm.filter.min_group_std or algorithm.replay.groups) and rollout.group_size < 2:
-        return (
-            "algorithm.filter.min_group_std and algorithm.replay need rollout.group_size of 2 or "
-            "more: one response has nothing to differ from"
-        )
+    compared = {
+        "algorithm.filter.min_group_std": algorithm.filter.min_group_std,
+        "algorithm.replay": algorithm.replay.groups,
+        "data.selection.hints": config.data.selection.hints.enabled,
+    }
+    alone = [name for name, value in compared.items() if value]
+    if alone and rollout.group_size < 2:
+        return f"{alone[0]} needs rollout.group_size of 2 or more: it goes by the group"
     if (
         algorithm.replay.groups
         and rollout.backend == "vllm"

@@ -41,6 +41,7 @@ class Problem:
         messages: the conversation that the policy continues; roles and contents.
         reference: what the response is judged against.
         task: which kind it is, from the row's `task`; empty where it has none.
+        solution: a worked one, where data.columns.solution names a column.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Problem:
     messages: tuple[tuple[str, str], ...]
     reference: str | tuple[str, ...]
     task: str = ""
+    solution: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,18 @@ def _problem(
         messages=tuple(messages),
         reference=tuple(map(str, value)) if isinstance(value, list | tuple) else str(value),
         task=str(row.get("task") or ""),
+        solution=_solution(row, config.columns.solution, where),
     )
+
+
+def _solution(row: Row, column: str, where: str) -> str:
+    """The row's solution; a row may be without one, the column may not be."""
+    if column and column not in row:
+        raise ConfigError(
+            f"{where}: no column {column!r}, which data.columns.solution names; it has: "
+            f"{', '.join(map(str, row))}"
+        )
+    return str(row[column] or "") if column else ""
 
 
 def _extract(value: Any, pattern: str, where: str) -> Any:

@@ -161,6 +161,11 @@ _TABLE = (
         "(`algorithm.replay`).",
     ),
     _m(
+        "hinted_groups", "sampling", "groups",
+        "Drawn groups whose prompt showed the beginning of the solution "
+        "(`data.selection.hints`); samples.jsonl has the level of each.",
+    ),
+    _m(
         "selection_estimate", "sampling", "share",
         "Success that was expected of the step's problems before it; of those that something "
         "was known of. Null where `data.selection` expects nothing.",

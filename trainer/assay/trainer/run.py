@@ -55,6 +55,7 @@ from assay.trainer.rewards import Judge, open_judge, own_services
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.saving import save_outcome
+from assay.trainer.selection.hints import Hinted
 from assay.trainer.selection.types import Scorable
 from assay.trainer.trainer import PolicyTrainer
 from assay.trainer.warmup import pretrain_critic
@@ -225,6 +226,7 @@ def _prepare(
 def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
     """What a selector must know of all problems before the first draw (Pre-PPO)."""
     selector, config, display = stream.selector, session.config, session.display
+    selector = selector.inner if isinstance(selector, Hinted) else selector
     if not isinstance(selector, Scorable) or not selector.unscored:
         return
     samples = config.data.selection.pre_ppo.samples

@@ -107,6 +107,12 @@ def _choice(config: Config) -> list[str]:
     if chosen.name != "uniform":
         part = BY_NAME[chosen.name]
         lines.append(f"which problems ({part.name}): {_begun(part.what)}")
+    if chosen.hints.enabled:
+        shares = ", ".join(f"{share:.0%}" for share in chosen.hints.shares)
+        lines.append(
+            "a problem that nobody answered rightly comes again in the next step, with the first "
+            f"{shares} of its solution in the prompt"
+        )
     if algorithm.replay.groups:
         lines.append(
             f"of the latest {_count(algorithm.replay.groups, 'group')} with an advantage, some "

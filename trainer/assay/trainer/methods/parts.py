@@ -160,6 +160,14 @@ SELECTION_PARTS: tuple[Part, ...] = (
         "LIMR, arXiv 2502.11886",
     ),
     Part(
+        "hints",
+        "sampling",
+        "A problem that nobody answered rightly comes again with the beginning of its solution.",
+        "GHPO, arXiv 2507.10628",
+        lambda c: c.data.selection.hints.enabled,
+        _to("data.selection.hints.enabled", False),
+    ),
+    Part(
         "replay",
         "sampling",
         "Groups without an advantage give their places to groups of earlier steps that had one.",

@@ -25,6 +25,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.data import Problem
 from assay.trainer.rollouts.dynamic import CORRECT
 from assay.trainer.rollouts.types import Draw, Group
+from assay.trainer.selection.hints import with_hint
 from assay.trainer.selection.types import Seen, Selector
 
 # Above so many problems, only the longest are encoded before the run, and the latest are kept.
@@ -42,6 +43,7 @@ class PromptStream:
         max_prompt_tokens: the longest prompt that leaves room for a response in the policy's
             context; 0 for no limit.
         selector: says which problem comes next; None for all in turn.
+        hints: shares of a problem's solution that it may show (see selection.hints).
 
     Attributes:
         problems: what is drawn.
@@ -59,6 +61,7 @@ class PromptStream:
         seed: int,
         max_prompt_tokens: int = 0,
         selector: Selector | None = None,
+        hints: Sequence[float] = (),
     ) -> None:
         if not problems:
             raise ConfigError("there are no training problems; give more data")
@@ -67,6 +70,7 @@ class PromptStream:
         self._seed = seed
         self._max_prompt_tokens = max_prompt_tokens
         self.selector = selector
+        self._hints = tuple(hints)
         self._chosen: list[int] = []
         self._counts: Counter[int] = Counter()
         self._plan: Iterator[int] | None = None
@@ -107,7 +111,7 @@ class PromptStream:
             ConfigError: its prompt is longer than the limit, or empty.
         """
         chosen = self._place(number)
-        return Draw(number, self.problems[chosen], self._prompt_ids(chosen))
+        return Draw(number, self._problem(chosen), self._prompt_ids(chosen), self._level(chosen))
 
     def learn(self, groups: Sequence[Group]) -> dict[str, float]:
         """A step has ended: what came of its draws, in their order, is for the selector.
@@ -128,8 +132,11 @@ class PromptStream:
         self.selector.learn(seen)
         del self._chosen[self._cursor :]
         self._plan = None
-        self._counts.update(self._chosen[self._counts.total() :])
+        drawn = self._chosen[self._counts.total() :]
+        self._counts.update(place % len(self.problems) for place in drawn)
         metrics = choice_metrics(self._counts.values(), len(self.problems))
+        if self._hints:
+            metrics["hinted_groups"] = float(sum(self._level(one.place) > 0 for one in seen))
         return metrics | ({"selection_estimate": fmean(known)} if known else {})
 
     def check(self) -> None:
@@ -145,8 +152,11 @@ class PromptStream:
         if len(self.problems) > _CHECKED:
             longest_first = sorted(places, key=lambda n: -_text_length(self.problems[n]))
             places = longest_first[:_CHECKED]
+        most = len(self._hints) * len(self.problems)
         for place in places:
             self._prompt_ids(place)
+            if self._hints and self.problems[place].solution:
+                self._prompt_ids(place + most)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the stream is and what it draws from, as plain values."""
@@ -179,7 +189,7 @@ class PromptStream:
         self._cursor = state["cursor"]
         if self.selector is not None:
             self._chosen, self._plan = list(state["selection"]["chosen"]), None
-            self._counts = Counter(self._chosen)
+            self._counts = Counter(place % len(self.problems) for place in self._chosen)
             self.selector.load_state_dict(state["selection"]["learned"])
 
     def _fingerprint(self) -> dict[str, Any]:
@@ -200,13 +210,23 @@ class PromptStream:
         self._chosen += islice(self._plan, max(0, number + 1 - len(self._chosen)))
         return self._chosen[number]
 
+    def _level(self, place: int) -> int:
+        """How much of the solution a place shows."""
+        return place // len(self.problems)
+
+    def _problem(self, place: int) -> Problem:
+        """The problem of a place, with its hint."""
+        level, bare = divmod(place, len(self.problems))
+        problem = self.problems[bare]
+        return with_hint(problem, self._hints[level - 1]) if level else problem
+
     def _shuffled(self, one_pass: int) -> list[int]:
         order = list(range(len(self.problems)))
         random.Random(f"{self._seed}-{one_pass}").shuffle(order)  # noqa: S311  # no secret
         return order
 
     def _encoded(self, place: int) -> tuple[int, ...]:
-        problem = self.problems[place]
+        problem = self._problem(place)
         ids = tuple(self._encode(problem))
         if not ids:
             raise ConfigError(

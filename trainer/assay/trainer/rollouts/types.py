@@ -21,11 +21,14 @@ class Draw:
             responses.
         problem: what is asked.
         prompt_ids: the rendered prompt.
+        hint: how much of the solution it shows: 0 nothing, 1 the first of
+            data.selection.hints.shares, and so on.
     """
 
     number: int
     problem: Problem
     prompt_ids: tuple[int, ...]
+    hint: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.data import Problem
 from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.domains import Curriculum, Dads, Dump
+from assay.trainer.selection.hints import Hinted
+from assay.trainer.selection.orders import Uniform
 from assay.trainer.selection.settings import SelectionConfig
 from assay.trainer.selection.subsets import HardFocus, PrePpo, limr
 from assay.trainer.selection.types import Selector
@@ -63,10 +65,14 @@ SELECTORS: Mapping[str, Make] = {
 def make_selector(
     config: SelectionConfig, problems: Sequence[Problem], seed: int
 ) -> Selector | None:
-    """What chooses; None for `uniform`, where every problem comes in turn.
+    """What chooses; None for `uniform` without hints, where every problem comes in turn.
 
     Raises:
         ConfigError: the problems lack what the selector needs.
     """
     make = SELECTORS.get(config.name)
-    return make(config, problems, seed) if make and problems else None
+    made = make(config, problems, seed) if make and problems else None
+    if not config.hints.enabled or not problems:
+        return made
+    inner = made or Uniform(range(len(problems)), seed)
+    return Hinted(inner, [bool(p.solution) for p in problems], len(config.hints.shares))

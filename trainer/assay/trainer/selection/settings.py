@@ -147,6 +147,18 @@ class LimrConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class HintsConfig:
+    """GHPO (arXiv 2507.10628): the beginning of the solution where nothing was right."""
+
+    __pydantic_config__ = STRICT
+
+    enabled: bool = False
+    """Needs data.columns.solution. Goes with every `name`."""
+    shares: Annotated[tuple[PositiveShare, ...], Field(min_length=1)] = (0.25, 0.5, 0.75)
+    """Of the solution's words, that a problem shows the first time it comes again, the second..."""
+
+
+@dataclass(frozen=True, slots=True)
 class SelectionConfig:
     """Which problem comes next."""
 
@@ -163,6 +175,7 @@ class SelectionConfig:
     vas: VasConfig = field(default_factory=VasConfig)
     pre_ppo: PrePpoConfig = field(default_factory=PrePpoConfig)
     limr: LimrConfig = field(default_factory=LimrConfig)
+    hints: HintsConfig = field(default_factory=HintsConfig)
 
 
 @dataclass(frozen=True, slots=True)
