@@ -27,7 +27,7 @@ def problems(count: int) -> list[Problem]:
             str(n),
             tasks[n % 3],
             solution="" if n % 5 == 4 else f"first {n} then more, at last {n}",
-        )  # fmt: skip
+        )
         for n in range(count)
     ]
 
