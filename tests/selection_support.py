@@ -45,13 +45,11 @@ def settings(name: str, **sections: Any) -> SelectionConfig:
     }
     selection = {"name": name, **small, **sections}
     data: dict[str, Any] = {"selection": selection}
-    if name == HINTED:
-        data = {
-            "source": "jsonl",
-            "path": "rows.jsonl",
-            "columns": {"solution": "solution"},
-            "selection": {"hints": {"enabled": True}, **sections},
-        }
+    if name == HINTED or "hints" in sections:
+        chosen = {"hints": {"enabled": True}, **sections}
+        chosen["name"] = "uniform" if name == HINTED else name
+        columns = {"solution": "solution"}
+        data = {"source": "jsonl", "path": "rows.jsonl", "columns": columns, "selection": chosen}
     return configs.build({"data": data}, origin="test").data.selection
 
 

@@ -19,7 +19,7 @@ def item(response: str, reference: str, *, truncated: bool = False) -> reward_pb
 
 def test_the_usual_strategy_is_right_for_half_of_the_problems() -> None:
     assert sum(bench.best(n) == "A" for n in range(bench.PROBLEMS)) == bench.PROBLEMS // 2
-    assert {bench.best(n) for n in range(bench.PROBLEMS)} > set("ABC")
+    assert len({bench.best(n) for n in range(bench.PROBLEMS)}) > 5
 
 
 def test_right_is_a_strategy_and_its_digit_and_nothing_else() -> None:

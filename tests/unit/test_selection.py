@@ -290,10 +290,10 @@ def wrong(place: int) -> Seen:
 
 
 def test_what_nobody_solves_shows_more_and_more_and_then_no_more() -> None:
-    of = selector("hints", 10)
+    of = selector("hints", 10, seed=1)
     plain = first(of, 3)
     of.learn([wrong(plain[0]), right(plain[1], 1), Seen(plain[2])])
-    assert 4 not in {n % 5 for n in plain}, "these have solutions"
+    assert plain[0] % 5 != 4, "it has a solution"
     level = [plain[0] + 10 * n for n in range(4)]
     assert first(of, 1, 3) == [level[1]]
     assert level[0] not in first(of, 8, 3), "the pass goes on behind it"
