@@ -21,8 +21,17 @@ BENCHES = {
     "trainer-ladder": "trainer_ladder",
     "trainer-critic": "trainer_critic",
     "trainer-pairwise": "trainer_pairwise",
+    "selection": "selection",
+    "fire": "fire",
 }
-TAKE_OPTIONS = ("trainer-step", "trainer-ladder", "trainer-critic", "trainer-pairwise")
+TAKE_OPTIONS = (
+    "trainer-step",
+    "trainer-ladder",
+    "trainer-critic",
+    "trainer-pairwise",
+    "selection",
+    "fire",
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -34,6 +34,16 @@ METHODS: dict[str, dict[str, Any]] = {
         },
         "optim": {"mini_batches": 2},
     },
+    "choice": {
+        "data": {"selection": {"name": "mopps"}},
+        "rollout": {"fire": {"enabled": True, "top_k": 3}},
+        "algorithm": {
+            "loss": {"clip_high": 0.28},
+            "replay": {"groups": 8},
+            "filter": {"min_group_std": 0.05},
+        },
+        "optim": {"mini_batches": 2},
+    },
     "ppo": {
         "algorithm": {
             "advantage": GAE,

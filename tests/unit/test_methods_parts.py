@@ -21,6 +21,32 @@ ON: dict[str, dict[str, Any]] = {
     "dynamic-sampling": {"dynamic_sampling": {"enabled": True}},
     "surplus-kept": {"dynamic_sampling": {"enabled": True, "keep_surplus": True}},
     "group-sampling": {"advantage": {"estimator": "gae"}},
+    "fire": {"rollout": {"fire": {"enabled": True}}},
+    **{
+        name: {"data": {"selection": {"name": name, "limr": {"records": "samples.jsonl"}}}}
+        for name in (
+            "mopps",
+            "vade",
+            "dump",
+            "dads",
+            "curriculum",
+            "hard-focus",
+            "vas",
+            "pre-ppo",
+            "limr",
+        )
+    },
+    "hints": {
+        "data": {
+            "source": "jsonl",
+            "path": "rows.jsonl",
+            "columns": {"solution": "solution"},
+            "selection": {"hints": {"enabled": True}},
+        }
+    },
+    "replay": {"replay": {"groups": 64}},
+    "prof-filter": {"filter": {"prof": "both"}},
+    "spread-filter": {"filter": {"min_group_std": 0.05}},
     "soft-overlong": {"shaping": {"overlong": "soft", "overlong_cache": 64}},
     "overlong-filter": {"shaping": {"overlong": "filter"}},
     "cosine-length": {"shaping": {"cosine": True}},
@@ -70,7 +96,9 @@ ON: dict[str, dict[str, Any]] = {
 
 
 def make(tree: dict[str, Any], overrides: tuple[str, ...] = ()) -> Config:
-    whole = {"algorithm": tree}
+    elsewhere = {name: tree[name] for name in ("rollout", "data") if name in tree}
+    algorithm = {name: value for name, value in tree.items() if name not in elsewhere}
+    whole = {"algorithm": algorithm, **elsewhere}
     if "pairwise" in tree:
         whole["reward"] = {"parameters": {"max_order_gap": 0.5}}
     return configs.build(whole, overrides, origin="test")

@@ -75,7 +75,7 @@ def test_what_is_not_measured_is_null() -> None:
     assert row["loss"] == 0.0
     assert row["responses"] == 0
     zero = {"step", "loss", "responses", "generated_tokens", "step_s", "train_s", "generate_s",
-            "score_wait_s", "faults", "verdicts"}  # fmt: skip
+            "score_wait_s", "faults", "verdicts", "tasks"}  # fmt: skip
     assert {key for key, value in row.items() if value is not None} == zero
 
 

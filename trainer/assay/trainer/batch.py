@@ -12,7 +12,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -138,6 +138,27 @@ def _lengths_mask(lengths: Sequence[int]) -> torch.Tensor:
     """1 for the first tokens of each row, 0 behind them."""
     lengths_B1 = torch.tensor(lengths).unsqueeze(1)
     return (torch.arange(max(lengths)) < lengths_B1).long()
+
+
+def first_set_apart(batch: Batch, mode: Literal["mask", "exact", "parity"]) -> Batch:
+    """A batch whose first tokens FIRE drew, and not the policy (arXiv 2410.21236).
+
+    What their sampler told is no log-probability of the policy: the ratio does not start there,
+    and nothing is compared with it. A derivation; the modes are those of `rollout.fire.mode`.
+
+    Args:
+        batch: as from `pad`.
+        mode: mask takes first tokens out of `loss_mask`; exact adds `first_logps` (B,), under the
+            distribution that they were drawn from; parity does neither.
+    """
+    sampler_BT, loss_mask_BT = batch["sampler_logps"].clone(), batch["loss_mask"].clone()
+    changed = {"sampler_logps": sampler_BT, "loss_mask": loss_mask_BT}
+    if mode == "exact":
+        changed["first_logps"] = sampler_BT[:, 0].clone()
+    if mode == "mask":
+        loss_mask_BT[:, 0] = False
+    sampler_BT[:, 0] = float("nan")
+    return {**batch, **changed}
 
 
 def old_logps(batch: Batch, computed_BT: torch.Tensor | None, *, decoupled: bool) -> torch.Tensor:

@@ -20,7 +20,7 @@ from assay.rpc.errors import ConfigError
 from assay.rpc.reasons import Reason
 from assay.trainer.algos.shaping import win_reward
 from assay.trainer.batch import Scored
-from assay.trainer.config import Config, DenseConfig, DynamicSamplingConfig
+from assay.trainer.config import Config, DenseConfig, DynamicSamplingConfig, FireConfig
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
@@ -35,8 +35,11 @@ from assay.trainer.rollouts.paged import PagedGenerator
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.shaping import shape
-from assay.trainer.rollouts.types import Generator, Group
+from assay.trainer.rollouts.types import Generator, Group, Rollout
 from assay.trainer.rollouts.vllm import VllmGenerator, keep_base_weights
+from assay.trainer.selection.choose import make_selector
+from assay.trainer.selection.filters import filtered
+from assay.trainer.selection.replay import Replay
 from assay.trainer.trainer import PolicyTrainer
 
 
@@ -154,7 +157,7 @@ def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -
         ConfigError: a prompt leaves no room for max_new_tokens.
     """
     context = getattr(policy.model.config, "max_position_embeddings", None) or 0
-    room = context - config.rollout.max_new_tokens
+    room, chosen = context - config.rollout.max_new_tokens, config.data.selection
     if context and room < 1:
         raise ConfigError(
             f"rollout.max_new_tokens = {config.rollout.max_new_tokens} leaves no room for a prompt "
@@ -165,6 +168,8 @@ def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -
         encoder(policy),
         seed=config.data.seed,
         max_prompt_tokens=room if context else 0,
+        selector=make_selector(chosen, problems, config.data.seed),
+        hints=chosen.hints.shares if chosen.hints.enabled else (),
     )
 
 
@@ -226,6 +231,11 @@ def make_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Ge
     )
 
 
+def regular_decoding(config: Config) -> Config:
+    """Settings whose first tokens are drawn as all others."""
+    return replace(config, rollout=replace(config.rollout, fire=FireConfig()))
+
+
 def evaluation_generator(
     trainer: PolicyTrainer, config: Config, policy: Policy
 ) -> AbstractContextManager[Generator]:
@@ -234,7 +244,7 @@ def evaluation_generator(
     if config.eval.samples == 1:
         return _greedy(trainer, policy, limit)
     settings = replace(
-        config.rollout,
+        regular_decoding(config).rollout,
         max_new_tokens=limit,
         temperature=config.eval.temperature,
         top_p=config.eval.top_p,
@@ -271,8 +281,9 @@ def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Gene
 
 
 def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[Scored]]:
-    """Shapes the rewards of groups, and places those of spans on tokens."""
+    """Shapes rewards of groups, places those of spans on tokens, leaves out what is filtered."""
     shaping, limit = config.algorithm.shaping, config.rollout.max_new_tokens
+    chosen = config.algorithm.filter
     pairwise = config.algorithm.pairwise
     form: Callable[[float], float] = partial(
         win_reward, form=pairwise.reward, clip=pairwise.log_odds_clip
@@ -280,14 +291,14 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
     forms = {} if pairwise.against == "none" else {"form": form}
 
     def score(groups: Sequence[Group]) -> list[Scored]:
-        scored = []
-        for rollout in (rollout for group in groups for rollout in group):
-            shaped = shape(rollout, shaping, limit, **forms)
-            item = Scored(rollout, shaped.reward, shaped.in_loss)
-            if config.algorithm.dense.weight:
-                item = with_spans(item, policy, config.algorithm.dense)
-            scored.append(item)
-        return scored
+        return filtered([[one(rollout) for rollout in group] for group in groups], chosen)
+
+    def one(rollout: Rollout) -> Scored:
+        shaped = shape(rollout, shaping, limit, **forms)
+        item = Scored(rollout, shaped.reward, shaped.in_loss)
+        if config.algorithm.dense.weight:
+            item = with_spans(item, policy, config.algorithm.dense)
+        return item
 
     return score
 
@@ -323,6 +334,7 @@ def make_source(
     stream: PromptStream,
     judge: Judge,
     dynamic: DynamicSamplingConfig,
+    replay: Replay | None = None,
 ) -> Collector:
     """What rollouts come from."""
     return Collector(
@@ -332,6 +344,7 @@ def make_source(
         config=config.rollout,
         dynamic=dynamic,
         ranks=AccelerateRanks(trainer.accelerator),
+        replay=replay,
     )
 
 
@@ -387,6 +400,9 @@ def build_trainer(
             stream=stream,
             judge=judge,
             dynamic=config.algorithm.dynamic_sampling,
+            replay=Replay(config.algorithm.replay, config.run.seed)
+            if config.algorithm.replay.groups
+            else None,
         ),
         score=scorer(config, policy),
         make_critic=make_critic,

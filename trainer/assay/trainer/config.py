@@ -20,6 +20,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.overrides import expand, keys_of
 from assay.trainer.pairwise_config import PairwiseConfig, pairwise_problem
+from assay.trainer.selection.settings import FilterConfig, ReplayConfig, SelectionConfig
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -82,6 +83,8 @@ class ColumnsConfig:
     """The response to beat, where algorithm.pairwise.anchors is "data"."""
     tests: str = ""
     """What programs are held against, in place of a reference; see assay.clients.row_tests."""
+    solution: str = ""
+    """A worked solution, for data.selection.hints; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ class DataConfig:
     system: str = ""
     examples: tuple[Example, ...] = ()
     seed: NonNegative = 0
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +318,8 @@ class AlgorithmConfig:
     dense: DenseConfig = field(default_factory=DenseConfig)
     pairwise: PairwiseConfig = field(default_factory=PairwiseConfig)
     dynamic_sampling: DynamicSamplingConfig = field(default_factory=DynamicSamplingConfig)
+    filter: FilterConfig = field(default_factory=FilterConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
 
     @property
     def has_critic(self) -> bool:
@@ -360,6 +366,25 @@ class VllmConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class FireConfig:
+    """FIRE (arXiv 2410.21236): the first token of each response from a flat distribution.
+
+    Only where the policy learns, never in the evaluation.
+    """
+
+    __pydantic_config__ = STRICT
+
+    enabled: bool = False
+    temperature: PositiveFloat = 30.0
+    """Of the first token (30 in the code of the paper's first author)."""
+    top_k: Annotated[int, Field(ge=2)] = 16
+    """It is one of so many likeliest (16 in the same code)."""
+    mode: Literal["mask", "exact", "parity"] = "mask"
+    """mask: the first token is not in the policy's loss. exact: it is, weighed by pi_old /
+    probability that it was drawn with, at most 1. parity: it is, as if the policy had drawn it."""
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutConfig:
     """How the policy answers while it learns."""
 
@@ -382,6 +407,7 @@ class RolloutConfig:
     drift_alarm: PositiveFloat = 0.1
     """Warns when the mean difference between sampler's and trainer's log-probabilities of freshly
     sampled tokens passes this."""
+    fire: FireConfig = field(default_factory=FireConfig)
     vllm: VllmConfig = field(default_factory=VllmConfig)
 
 
@@ -502,7 +528,16 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
 
 def _check_together(config: Config, origin: str) -> None:
     """Rules that bind several settings."""
-    for check in (_check_sizes, _check_method, _check_critic, pairwise_problem, _check_data):
+    for check in (
+        _check_sizes,
+        _check_method,
+        _check_critic,
+        pairwise_problem,
+        _check_data,
+        _check_fire,
+        _check_selection,
+        _check_responses,
+    ):
         problem = check(config)
         if problem:
             raise ConfigError(f"{origin}: {problem}")
@@ -573,6 +608,77 @@ def _check_critic(config: Config) -> str:
         return (
             'algorithm.critic.pretrain_steps needs critic.sharing = "separate": a trunk that is '
             "shared cannot learn while the policy is frozen"
+        )
+    return ""
+
+
+def _check_fire(config: Config) -> str:
+    rollout = config.rollout
+    if not rollout.fire.enabled:
+        return ""
+    if rollout.backend == "vllm":
+        return (
+            'rollout.fire needs rollout.backend = "hf" or "paged": TRL gives vLLM one temperature '
+            "for all tokens of a response"
+        )
+    if rollout.fire.mode == "mask" and rollout.max_new_tokens == 1:
+        return (
+            'rollout.fire.mode = "mask" leaves nothing to learn from where rollout.max_new_tokens '
+            "= 1; raise it"
+        )
+    if rollout.fire.mode == "exact" and config.algorithm.loss.ratio == "sequence":
+        return (
+            'rollout.fire.mode = "exact" weighs a token, and algorithm.loss.ratio = "sequence" has '
+            'none; use mode = "mask"'
+        )
+    return ""
+
+
+def _check_selection(config: Config) -> str:
+    chosen = config.data.selection
+    if chosen.name == "limr" and not chosen.limr.records:
+        return (
+            'data.selection.name = "limr" needs data.selection.limr.records: samples.jsonl of an '
+            "earlier run with run.samples_every = 1"
+        )
+    if chosen.hints.enabled and not config.data.columns.solution:
+        return (
+            "data.selection.hints needs data.columns.solution: the column with worked solutions to "
+            "show the beginning of"
+        )
+    if config.data.columns.solution and config.data.source == "reasoning_gym":
+        return 'data.columns.solution: data.source = "reasoning_gym" has no solutions'
+    if chosen.mopps.low > chosen.mopps.high:
+        return "data.selection.mopps.low is above data.selection.mopps.high"
+    return ""
+
+
+def _check_responses(config: Config) -> str:
+    """Which responses train, and which come again."""
+    algorithm, rollout = config.algorithm, config.rollout
+    if algorithm.filter.prof != "none" and not (
+        2 <= (algorithm.filter.prof_keep or rollout.group_size // 2) <= rollout.group_size
+    ):
+        return (
+            "algorithm.filter.prof_keep must leave at least 2 of the rollout.group_size = "
+            f"{rollout.group_size} responses"
+        )
+    compared = {
+        "algorithm.filter.min_group_std": algorithm.filter.min_group_std,
+        "algorithm.replay": algorithm.replay.groups,
+        "data.selection.hints": config.data.selection.hints.enabled,
+    }
+    alone = [name for name, value in compared.items() if value]
+    if alone and rollout.group_size < 2:
+        return f"{alone[0]} needs rollout.group_size of 2 or more: it goes by the group"
+    if (
+        algorithm.replay.groups
+        and rollout.backend == "vllm"
+        and (rollout.top_k or rollout.top_p < 1)
+    ):
+        return (
+            "algorithm.replay needs the sampler's log-probabilities, and vLLM does not tell those "
+            "of the policy with rollout.top_k or rollout.top_p; take these out"
         )
     return ""
 

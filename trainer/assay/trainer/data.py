@@ -45,6 +45,7 @@ class Problem:
         anchor: a response to beat, from data.columns.anchor; empty where that names no column.
         tests: of a program, as JSON in a shape of assay.clients.row_tests; empty for none. Then
             there is no reference.
+        solution: a worked one, where data.columns.solution names a column.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Problem:
     task: str = ""
     anchor: str = ""
     tests: str = ""
+    solution: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +268,7 @@ def _problem(
         task=str(row.get("task") or ""),
         anchor=str(row[anchor]) if anchor else "",
         tests=_tests(row[tests], f"{where}: column {tests!r}") if tests else "",
+        solution=_solution(row, config.columns.solution, where),
     )
 
 
@@ -276,6 +279,16 @@ def _tests(value: Any, where: str) -> str:
         return json.dumps(value, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def _solution(row: Row, column: str, where: str) -> str:
+    """The row's solution; a row may be without one, the column may not be."""
+    if column and column not in row:
+        raise ConfigError(
+            f"{where}: no column {column!r}, which data.columns.solution names; it has: "
+            f"{', '.join(map(str, row))}"
+        )
+    return str(row[column] or "") if column else ""
 
 
 def _extract(value: Any, pattern: str, where: str) -> Any:

@@ -161,6 +161,34 @@ _TABLE = (
         "Groups of the batch that an earlier policy answered.",
     ),
     _m(
+        "replayed_groups", "sampling", "groups",
+        "Of those, the ones that took the place of a group without advantage "
+        "(`algorithm.replay`).",
+    ),
+    _m(
+        "hinted_groups", "sampling", "groups",
+        "Drawn groups whose prompt showed the beginning of the solution "
+        "(`data.selection.hints`); samples.jsonl has the level of each.",
+    ),
+    _m(
+        "selection_estimate", "sampling", "share",
+        "Success that was expected of the step's problems before it; of those that something "
+        "was known of. Null where `data.selection` expects nothing.",
+    ),
+    _m(
+        "selection_entropy", "sampling", "share",
+        "Entropy of the run's draws over problems / log(problems): 1 is even. Null with "
+        "`uniform`.",
+    ),
+    _m(
+        "selection_reached", "sampling", "share",
+        "Problems that the run has drawn at least once. Null with `uniform`.",
+    ),
+    _m(
+        "tasks", "sampling", "counts",
+        "Rollouts by the task of their problem, where rows have one.",
+    ),
+    _m(
         "loss", "policy", "loss",
         "What was minimised, mean over the step's updates.",
     ),
@@ -243,6 +271,11 @@ _TABLE = (
         "importance_weight", "drift", "ratio",
         "Mean truncated weight min(pi_trainer / pi_sampler, algorithm.loss.importance_cap) "
         "of the tokens in the loss. Null without the correction.",
+    ),
+    _m(
+        "first_weight", "drift", "ratio",
+        "Mean weight min(pi_old / drawn with, 1) of the first tokens in the loss, with "
+        '`rollout.fire.mode = "exact"` (arXiv 2410.21236).',
     ),
     _m(
         "value_loss", "critic", "loss",

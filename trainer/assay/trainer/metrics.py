@@ -28,6 +28,7 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
     faults = Counter(r.result.fault.reason for r in rollouts if r.result.fault is not None)
     verdicts = Counter(judgement.verdict for judgement in judgements)
     rewards = [judgement.reward for judgement in judgements]
+    tasks = (r.request.draw.problem.task for r in rollouts if r.request.draw.problem.task)
     lengths = sorted(len(r.response.ids) for r in rollouts)
     gaps = [gap for judgement in judgements if (gap := order_gap(judgement)) is not None]
     return {
@@ -38,6 +39,7 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
         **({"order_gap": _mean(gaps)} if gaps else {}),
         "fault_ratio": faults.total() / len(rollouts) if rollouts else None,
         "faults": dict(faults),
+        "tasks": dict(sorted(Counter(tasks).items())),
         "responses": len(rollouts),
         "generated_tokens": sum(lengths),
         "response_length": _mean(lengths),

@@ -76,7 +76,8 @@ def policy_loss(
         entropies_BT: of the distributions that the tokens were drawn from, in nats.
         batch: `loss_mask` (B, T) bool, `advantages` (B, T), `correct` (B,) bool, `old_logps` (B, T)
             where the ratio starts from, NaN for "these very weights"; `ref_logps` (B, T) where a KL
-            is taken; `sampler_logps` (B, T), NaN where unknown.
+            is taken; `sampler_logps` (B, T), NaN where unknown; `first_logps` (B,) where first
+            tokens are weighed (batch.first_set_apart).
         config: the parts.
         counts: of the whole mini-batch.
         max_length: most tokens of a response, for the constant aggregation.
@@ -91,6 +92,10 @@ def policy_loss(
         weights_BT = _importance_weights(old_BT, batch["sampler_logps"], config.importance_cap)
         losses_BT = losses_BT * weights_BT
         _add(outcome, "importance_weight", weights_BT, mask_BT)
+    if "first_logps" in batch:
+        weights_BT = _first_token_weights(old_BT, batch["first_logps"])
+        losses_BT = losses_BT * weights_BT
+        _add(outcome, "first_weight", weights_BT[:, :1], mask_BT[:, :1])
 
     def aggregated(values_BT: torch.Tensor) -> torch.Tensor:
         return aggregation.aggregate(
@@ -165,6 +170,16 @@ def _importance_weights(old_BT: torch.Tensor, sampler_BT: torch.Tensor, cap: flo
     """What the sampler did not tell is not corrected."""
     known_BT = torch.where(sampler_BT.isnan(), old_BT, sampler_BT)
     return ratios.truncated_importance_weights(old_BT, known_BT, cap=cap)
+
+
+def _first_token_weights(old_BT: torch.Tensor, first_B: torch.Tensor) -> torch.Tensor:
+    """min(pi_old / drawn with, 1) for first tokens, and 1 for all others; a derivation.
+
+    No token weighs more than one that the policy drew: FIRE seldom draws what the policy would.
+    """
+    weights_BT = torch.ones_like(old_BT)
+    weights_BT[:, 0] = (old_BT[:, 0] - first_B).exp().clamp(max=1.0)
+    return weights_BT
 
 
 def _observe(

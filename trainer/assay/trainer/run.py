@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
@@ -35,9 +36,11 @@ from assay.trainer.build import (
     check_processes,
     encoder,
     evaluation_generator,
+    make_generator,
     make_source,
     prompt_stream,
     reference_generator,
+    regular_decoding,
 )
 from assay.trainer.callbacks import StepRecorder
 from assay.trainer.config import Config, DynamicSamplingConfig
@@ -54,6 +57,8 @@ from assay.trainer.rewards import Judge, open_judge, own_services
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.saving import save_outcome
+from assay.trainer.selection.hints import Hinted
+from assay.trainer.selection.types import Scorable
 from assay.trainer.trainer import PolicyTrainer
 from assay.trainer.warmup import pretrain_critic
 from assay.trainer.world import World, check_engine, join
@@ -127,6 +132,7 @@ def run(
                     return None
                 if checkpoint is None:
                     before = _evaluate(session, trainer, "before")
+                    _score_prompts(session, trainer, stream)
                     if not _pretrain(session, trainer, stream, stop):
                         return None
                 else:
@@ -245,6 +251,37 @@ def _anchor(
         display=session.display,
         stop=lambda: session.world.any(stop.requested),
         may_retry=checkpoint is None,
+    )
+
+
+def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
+    """What a selector must know of all problems before the first draw (Pre-PPO)."""
+    selector, config, display = stream.selector, session.config, session.display
+    selector = selector.inner if isinstance(selector, Hinted) else selector
+    if not isinstance(selector, Scorable) or not selector.unscored:
+        return
+    samples = config.data.selection.pre_ppo.samples
+    problems = [stream.problems[place] for place in selector.unscored]
+    display.begin("scoring the prompts", len(problems))
+    evaluation = evaluate(
+        problems,
+        make_generator(trainer, regular_decoding(config), session.policy),
+        lambda: session.judge.open_round(samples),
+        encoder(session.policy),
+        samples=samples,
+        batch_size=config.eval.batch_size,
+        ranks=AccelerateRanks(trainer.accelerator),
+        on_progress=display.advance,
+    )
+    display.end()
+    judged = evaluation.judged_by_problem()
+    scores: dict[int, float | None] = {}
+    for place, problem in zip(selector.unscored, problems, strict=True):
+        rewards = [answer.reward for answer in judged[problem.id] if answer.reward is not None]
+        scores[place] = fmean(rewards) if rewards else None
+    selector.score(scores)
+    display.note(
+        f"scored {len(problems)} prompts for data.selection.name={config.data.selection.name}"
     )
 
 

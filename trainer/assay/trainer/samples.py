@@ -49,6 +49,7 @@ def sample_rows(
             "problem": problem.id,
             "draw": rollout.request.draw.number,
             "sample": rollout.request.index,
+            "hint": rollout.request.draw.hint,
             "policy_step": rollout.policy_step,
             "question": problem.question,
             "reference": problem.reference,

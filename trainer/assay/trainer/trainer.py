@@ -185,12 +185,14 @@ class PolicyTrainer(GRPOTrainer):
 
     def padded(self, groups: Sequence[Group]) -> Batch:
         """The tensors of rollouts, before any model has seen them."""
-        return batches.pad(
+        batch = batches.pad(
             self._scored(groups),
             pad_id=self._tokenizer.pad_token_id,
             policy_step=self.state.global_step,
             device=self.accelerator.device,
         )
+        fire = self.config.rollout.fire
+        return batches.first_set_apart(batch, fire.mode) if fire.enabled else batch
 
     def _scored(self, groups: Sequence[Group]) -> list[Scored]:
         """Rollouts with what trains; one whose judgement turns out to be unusable is a fault."""
@@ -378,6 +380,8 @@ class PolicyTrainer(GRPOTrainer):
             self._peaks[name] = torch.maximum(self._peaks.get(name, value), value)
         if self._first_pass:
             fresh_BT = batch["completion_mask"].bool() & ~batch["stale"].unsqueeze(1)
+            if self.config.rollout.fire.enabled:  # its first tokens are not the policy's
+                fresh_BT[:, 0] = False
             self._drift = self._drift + drift(logps_BT, batch["sampler_logps"], fresh_BT)
 
     @property

@@ -16,7 +16,7 @@ from assay.trainer.methods.parts import BY_NAME, Part, parts_on
 from assay.trainer.methods.presets import departures
 
 if TYPE_CHECKING:
-    from assay.trainer.config import AdvantageConfig, Config, LossConfig, ShapingConfig
+    from assay.trainer.config import AdvantageConfig, Config, FireConfig, LossConfig, ShapingConfig
     from assay.trainer.pairwise_config import PairwiseConfig
 
 
@@ -87,6 +87,9 @@ def _sampling(config: Config) -> list[str]:
         f"temperature {rollout.temperature:g}, top-p {rollout.top_p:g}, top-k {top_k}; back end "
         + rollout.backend,
     ]
+    lines += _choice(config)
+    if rollout.fire.enabled:
+        lines += _fire(rollout.fire)
     if dynamic.enabled:
         lines.append(
             "drawn until every prompt of the batch has right and wrong responses (judged by the "
@@ -96,6 +99,56 @@ def _sampling(config: Config) -> list[str]:
             + ("open the next step" if dynamic.keep_surplus else "are dropped")
         )
     return lines
+
+
+def _choice(config: Config) -> list[str]:
+    """Which problems come, which groups come again, which responses stay."""
+    chosen, algorithm = config.data.selection, config.algorithm
+    lines = []
+    if chosen.name != "uniform":
+        part = BY_NAME[chosen.name]
+        lines.append(f"which problems ({part.name}): {_begun(part.what)}")
+    if chosen.hints.enabled:
+        shares = ", ".join(f"{share:.0%}" for share in chosen.hints.shares)
+        lines.append(
+            "a problem that nobody answered rightly comes again in the next step, with the first "
+            f"{shares} of its solution in the prompt"
+        )
+    if algorithm.replay.groups:
+        lines.append(
+            f"of the latest {_count(algorithm.replay.groups, 'group')} with an advantage, some "
+            "take the places of groups without, with the probabilities that they were sampled under"
+        )
+    if algorithm.filter.prof != "none":
+        keep = algorithm.filter.prof_keep or config.rollout.group_size // 2
+        lines.append(
+            f"{keep} of a prompt's responses stay (PROF, {algorithm.filter.prof}): by their judged "
+            "steps, as many right ones as wrong ones where there are enough"
+        )
+    if algorithm.filter.min_group_std:
+        lines.append(
+            "prompts whose rewards deviate by less than "
+            f"{algorithm.filter.min_group_std:g} are left out"
+        )
+    return lines
+
+
+def _begun(sentence: str) -> str:
+    """A sentence as the rest of a line."""
+    return sentence[0].lower() + sentence[1:].rstrip(".")
+
+
+def _fire(fire: FireConfig) -> list[str]:
+    in_loss = {
+        "mask": "it is not in the policy's loss",
+        "exact": "in the loss it is weighed by min(pi_old / that probability, 1)",
+        "parity": "in the loss it counts as if the policy had drawn it",
+    }[fire.mode]
+    drawn = f"softmax(the {fire.top_k} largest logits / {fire.temperature:g})"
+    return [
+        f"the first token of a response from {drawn}; {in_loss}",
+        "the evaluation decodes regularly, its first tokens too",
+    ]
 
 
 def _reward(config: Config) -> list[str]:

@@ -8,6 +8,7 @@ about the same groups in the same order. What it decides depends on draws and ju
   with short responses;
 * how many draws a round takes follows from the keep rate, and never from which judgements happen
   to be back, so that a run resumed, or on another number of processes, draws the same;
+* what a step's groups teach the choice of prompts is learned at its end, from all of them;
 * where a round's draws do not divide among the processes, the next draws of the stream are
   generated ahead of time. They open the next round; those that the step does not reach are given
   back.
@@ -53,6 +54,7 @@ from assay.trainer.rollouts.types import (
     Rollout,
     ScoringRound,
 )
+from assay.trainer.selection.replay import Replay
 
 # What one process tells the others of a rollout; the rest they know.
 _Told = tuple[Response, Result]
@@ -68,6 +70,7 @@ class Collector:
         config: sizes of a step.
         dynamic: dynamic sampling; where it is off, a step is one round whose groups all stay.
         ranks: the processes; their count divides `prompts_per_step`.
+        replay: groups of earlier steps that come again; None for none.
         clock: seconds.
     """
 
@@ -80,9 +83,11 @@ class Collector:
         config: RolloutConfig,
         dynamic: DynamicSamplingConfig,
         ranks: Ranks,
+        replay: Replay | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
+        self._replay = replay
         self._generator = generator
         self._open_round = open_round
         self._config = config
@@ -114,10 +119,12 @@ class Collector:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on, in plain containers."""
+        replayed = {} if self._replay is None else {"replay": self._replay.state_dict()}
         return {
             "stream": self._stream.state_dict(),
             "surplus": [group_to_plain(group) for group in self._surplus],
             "keep_rate": rate_to_plain(self._rate),
+            **replayed,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -129,6 +136,8 @@ class Collector:
         self._stream.load_state_dict(state["stream"])
         self._surplus = [group_from_plain(saved, self._stream.draw) for saved in state["surplus"]]
         self._rate = rate_from_plain(state["keep_rate"], self._config.prompts_per_step)
+        if self._replay is not None:
+            self._replay.load_state_dict(state["replay"], self._stream.draw)
 
     def _collect(self, policy_step: int) -> Collected:
         wanted = self._config.prompts_per_step
@@ -148,7 +157,9 @@ class Collector:
             fresh, rounds = window.judged(wanted - len(carried)), 1
             tally.add(fresh)
         window.close()
-        return self._finished(window, tally, self._surplus + fresh, rounds, policy_step)
+        collected = self._finished(window, tally, self._surplus + fresh, rounds, policy_step)
+        collected.metrics |= self._stream.learn(window.groups)
+        return collected
 
     def _fill(self, window: _Window, tally: Tally, wanted: int) -> tuple[list[Group], int]:
         """Draws, round after round, until so many groups are kept.
@@ -189,7 +200,11 @@ class Collector:
     ) -> Collected:
         """Splits the groups into those of this step and the surplus."""
         wanted = self._config.prompts_per_step
-        used, surplus = groups[:wanted], groups[wanted:]
+        own, surplus = groups[:wanted], groups[wanted:]
+        used = own
+        if self._replay is not None:
+            used = self._replay.mix(own, self._stream.cursor)
+            self._replay.keep(own)
         self._surplus = surplus if self._dynamic.enabled and self._dynamic.keep_surplus else []
         stale = sum(group[0].policy_step < policy_step for group in used)
         metrics = {
@@ -201,6 +216,9 @@ class Collector:
         }
         if self._dynamic.enabled:
             metrics["keep_rate_ema"] = self._rate.value
+        if self._replay is not None:
+            pairs = zip(used, own, strict=True)
+            metrics["replayed_groups"] = float(sum(one is not other for one, other in pairs))
         return Collected(
             groups=deal(used, self._ranks),
             judged=window.rollouts,
@@ -225,6 +243,7 @@ class _Window:
 
     Attributes:
         rollouts: of all judged groups that were asked for, over all processes.
+        groups: the same, as groups.
         generate_s: seconds of this process's generation.
         wait_s: seconds that this process waited for judgements.
     """
@@ -251,6 +270,7 @@ class _Window:
         self._out: deque[_Round] = deque()
         self._judged: deque[Group] = deque()
         self.rollouts: list[Rollout] = []
+        self.groups: list[Group] = []
         self.generate_s = 0.0
         self.wait_s = 0.0
 
@@ -290,6 +310,7 @@ class _Window:
         while len(self._judged) < count:
             self._judged += self._gathered(self._out.popleft())
         groups = [self._judged.popleft() for _ in range(count)]
+        self.groups += groups
         self.rollouts += [rollout for group in groups for rollout in group]
         return groups
 

@@ -27,7 +27,7 @@ from torch.distributed.fsdp import FSDPModule
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from assay.trainer.config import RolloutConfig
-from assay.trainer.rollouts.seeded import draw, not_numbers, uniform_rows
+from assay.trainer.rollouts.seeded import draw, draw_first, not_numbers, uniform_rows
 from assay.trainer.rollouts.types import Request, Response, Tokenizer
 
 OnFinished = Callable[[int, Response], None]
@@ -131,7 +131,7 @@ class SeededDraws(LogitsProcessor):
 
     Args:
         requests: the batch's rows.
-        config: temperature, top_k, top_p and max_new_tokens.
+        config: temperature, top_k, top_p, max_new_tokens, and FIRE.
         seed: of the run.
         end_ids: tokens that end a response.
         decode: tokens of several rows to texts.
@@ -176,13 +176,19 @@ class SeededDraws(LogitsProcessor):
         Raises:
             TrainingStoppedError: they are not numbers.
         """
-        tokens_B, logprobs_B = draw(
-            scores,
-            self._uniforms_TB[self._length],
-            temperature=self._config.temperature,
-            top_k=self._config.top_k,
-            top_p=self._config.top_p,
-        )
+        numbers_B, fire = self._uniforms_TB[self._length], self._config.fire
+        if fire.enabled and self._length == 0:
+            tokens_B, logprobs_B = draw_first(
+                scores, numbers_B, temperature=fire.temperature, top_k=fire.top_k
+            )
+        else:
+            tokens_B, logprobs_B = draw(
+                scores,
+                numbers_B,
+                temperature=self._config.temperature,
+                top_k=self._config.top_k,
+                top_p=self._config.top_p,
+            )
         self._note(tokens_B.cpu().numpy(), logprobs_B.cpu().numpy())
         return scores.scatter_(1, tokens_B[:, None], float("inf"))
 

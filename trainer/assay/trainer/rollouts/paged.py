@@ -39,7 +39,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.config import RolloutConfig
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.hf import OnFinished, answering
-from assay.trainer.rollouts.seeded import draw, not_numbers, uniform_rows
+from assay.trainer.rollouts.seeded import draw, draw_first, not_numbers, uniform_rows
 from assay.trainer.rollouts.types import Request, Response, Tokenizer
 
 _POLL_S = 1.0
@@ -144,7 +144,7 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
 
     Args:
         requests: rows have their place in here, as text, for a name.
-        config: temperature, top_k, top_p and max_new_tokens.
+        config: temperature, top_k, top_p, max_new_tokens, and FIRE.
         seed: of the run.
     """
 
@@ -158,6 +158,7 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
         )
         self._words = {str(place): words_T for place, words_T in enumerate(_words(numbers_BT))}
         self._prompt_sizes = {str(p): len(r.draw.prompt_ids) for p, r in enumerate(requests)}
+        self.firsts = FirstTokens(self) if config.fire.enabled else None
 
     def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
         """Numbers for rows that only pad a step."""
@@ -171,13 +172,23 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
     def __call__(self, scores: Any, tensor_arg: torch.Tensor) -> Any:
         """Draws; what it drew is for `sample`, and `scores` are left as they are."""
         words_B = tensor_arg[: scores.shape[0]].long() & 0xFFFFFFFF
+        numbers_B = (words_B.double() + 0.5) * 2.0**-32
         self._drawn = draw(
             scores,
-            (words_B.double() + 0.5) * 2.0**-32,
+            numbers_B,
             temperature=self._config.temperature,
             top_k=self._config.top_k,
             top_p=self._config.top_p,
         )
+        if self.firsts is not None:
+            first_B = self.firsts.flags_B[: scores.shape[0]] > 0
+            fire = self._config.fire
+            fired = draw_first(scores, numbers_B, temperature=fire.temperature, top_k=fire.top_k)
+            tokens_B, logprobs_B = self._drawn
+            self._drawn = (
+                torch.where(first_B, fired[0], tokens_B),
+                torch.where(first_B, fired[1], logprobs_B),
+            )
         return scores
 
     def sample(self, _scores: torch.Tensor, output_ids: torch.Tensor) -> None:
@@ -192,9 +203,38 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
         words = self._words.get(state.request_id)
         if words is None:  # the loop's own, to warm up
             return 0
-        position = state.position_offset - self._prompt_sizes[state.request_id]
         # a step that the loop prepared before it knew that the row had ended
-        return int(words[min(position, len(words) - 1)])
+        return int(words[min(self.position(state), len(words) - 1)])
+
+    def position(self, state: Any) -> int:
+        """The place in its response of a row's next token; -1 for the loop's own rows."""
+        size = self._prompt_sizes.get(state.request_id)
+        return -1 if size is None else int(state.position_offset - size)
+
+
+class FirstTokens(ContinuousBatchingLogitsProcessor):
+    """Says which rows of a step draw the first token of their response; stands before the draws."""
+
+    supported_kwargs: ClassVar[dict[str, type]] = {}  # type: ignore[misc]
+    ignored_kwargs: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
+
+    def __init__(self, draws: PagedDraws) -> None:
+        self._position = draws.position
+        self.flags_B = torch.zeros(0, dtype=torch.int32)
+
+    def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
+        """Rows that only pad a step are no first ones."""
+        int32_tensor.zero_()
+
+    def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> torch.Tensor:
+        """1 for rows whose next token is the first of their response."""
+        flags = [int(self._position(future.state) == 0) for future in requests_with_new_token]
+        return torch.tensor(flags, dtype=torch.int32)
+
+    def __call__(self, scores: Any, tensor_arg: torch.Tensor) -> Any:
+        """Notes the flags for the draws of the same step."""
+        self.flags_B = tensor_arg
+        return scores
 
 
 def _words(numbers: np.ndarray) -> np.ndarray:
@@ -221,8 +261,9 @@ def serving(
         continuous_batching_config=cache_config(model.device, requests, config),
         workload_hints=hints,
     )
-    ours = ContinuousBatchingLogitsProcessorList(LogitsProcessorList([draws]))
-    ours.tensors_required = 1
+    processors = [draws] if draws.firsts is None else [draws.firsts, draws]
+    ours = ContinuousBatchingLogitsProcessorList(LogitsProcessorList(processors))
+    ours.tensors_required = len(processors)
     manager.logit_processor = ours
     try:
         manager.batch_processor = manager._create_batch_processor()  # noqa: SLF001

@@ -4,19 +4,29 @@ Pass after pass over all problems, each pass in an order of its own that the see
 order of n draws is the beginning of the order of more: a run that is resumed, or resumed for
 longer, goes on where it was. A step takes as many draws as it needs, and their count is all there
 is to save.
+
+A selector (assay.trainer.selection) may order the problems instead, anew at each step by what came
+of the steps before. Then what was drawn is saved too, an integer for each draw.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
+from statistics import fmean
 from typing import Any
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.data import Problem
-from assay.trainer.rollouts.types import Draw
+from assay.trainer.rollouts.dynamic import CORRECT
+from assay.trainer.rollouts.types import Draw, Group
+from assay.trainer.selection.hints import with_hint
+from assay.trainer.selection.types import Seen, Selector
 
 # Above so many problems, only the longest are encoded before the run, and the latest are kept.
 _CHECKED = 20_000
@@ -32,6 +42,12 @@ class PromptStream:
         seed: of the order.
         max_prompt_tokens: the longest prompt that leaves room for a response in the policy's
             context; 0 for no limit.
+        selector: says which problem comes next; None for all in turn.
+        hints: shares of a problem's solution that it may show (see selection.hints).
+
+    Attributes:
+        problems: what is drawn.
+        selector: as given.
 
     Raises:
         ConfigError: there are no problems.
@@ -44,13 +60,20 @@ class PromptStream:
         *,
         seed: int,
         max_prompt_tokens: int = 0,
+        selector: Selector | None = None,
+        hints: Sequence[float] = (),
     ) -> None:
         if not problems:
             raise ConfigError("there are no training problems; give more data")
-        self._problems = tuple(problems)
+        self.problems = tuple(problems)
         self._encode = encode
         self._seed = seed
         self._max_prompt_tokens = max_prompt_tokens
+        self.selector = selector
+        self._hints = tuple(hints)
+        self._chosen: list[int] = []
+        self._counts: Counter[int] = Counter()
+        self._plan: Iterator[int] | None = None
         self._cursor = 0
         self._digest = ""
         self._prompt_ids = lru_cache(maxsize=_CHECKED)(self._encoded)
@@ -87,9 +110,34 @@ class PromptStream:
         Raises:
             ConfigError: its prompt is longer than the limit, or empty.
         """
-        one_pass, place = divmod(number, len(self._problems))
-        chosen = self._pass(one_pass)[place]
-        return Draw(number, self._problems[chosen], self._prompt_ids(chosen))
+        chosen = self._place(number)
+        return Draw(number, self._problem(chosen), self._prompt_ids(chosen), self._level(chosen))
+
+    def learn(self, groups: Sequence[Group]) -> dict[str, float]:
+        """A step has ended: what came of its draws, in their order, is for the selector.
+
+        What was drawn and given back is chosen anew.
+
+        Args:
+            groups: of all draws since the last time, over all processes.
+
+        Returns:
+            Metrics of how the step was chosen; none where all problems come in turn.
+        """
+        if self.selector is None:
+            return {}
+        seen = [seen_of(group, self._chosen[group[0].request.draw.number]) for group in groups]
+        expected = [self.selector.estimate(one.place) for one in seen]
+        known = [value for value in expected if value is not None]
+        self.selector.learn(seen)
+        del self._chosen[self._cursor :]
+        self._plan = None
+        drawn = self._chosen[self._counts.total() :]
+        self._counts.update(place % len(self.problems) for place in drawn)
+        metrics = choice_metrics(self._counts.values(), len(self.problems))
+        if self._hints:
+            metrics["hinted_groups"] = float(sum(self._level(one.place) > 0 for one in seen))
+        return metrics | ({"selection_estimate": fmean(known)} if known else {})
 
     def check(self) -> None:
         """Encodes the problems once, so that a prompt that does not fit shows before the training.
@@ -100,16 +148,23 @@ class PromptStream:
         Raises:
             ConfigError: a prompt is longer than the limit, or empty.
         """
-        places: Iterable[int] = range(len(self._problems))
-        if len(self._problems) > _CHECKED:
-            longest_first = sorted(places, key=lambda n: -_text_length(self._problems[n]))
+        places: Iterable[int] = range(len(self.problems))
+        if len(self.problems) > _CHECKED:
+            longest_first = sorted(places, key=lambda n: -_text_length(self.problems[n]))
             places = longest_first[:_CHECKED]
+        most = len(self._hints) * len(self.problems)
         for place in places:
             self._prompt_ids(place)
+            if self._hints and self.problems[place].solution:
+                self._prompt_ids(place + most)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the stream is and what it draws from, as plain values."""
-        return {"cursor": self._cursor, **self._fingerprint()}
+        state = {"cursor": self._cursor, **self._fingerprint()}
+        if self.selector is not None:
+            chosen = self._chosen[: self._cursor]
+            state["selection"] = {"chosen": chosen, "learned": self.selector.state_dict()}
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to where a stream over the same problems was.
@@ -122,29 +177,58 @@ class PromptStream:
                 raise ConfigError(
                     "the checkpoint was made with other training data: "
                     f"{state['problems']} problems in the order of data.seed {state['seed']}, this "
-                    f"run has {len(self._problems)} in that of {self._seed}"
+                    f"run has {len(self.problems)} in that of {self._seed}"
                     + (", and they differ" if name == "digest" else "")
                     + "; resume with the data and data.seed it was made with, or start a new run"
                 )
+        if ("selection" in state) != (self.selector is not None):
+            raise ConfigError(
+                "the checkpoint was made with another data.selection.name; resume with the one it "
+                "was made with, or start a new run"
+            )
         self._cursor = state["cursor"]
+        if self.selector is not None:
+            self._chosen, self._plan = list(state["selection"]["chosen"]), None
+            self._counts = Counter(place % len(self.problems) for place in self._chosen)
+            self.selector.load_state_dict(state["selection"]["learned"])
 
     def _fingerprint(self) -> dict[str, Any]:
         if not self._digest:
             digest = hashlib.sha256()
-            for problem in self._problems:
+            for problem in self.problems:
                 told: tuple[object, ...] = (problem.id, problem.messages, problem.reference)
                 told += tuple(extra for extra in (problem.anchor, problem.tests) if extra)
                 digest.update(repr(told).encode())
             self._digest = digest.hexdigest()
-        return {"problems": len(self._problems), "seed": self._seed, "digest": self._digest}
+        return {"problems": len(self.problems), "seed": self._seed, "digest": self._digest}
+
+    def _place(self, number: int) -> int:
+        """The place of a draw's problem."""
+        if self.selector is None:
+            one_pass, rest = divmod(number, len(self.problems))
+            return self._pass(one_pass)[rest]
+        if self._plan is None:
+            self._plan = self.selector.order(len(self._chosen))
+        self._chosen += islice(self._plan, max(0, number + 1 - len(self._chosen)))
+        return self._chosen[number]
+
+    def _level(self, place: int) -> int:
+        """How much of the solution a place shows."""
+        return place // len(self.problems)
+
+    def _problem(self, place: int) -> Problem:
+        """The problem of a place, with its hint."""
+        level, bare = divmod(place, len(self.problems))
+        problem = self.problems[bare]
+        return with_hint(problem, self._hints[level - 1]) if level else problem
 
     def _shuffled(self, one_pass: int) -> list[int]:
-        order = list(range(len(self._problems)))
+        order = list(range(len(self.problems)))
         random.Random(f"{self._seed}-{one_pass}").shuffle(order)  # noqa: S311  # no secret
         return order
 
     def _encoded(self, place: int) -> tuple[int, ...]:
-        problem = self._problems[place]
+        problem = self._problem(place)
         ids = tuple(self._encode(problem))
         if not ids:
             raise ConfigError(
@@ -158,6 +242,33 @@ class PromptStream:
                 "rollout.max_new_tokens, take out the problem, or use a model with a longer context"
             )
         return ids
+
+
+def seen_of(group: Group, place: int) -> Seen:
+    """What a group tells a selector."""
+    judged = [r for r in group if r.result.judgement is not None]
+    judgements = [r.result.judgement for r in judged if r.result.judgement is not None]
+    return Seen(
+        place,
+        rewards=tuple(judgement.reward for judgement in judgements),
+        correct=sum(judgement.verdict == CORRECT for judgement in judgements),
+        ids=tuple(r.response.ids for r in judged),
+    )
+
+
+def choice_metrics(counts: Collection[int], problems: int) -> dict[str, float]:
+    """How evenly problems were drawn so far.
+
+    Args:
+        counts: of the draws of each problem that was drawn; none is none.
+        problems: how many there are.
+    """
+    drawn = sum(counts) or 1
+    entropy = -sum(n / drawn * math.log(n / drawn) for n in counts)
+    return {
+        "selection_entropy": entropy / math.log(problems) if problems > 1 else 1.0,
+        "selection_reached": len(counts) / problems,
+    }
 
 
 def _text_length(problem: Problem) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from assay.trainer.algos.sampling import fire_first_token_probs
 from assay.trainer.errors import TrainingStoppedError
 
 _WORD = 2**64
@@ -112,13 +113,33 @@ def draw(
     """`choose` without its check: never waits for the device, so that a CUDA graph can hold it."""
     logps_BV = torch.log_softmax(_tempered(logits_BV, temperature), dim=-1)
     kept_BV = _filtered(logps_BV, top_k, top_p)
-    cdf_BV = kept_BV.double().exp_().cumsum_(dim=-1)
+    tokens_B1 = _inverted(kept_BV.double().exp_(), uniforms_B)
+    return tokens_B1.squeeze(1), logps_BV.gather(1, tokens_B1).squeeze(1)
+
+
+def draw_first(
+    logits_BV: torch.Tensor, uniforms_B: torch.Tensor, *, temperature: float, top_k: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`draw` of FIRE's first token (arXiv 2410.21236).
+
+    It comes from the softmax of the top_k largest logits / temperature.
+
+    Returns:
+        tokens_B, int64; and logprobs_B, float32, of the distribution that they were drawn from.
+    """
+    probs_BV = fire_first_token_probs(logits_BV.float(), temperature=temperature, top_k=top_k)
+    tokens_B1 = _inverted(probs_BV.double(), uniforms_B)
+    return tokens_B1.squeeze(1), probs_BV.gather(1, tokens_B1).squeeze(1).log()
+
+
+def _inverted(probs_BV: torch.Tensor, uniforms_B: torch.Tensor) -> torch.Tensor:
+    """(B, 1): the first token whose cumulative probability passes the row's number."""
+    cdf_BV = probs_BV.cumsum_(dim=-1)
     total_B1 = cdf_BV[:, -1:]
     # u * total may round up to the total, which no cumulative probability passes
     below_B1 = torch.nextafter(total_B1, torch.zeros_like(total_B1))
     target_B1 = torch.minimum(uniforms_B[:, None] * total_B1, below_B1)
-    tokens_B1 = torch.searchsorted(cdf_BV, target_B1, right=True).clamp_(max=cdf_BV.shape[1] - 1)
-    return tokens_B1.squeeze(1), logps_BV.gather(1, tokens_B1).squeeze(1)
+    return torch.searchsorted(cdf_BV, target_B1, right=True).clamp_(max=cdf_BV.shape[1] - 1)
 
 
 def _tempered(logits_BV: torch.Tensor, temperature: float) -> torch.Tensor:

@@ -21,11 +21,14 @@ class Draw:
             responses.
         problem: what is asked.
         prompt_ids: the rendered prompt.
+        hint: how much of the solution it shows: 0 nothing, 1 the first of
+            data.selection.hints.shares, and so on.
     """
 
     number: int
     problem: Problem
     prompt_ids: tuple[int, ...]
+    hint: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ class Response:
         ids: tokens, the end-of-sequence token included where there is one; at least one.
         text: decoded without special tokens.
         logprobs: for each token, log pi(token) under the sampler's weights at the rollout's
-            temperature, before top-p and top-k; None where the back end does not tell.
+            temperature, before top-p and top-k; of a first token that FIRE drew, under the
+            distribution that it was drawn from. None where the back end does not tell.
         truncated: cut at max_new_tokens.
     """
 

@@ -1,0 +1,238 @@
+"""Which problems to train on, in a bandit of difficulties: every selector, at equal rollouts.
+
+    python -m bench selection
+    python -m bench selection --seeds 0,1,2,3,4 --steps 200 --out DIR
+
+There is no model. A problem of task d with difficulty b is answered rightly with the chance
+sigmoid(ability_d - b). A step draws P problems and G responses to each; a group whose rewards
+deviate by s moves its task's ability by rate * s / P, and the others' by a share of that. That is
+the policy gradient of a logit under advantages (R - mean) / deviation: the mean of A (R - p) over
+the group is s (a derivation), 0 for a group that is all right or all wrong. Tasks start out of
+balance: the easiest is nearly solved, the hardest nearly never.
+
+What is told of each contestant is the mean chance of success over all problems when so many
+responses were generated, and how many responses it took to get to a threshold. Every response
+counts: those that dynamic sampling drops, and those with which Pre-PPO scores the problems. LIMR
+reads a uniform run of the same seed, which is not counted, and is said so.
+
+This shows orderings under these assumptions, and no magnitudes. Nothing here knows of overfitting,
+of noise in the gradient, or of tasks that teach one another unequally; without noise, a batch that
+is all signal is worth what its signal is worth, so that dynamic sampling can gain nothing here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.trainer import config as configs
+from assay.trainer.data import Problem
+from assay.trainer.ladder import plan
+from assay.trainer.ladder.stats import difference
+from assay.trainer.selection.choose import make_selector
+from assay.trainer.selection.orders import Uniform
+from assay.trainer.selection.subsets import PrePpo, Subset, limr_scores
+from assay.trainer.selection.types import Seen, Selector
+from bench.miniature import as_data, keep, over_seeds, told
+
+TASKS = ("sums", "products", "proofs", "puzzles")
+MEANS = (-2.0, 0.5, 2.5, 4.5)
+"""Mean difficulty of each task; abilities start at 0."""
+SPREAD = 1.5
+PER_TASK = 150
+PROMPTS, GROUP = 16, 8
+RATE, TRANSFER = 0.5, 0.15
+THRESHOLD = 0.6
+CURRICULUM = {"tasks": ["sums", "products"], "until_step": 60}
+CHOICES: dict[str, dict[str, Any]] = {
+    "mopps": {"mopps": {"decay": 0.7}},
+    "vade": {},
+    "dump": {},
+    "dads": {},
+    "vas": {},
+    "curriculum": {"curriculum": CURRICULUM},
+    "hard-focus": {"hard_focus": {"after_steps": 40, "every": 40}},
+    "pre-ppo": {},
+    "limr": {},
+}
+NAMES = ("uniform", "dynamic sampling", *CHOICES, "mopps, dynamic sampling")
+
+
+@dataclass
+class Bandit:
+    """Problems, abilities, and the rollouts that were made so far."""
+
+    seed: int
+    made: int = 0
+
+    def __post_init__(self) -> None:
+        dice = np.random.default_rng([self.seed, 1])
+        self.dice = np.random.default_rng([self.seed, 2])
+        self.task = np.repeat(np.arange(len(TASKS)), PER_TASK)
+        self.difficulty = dice.normal(np.array(MEANS)[self.task], SPREAD)
+        self.ability = np.zeros(len(TASKS))
+
+    def chances(self) -> np.ndarray[Any, Any]:
+        """Of success, on each problem."""
+        return np.asarray(1 / (1 + np.exp(self.difficulty - self.ability[self.task])))
+
+    def answer(self, place: int, samples: int = GROUP) -> Seen:
+        """A group of judged responses; right ones are alike, wrong ones differ."""
+        gap = self.difficulty[place] - self.ability[self.task[place]]
+        right = self.dice.random(samples) < 1 / (1 + math.exp(gap))
+        self.made += samples
+        wrong = self.dice.integers(3, 20, (samples, 3)).tolist()
+        ids = tuple((0, 1, 2) if yes else tuple(wrong[n]) for n, yes in enumerate(right))
+        return Seen(place, tuple(map(float, right)), int(right.sum()), ids)
+
+    def train(self, groups: Sequence[Seen]) -> None:
+        """One step."""
+        gains = np.zeros(len(TASKS))
+        for group in groups:
+            gains[self.task[group.place]] += RATE * float(np.std(group.rewards)) / len(groups)
+        self.ability += (1 - TRANSFER) * gains + TRANSFER * gains.mean()
+
+
+def problems() -> list[Problem]:
+    """What selectors are told of the problems: their task."""
+    labels = [task for task in TASKS for _ in range(PER_TASK)]
+    return [Problem(str(n), str(n), (), "", label) for n, label in enumerate(labels)]
+
+
+def contestant(name: str, bandit: Bandit, steps: int) -> Selector:
+    """The selector of a name, told what it must know beforehand."""
+    choice = name.partition(",")[0]
+    size = len(TASKS) * PER_TASK
+    if choice not in CHOICES:
+        return Uniform(range(size), bandit.seed)
+    if choice == "limr":
+        return earlier_run(bandit.seed, steps)
+    tree = {"data": {"selection": {"name": choice, **CHOICES[choice]}}}
+    selection = configs.build(tree, origin="bench").data.selection
+    made = make_selector(selection, problems(), bandit.seed)
+    assert made is not None
+    if isinstance(made, PrePpo):
+        made.score({n: sum(bandit.answer(n, 1).rewards) for n in made.unscored})
+    return made
+
+
+def earlier_run(seed: int, steps: int) -> Subset:
+    """LIMR's problems, by the visits of a uniform run."""
+    visits: dict[str, list[float]] = defaultdict(list)
+    bandit = Bandit(seed + 1000)
+    bandit.difficulty = Bandit(seed).difficulty
+    for groups in played(bandit, Uniform(range(len(bandit.task)), seed), steps, dynamic=False):
+        for group in groups:
+            visits[str(group.place)].append(float(np.mean(group.rewards)))
+    scores = limr_scores(visits)
+    return Subset([int(name) for name, score in scores.items() if score > 0.6], seed)
+
+
+def played(
+    bandit: Bandit, selector: Selector, steps: int, *, dynamic: bool
+) -> Iterator[list[Seen]]:
+    """Steps until so many rollouts are made as `steps` steps without dynamic sampling make; what
+    each has drawn."""
+    cursor, budget = 0, steps * PROMPTS * GROUP
+    while bandit.made + PROMPTS * GROUP <= budget:
+        drawn: list[Seen] = []
+        kept: list[Seen] = []
+        for place in selector.order(cursor):
+            group = bandit.answer(place)
+            drawn.append(group)
+            if not dynamic or 0 < group.correct < GROUP:
+                kept.append(group)
+            if len(kept) == PROMPTS or bandit.made >= budget:
+                break
+        cursor += len(drawn)
+        if len(kept) == PROMPTS:
+            bandit.train(kept)
+        selector.learn(drawn)
+        yield drawn
+
+
+def one_run(name: str, seed: int, steps: int) -> dict[str, float | None]:
+    """A contestant's figures."""
+    bandit = Bandit(seed)
+    selector = contestant(name, bandit, steps)
+    reached: int | None = None
+    wasted = groups = updates = 0
+    for drawn in played(bandit, selector, steps, dynamic="dynamic" in name):
+        updates += 1
+        groups += len(drawn)
+        wasted += sum(group.correct in (0, GROUP) for group in drawn)
+        if reached is None and float(bandit.chances().mean()) >= THRESHOLD:
+            reached = bandit.made
+    chances = bandit.chances()
+    return {
+        "success": float(chances.mean()),
+        "worst_task": float(min(chances[bandit.task == d].mean() for d in range(len(TASKS)))),
+        "rollouts_to_threshold": reached,
+        "without_signal": wasted / groups,
+        "updates": updates,
+    }
+
+
+def run(options: Sequence[str]) -> None:
+    """Plays all contestants over all seeds, and prints them from the best."""
+    parser = argparse.ArgumentParser(prog="bench selection")
+    parser.add_argument("--seeds", default="0,1,2,3,4")
+    parser.add_argument("--steps", type=int, default=200, help="of a run without dynamic sampling")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench/selection"))
+    chosen = parser.parse_args(options)
+    seeds = plan.read_seeds(chosen.seeds)
+    runs = {name: {s: one_run(name, s, chosen.steps) for s in seeds} for name in NAMES}
+    found = {name: figures(runs, name) for name in NAMES}
+    order = sorted(NAMES, key=lambda name: -found[name]["success"]["mean"])
+    print(
+        f"\n{len(seeds)} seeds, {chosen.steps * PROMPTS * GROUP:,} responses each; means with 95 % "
+        f"intervals\n{'':<26}{'success':<24}{'less uniform':<26}{'to ' + str(THRESHOLD):<22}"
+        f"{'no signal':<11}{'worst task':<11}updates"
+    )
+    for name in order:
+        print(line(name, runs, seeds))
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    keep(chosen.out / "selection.json", {"from_the_best": order, "contestants": found})
+
+
+Runs = dict[str, dict[int, dict[str, float | None]]]
+
+
+def column(runs: Runs, name: str, key: str) -> dict[int, float]:
+    """A figure for each seed that has it."""
+    return {s: float(v) for s, one in runs[name].items() if (v := one[key]) is not None}
+
+
+def figures(runs: Runs, name: str) -> dict[str, Any]:
+    """Means over seeds, and the change from uniform, paired by seed."""
+    keys = ("success", "worst_task", "rollouts_to_threshold", "without_signal", "updates")
+    found: dict[str, Any] = {
+        key: as_data(over_seeds(dict(column(runs, name, key)))) for key in keys
+    }
+    changed = difference(column(runs, name, "success"), column(runs, "uniform", "success"))
+    reached = len(column(runs, name, "rollouts_to_threshold"))
+    return {**found, "change": as_data(changed), "reached": reached}
+
+
+def line(name: str, runs: Runs, seeds: Sequence[int]) -> str:
+    """One row of the table."""
+    mean: Callable[[str], float] = lambda key: float(  # noqa: E731
+        np.mean(list(column(runs, name, key).values()))
+    )
+    success = column(runs, name, "success")
+    changed = difference(success, column(runs, "uniform", "success"))
+    reached = column(runs, name, "rollouts_to_threshold")
+    count = f" ({len(reached)} of {len(seeds)})" if len(reached) < len(seeds) else ""
+    to_it = f"{np.mean(list(reached.values())):,.0f}{count}" if reached else "never"
+    return (
+        f"{name:<26}{told(over_seeds(dict(success))):<24}"
+        f"{'' if name == 'uniform' else told(changed):<26}{to_it:<22}"
+        f"{mean('without_signal'):<11.1%}{mean('worst_task'):<11.3f}{mean('updates'):.0f}"
+    )

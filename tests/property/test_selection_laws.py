@@ -1,0 +1,252 @@
+"""Laws of every way to choose problems: pure orders, exact resumption, faults that teach nothing,
+and one run whatever the processes and interruptions."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.types import Collected
+from assay.trainer.selection.replay import Replay
+from assay.trainer.selection.settings import ReplayConfig
+from assay.trainer.selection.types import Seen
+from rollouts_collecting_support import (
+    FakeGenerator,
+    bernoulli,
+    collector,
+    encode,
+    numbers,
+    on_ranks,
+)
+from selection_support import HINTED, LEARNING, first, problems, selector, told
+
+_NAMES = st.sampled_from(LEARNING)
+_ALL = st.sampled_from((*LEARNING, HINTED))
+_SEEDS = st.integers(0, 1000)
+
+
+def saved(state: Any) -> Any:
+    """What a checkpoint gives back."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+@given(_ALL, _SEEDS, st.integers(0, 4), st.integers(1, 40))
+def test_an_order_changes_nothing_and_its_beginning_does_not_depend_on_its_length(
+    name: str, seed: int, steps: int, count: int
+) -> None:
+    of = selector(name, seed=seed)
+    for step in range(steps):
+        of.learn(told(first(of, 5, 5 * step), seed + step, faults=0.3))
+    state = saved(of.state_dict())
+    whole = first(of, count + 20, 5 * steps)
+    assert first(of, count, 5 * steps) == whole[:count]
+    assert {place % 12 for place in whole} <= set(range(12))
+    assert of.state_dict() == state
+
+
+@given(_ALL, _SEEDS, st.integers(0, 6), st.integers(1, 4))
+def test_a_selector_goes_on_from_its_state_as_if_it_had_not_stopped(
+    name: str, seed: int, before: int, after: int
+) -> None:
+    whole, second = selector(name, seed=seed), selector(name, seed=seed)
+    for step in range(before):
+        whole.learn(told(first(whole, 5, 5 * step), seed + step, faults=0.2))
+    second.load_state_dict(saved(whole.state_dict()))
+    for step in range(before, before + after):
+        places = first(whole, 5, 5 * step)
+        assert first(second, 5, 5 * step) == places
+        for of in (whole, second):
+            of.learn(told(places, seed + step, faults=0.2))
+    assert second.state_dict() == whole.state_dict()
+    assert [second.estimate(n) for n in range(12)] == [whole.estimate(n) for n in range(12)]
+
+
+@given(_NAMES, _SEEDS, st.integers(0, 4))
+def test_a_step_of_faults_teaches_what_a_step_of_nothing_teaches(
+    name: str, seed: int, steps: int
+) -> None:
+    faulted, idle = selector(name, seed=seed), selector(name, seed=seed)
+    for step in range(steps):
+        for of in (faulted, idle):
+            of.learn(told(first(of, 6, 6 * step), seed + step))
+    faulted.learn([Seen(place) for place in first(faulted, 6, 6 * steps)])
+    idle.learn([])
+    for place in range(12):
+        assert faulted.estimate(place) == idle.estimate(place)
+    drawn = {"drawn", "even"}  # how many draws there were, which is no lesson
+    left, right = faulted.state_dict(), idle.state_dict()
+    assert {k: v for k, v in left.items() if k not in drawn} == {
+        k: v for k, v in right.items() if k not in drawn
+    }
+
+
+@given(_NAMES, _SEEDS, st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=3))
+def test_a_group_with_a_fault_teaches_what_its_judged_responses_teach(
+    name: str, seed: int, rewards: list[float]
+) -> None:
+    some, alike = selector(name, seed=seed), selector(name, seed=seed)
+    group = Seen(4, tuple(rewards), int(sum(rewards)))
+    some.learn([group])
+    alike.learn([Seen(4, group.rewards, group.correct)])
+    assert some.state_dict() == alike.state_dict()
+
+
+# -- with the stream and the collector ---------------------------------------------------------
+
+_STEPS = st.fixed_dictionaries(
+    {
+        "prompts": st.sampled_from([4, 8]),
+        "group_size": st.integers(2, 4),
+        "oversample": st.sampled_from([1.0, 1.5, 3.0]),
+        "keep_surplus": st.booleans(),
+        "enabled": st.booleans(),
+        "max_rounds": st.just(500),
+    }
+)
+_OUTCOMES = st.builds(
+    bernoulli,
+    st.floats(0.2, 0.8),
+    fault_rate=st.sampled_from([0.0, 0.2]),
+    seed=st.integers(0, 1000),
+)
+_REPLAYS = st.sampled_from([0, 6])
+
+
+def chosen_stream(name: str, seed: int) -> PromptStream:
+    count = 30
+    return PromptStream(
+        problems(count),
+        encode,
+        seed=seed,
+        selector=selector(name, count, seed=seed),
+        hints=(0.25, 0.5, 0.75) if name == HINTED else (),
+    )
+
+
+def made(outcome: Any, settings_: dict[str, Any], name: str, replayed: int, **parts: Any) -> Any:
+    replay = Replay(ReplayConfig(groups=replayed), 3) if replayed else None
+    return collector(outcome, stream=chosen_stream(name, 1), replay=replay, **settings_, **parts)
+
+
+def seen(collected: Collected) -> dict[str, Any]:
+    """What does not depend on the process or the clock."""
+    return {"judged": collected.judged, "metrics": collected.metrics}
+
+
+@settings(max_examples=40)
+@given(_OUTCOMES, _STEPS, _ALL, _REPLAYS, st.sampled_from([2, 4]))
+def test_on_several_processes_the_same_prompts_are_chosen(
+    outcome: Any, settings_: dict[str, Any], name: str, replayed: int, count: int
+) -> None:
+    def run(ranks: Any) -> tuple[list[Collected], dict[str, Any]]:
+        of = made(outcome, settings_, name, replayed, ranks=ranks)
+        return [of.collect(step) for step in range(3)], of.state_dict()
+
+    alone, state = run(None)
+    together = on_ranks(count, run)
+    for step, collected in enumerate(alone):
+        shares = [steps[step].groups for steps, _ in together]
+        assert [group for share in shares for group in share] == collected.groups
+        assert all(seen(steps[step]) == seen(collected) for steps, _ in together)
+    assert all(its_state == state for _, its_state in together)
+
+
+@settings(max_examples=40)
+@given(_OUTCOMES, _STEPS, _ALL, _REPLAYS, st.tuples(st.integers(0, 3), st.integers(1, 3)))
+def test_interrupted_and_resumed_the_same_prompts_are_chosen(
+    outcome: Any, settings_: dict[str, Any], name: str, replayed: int, steps: tuple[int, int]
+) -> None:
+    before, after = steps
+    whole = made(outcome, settings_, name, replayed)
+    expected = [whole.collect(step) for step in range(before + after)]
+    first_, second = (made(outcome, settings_, name, replayed) for _ in range(2))
+    for step in range(before):
+        first_.collect(step)
+    second.load_state_dict(saved(first_.state_dict()))
+    for step in range(before, before + after):
+        collected = second.collect(step)
+        assert collected.groups == expected[step].groups
+        assert seen(collected) == seen(expected[step])
+    assert second.state_dict() == whole.state_dict()
+
+
+class Failing(FakeGenerator):
+    """Fails at the call after so many."""
+
+    good_calls = 10**9
+
+    def generate(self, requests: Any, on_finished: Any) -> Any:
+        if len(self.calls) >= self.good_calls:
+            raise RuntimeError("gone")
+        return super().generate(requests, on_finished)
+
+
+@settings(max_examples=30)
+@given(_OUTCOMES, _STEPS, _ALL, st.integers(0, 1))
+def test_a_step_that_fails_leaves_everything_as_it_was(
+    outcome: Any, settings_: dict[str, Any], name: str, good: int
+) -> None:
+    generator = Failing()
+    of = made(outcome, settings_, name, 4, generator=generator)
+    undisturbed = made(outcome, settings_, name, 4)
+    of.collect(0)
+    undisturbed.collect(0)
+    before = of.state_dict()
+    generator.good_calls = len(generator.calls) + good
+    try:
+        of.collect(1)
+    except RuntimeError:
+        assert of.state_dict() == before
+        generator.good_calls = 10**9
+        assert seen(of.collect(1)) == seen(undisturbed.collect(1))
+    else:
+        assert good, "the first round of a step always fails here"
+
+
+@given(_ALL, st.integers(0, 20), st.integers(0, 20))
+def test_what_is_given_back_comes_again_until_something_is_learned(
+    name: str, taken: int, returned: int
+) -> None:
+    of = chosen_stream(name, 0)
+    drawn = of.take(taken)
+    returned = min(returned, taken)
+    of.give_back(returned)
+    assert of.take(returned) == drawn[taken - returned :]
+    assert [draw.number for draw in drawn] == list(range(taken))
+    assert [of.draw(n) for n in range(taken)] == drawn
+
+
+@settings(max_examples=30)
+@given(_OUTCOMES, _STEPS, _ALL)
+def test_a_replayed_group_is_an_earlier_one_with_an_advantage_in_the_place_of_one_without(
+    outcome: Any, settings_: dict[str, Any], name: str
+) -> None:
+    plain, mixing = (made(outcome, {**settings_, "enabled": False}, name, size) for size in (0, 6))
+    earlier: list[Any] = []
+    for step in range(4):
+        own, mixed = plain.collect(step), mixing.collect(step)
+        assert own.judged == mixed.judged
+        changed = 0
+        for one, other in zip(own.groups, mixed.groups, strict=True):
+            if one != other:
+                changed += 1
+                assert spread(one) == 0
+                assert spread(other) > 0
+                assert other in earlier
+                assert other[0].policy_step < step
+        assert mixed.metrics["replayed_groups"] == changed
+        assert len(set(numbers(mixed.groups))) == len(mixed.groups)
+        earlier += [group for group in own.groups if spread(group) > 0]
+
+
+def spread(group: Any) -> float:
+    rewards = [r.result.judgement.reward for r in group if r.result.judgement is not None]
+    return max(rewards, default=0.0) - min(rewards, default=0.0)

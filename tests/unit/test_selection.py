@@ -1,0 +1,388 @@
+"""What each way to choose problems chooses, by numbers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.rpc.errors import ConfigError
+from assay.trainer import config as configs
+from assay.trainer.data import Problem
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.selection.bayes import ByBelief
+from assay.trainer.selection.choose import SELECTORS, make_selector
+from assay.trainer.selection.domains import Curriculum, Dads, Dump
+from assay.trainer.selection.hints import Hinted, with_hint
+from assay.trainer.selection.settings import Name, SelectionConfig
+from assay.trainer.selection.subsets import HardFocus, PrePpo, Subset, limr_scores
+from assay.trainer.selection.types import Seen
+from assay.trainer.selection.variance import VarianceAware, distinct_pairs
+from rollouts_collecting_support import collector, encode, stream
+from selection_support import first, problems, selector, settings
+
+
+def right(place: int, correct: int, judged: int = 8) -> Seen:
+    rewards = (1.0,) * correct + (0.0,) * (judged - correct)
+    return Seen(place, rewards, correct)
+
+
+def test_every_name_has_a_selector_and_uniform_none() -> None:
+    assert {"uniform", *SELECTORS} == set(Name.__args__)
+    assert make_selector(SelectionConfig(), problems(3), 0) is None
+
+
+# -- MoPPS and VADE ------------------------------------------------------------------------------
+
+
+def test_one_response_counts_as_one() -> None:
+    """The authors' code sets both numbers to 8 where a group has one response."""
+    of = ByBelief(settings("mopps").mopps, 3, 0)
+    of.learn([Seen(1, (1.0,), 1), Seen(2, (0.0,), 0)])
+    assert (of.beliefs.correct.tolist(), of.beliefs.wrong.tolist()) == ([0, 1, 0], [0, 0, 1])
+    assert of.estimate(1) == pytest.approx(2 / 3)
+
+
+def test_evidence_decays_as_the_paper_says() -> None:
+    of = ByBelief(settings("mopps", mopps={"decay": 0.5}).mopps, 2, 0)
+    of.learn([right(0, 6)])
+    of.learn([right(0, 2)])
+    # a = 0.5 * (1 + 6) + 0.5 * 1 + 2 = 6, b = 0.5 * (1 + 2) + 0.5 * 1 + 6 = 8
+    assert of.beliefs.correct[0] + 1 == 6
+    assert of.beliefs.wrong[0] + 1 == 8
+    assert of.estimate(1) == 0.5
+
+
+def test_mopps_takes_what_is_near_the_target_and_vade_what_it_has_not_seen_for_long() -> None:
+    of = selector("mopps", 30)
+    of.learn([right(n, 80 if n % 3 else 40, 80) for n in range(30)])
+    assert all(n % 3 == 0 for n in first(of, 10))
+    easy = selector("mopps", 30, mopps={"target": 1.0})
+    easy.learn([right(n, 80 if n % 3 else 40, 80) for n in range(30)])
+    assert all(n % 3 for n in first(easy, 20))
+    aging = ByBelief(settings("vade", vade={"fast": 0.5, "slow": 0.9}).vade, 2, 0)
+    for _ in range(3):
+        aging.learn([right(0, 8)])
+    aging.learn([right(1, 8)])
+    assert aging.beliefs.correct.tolist() == pytest.approx([0.9 * (8 + 4 + 2), 8])
+
+
+def test_a_threshold_takes_the_range_first_and_then_the_nearest() -> None:
+    of = selector("mopps", 9, mopps={"rule": "threshold", "low": 0.4, "high": 0.6})
+    of.learn([right(n, 1000 * n, 8000) for n in range(9)])
+    places = first(of, 9)
+    assert places[0] == 4
+    assert set(places[:3]) == {3, 4, 5}
+    assert set(places[-2:]) == {0, 8}
+
+
+def test_a_pool_is_looked_at_before_the_rest() -> None:
+    of = selector("mopps", 100, mopps={"pool": 20})
+    places = first(of, 100)
+    assert sorted(places) == list(range(100))
+    assert sorted(first(of, 200)[100:]) == list(range(100))
+    distances = of._distance(of.beliefs.drawn(np.random.default_rng(0)))  # type: ignore[attr-defined]
+    assert distances.shape == (100,)
+
+
+# -- tasks ---------------------------------------------------------------------------------------
+
+
+def test_dump_is_its_formula_over_the_latest_advantages() -> None:
+    labels = ["a"] * 4 + ["b"] * 4
+    of = Dump(settings("dump", dump={"window": 8, "tau": 1.0}).dump, labels, 0)
+    of.learn([right(0, 0), right(4, 8), right(5, 4)])
+    size = 1 / (np.std([1.0] * 4 + [0.0] * 4, ddof=1) + 1e-6) / 2
+    counts, means = np.array([8, 16]), np.array([0.0, size])  # the window holds place 5 only
+    ucb = means + np.sqrt(2 * np.log(counts.sum() + 1) / (counts + 1))
+    assert of.weights() == pytest.approx(np.exp(ucb) / np.exp(ucb).sum(), rel=1e-6)
+
+
+def test_dads_means_are_weighted_means_and_an_unseen_task_is_as_bad_as_the_worst() -> None:
+    labels = ["a"] * 3 + ["b"] * 3 + ["c"] * 3
+    of = Dads(settings("dads", dads={"decay": 0.5, "tau": 1.0}).dads, labels, 0)
+    of.learn([right(0, 8), right(3, 2)])
+    of.learn([right(0, 4)])
+    mean_a = (0.5 * 8 + 4) / (0.5 * 8 + 8)
+    below = np.array([1 - mean_a, 1 - 2 / 8, 1 - 2 / 8])
+    assert of.weights() == pytest.approx(np.exp(below) / np.exp(below).sum())
+
+
+def test_the_first_tasks_come_alone_at_first_and_as_in_the_data_at_last() -> None:
+    config = settings("curriculum", curriculum={"until_step": 10, "tasks": ["math"]}).curriculum
+    labels = [problem.task for problem in problems(300)]
+    of = Curriculum(config, labels, 0)
+    shares = []
+    for _ in range(12):
+        places = first(of, 600, 0)
+        shares.append(sum(labels[place] == "math" for place in places) / 600)
+        of.learn([Seen(place) for place in places])
+    assert shares[0] == 1
+    assert shares[5] == pytest.approx(0.5 * 1 + 0.5 / 3, abs=0.06)
+    assert shares[-1] == pytest.approx(1 / 3, abs=0.06)
+    assert of.share == pytest.approx(1 / 3)
+
+
+def test_within_a_task_every_problem_comes_in_turn() -> None:
+    of = selector("dump", 30)
+    places: list[int] = []
+    while len(places) < 90:
+        now = first(of, 9, len(places))
+        of.learn([Seen(place) for place in now])
+        places += now
+    for task in range(3):
+        own = [place for place in places if place % 3 == task]
+        whole = len(own) // 10 * 10
+        assert set(Counter(own[:whole]).values()) <= {len(own) // 10}
+
+
+@pytest.mark.parametrize("name", ["dump", "dads"])
+def test_one_task_is_nothing_to_choose_from(name: str) -> None:
+    alike = [Problem(str(n), "q", (("user", "q"),), "1") for n in range(4)]
+    with pytest.raises(ConfigError, match="give rows a column `task`"):
+        make_selector(settings(name), alike, 0)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [
+        (["math", "law"], "no row has the task 'law'"),
+        (["math", "code", "chat"], "no row has another"),
+    ],
+)
+def test_a_curriculum_needs_its_tasks_and_others(tasks: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        make_selector(settings("curriculum", curriculum={"tasks": tasks}), problems(9), 0)
+
+
+# -- parts of the data ---------------------------------------------------------------------------
+
+
+def test_the_golden_selection_takes_from_both_tasks_and_a_fault_is_no_low_score() -> None:
+    labels = ["x"] * 3 + ["y"] * 3
+    scores = dict(enumerate([0.9, 0.1, 0.8, 0.3, 0.2, 0.95]))  # papers.md, section 7.7
+    of = PrePpo(settings("pre-ppo", pre_ppo={"fraction": 0.34}).pre_ppo, labels, 0)
+    assert list(of.unscored) == list(range(6))
+    with pytest.raises(RuntimeError, match="not scored"):
+        of.order(0)
+    of.score(scores)
+    assert of.kept == (1, 4)
+    assert not of.unscored
+    other = PrePpo(settings("pre-ppo", pre_ppo={"fraction": 0.5}).pre_ppo, labels, 0)
+    other.score({**scores, 1: None, 4: None})
+    assert other.kept is not None
+    assert not {1, 4} & set(other.kept)
+
+
+def test_the_data_of_before_stay_whole() -> None:
+    config = settings("pre-ppo", pre_ppo={"fraction": 0.1, "keep_tasks": ["math"]})
+    of = make_selector(config, problems(30), 0)
+    assert isinstance(of, PrePpo)
+    assert all(place % 3 for place in of.unscored)
+    of.score(dict.fromkeys(of.unscored, 0.5) | {1: 0.1, 2: 0.0})
+    assert of.kept == tuple(sorted({*range(0, 30, 3), 1, 2}))
+
+
+def test_nothing_but_faults_is_an_error() -> None:
+    of = PrePpo(settings("pre-ppo").pre_ppo, ["a"] * 3, 0)
+    with pytest.raises(ConfigError, match="every response was a fault"):
+        of.score(dict.fromkeys(range(3)))
+
+
+def test_limr_scores_are_the_paper_s() -> None:
+    visits = {"as all": [0.2, 0.4, 0.6], "flat": [0.2, 0.2, 0.2], "once": [1.0]}
+    found = limr_scores(visits)
+    average = [(0.2 + 0.2 + 1.0) / 3, 0.3, 0.4]
+    for name in ("as all", "flat"):
+        apart = sum((r - m) ** 2 for r, m in zip(visits[name], average, strict=True))
+        assert found[name] == pytest.approx(1 - apart / sum((1 - m) ** 2 for m in average))
+    assert "once" not in found
+
+
+def records(path: Path, rewards: dict[str, list[list[float | None]]]) -> Path:
+    """samples.jsonl: for each question its visits' rewards."""
+    rows = [
+        {"question": question, "draw": visit * 100 + n, "reward": reward}
+        for n, (question, visits) in enumerate(rewards.items())
+        for visit, group in enumerate(visits)
+        for reward in group
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_limr_keeps_the_problems_of_an_earlier_run_that_learnt_as_the_average(
+    tmp_path: Path,
+) -> None:
+    asked = problems(4)
+    rising: list[list[float | None]] = [[0.0, 0.2], [0.5, None], [1.0, 0.8]]
+    told: dict[str, list[list[float | None]]] = {
+        asked[0].question: rising,
+        asked[1].question: rising,
+        asked[2].question: [[1.0], [0.0], [-1.0]],
+        asked[3].question: [[None], [0.4]],
+        "of other data": rising,
+    }
+    file = records(tmp_path / "samples.jsonl", told)
+    for where in (file, tmp_path):
+        of = make_selector(settings("limr", limr={"records": str(where)}), asked, 0)
+        assert isinstance(of, Subset)
+        assert of.kept == (0, 1)
+    with pytest.raises(ConfigError, match="lower the threshold"):
+        make_selector(settings("limr", limr={"records": str(file), "threshold": 0.999}), asked, 0)
+    with pytest.raises(ConfigError, match=r"run\.samples_every=1"):
+        make_selector(settings("limr", limr={"records": str(tmp_path / "none")}), asked, 0)
+    with pytest.raises(ConfigError, match=r"needs data\.selection\.limr\.records"):
+        configs.build({"data": {"selection": {"name": "limr"}}}, origin="test")
+
+
+def test_the_hardest_stay_and_what_was_never_judged_stays_too() -> None:
+    of = HardFocus(settings("hard-focus").hard_focus, 10, 0)  # looks after steps 2, 4, ...
+    of.learn([right(n, n - 1) for n in range(1, 9)])
+    assert set(first(of, 10)) == set(range(10))
+    of.learn([right(9, 8), Seen(0)])
+    assert set(first(of, 10)) == {0, 1, 2, 3, 4}
+    of.learn([right(1, 8)])
+    of.learn([right(2, 0)])
+    assert set(first(of, 10)) == {0, 2, 3}
+    assert of.estimate(3) == 2 / 8
+    for _ in range(6):
+        of.learn([])
+    assert len(set(first(of, 10))) == 3, "no look leaves fewer than `least`"
+
+
+# -- VAS -----------------------------------------------------------------------------------------
+
+
+def test_pairs_are_counted_within_responses() -> None:
+    assert distinct_pairs([(1, 2, 3), (1, 2, 3)]) == 0.5
+    assert distinct_pairs([(1, 2), (2, 3)]) == 1
+    assert distinct_pairs([(1,), ()]) == 0
+
+
+def test_the_share_that_goes_by_the_score_is_exact_and_goes_to_the_unsure() -> None:
+    of = VarianceAware(settings("vas", vas={"share": 0.5, "diversity": 0.0}).vas, 40, 0)
+    of.learn([right(n, 4 if n < 10 else 8) for n in range(40)])
+    assert of.scores()[:10] == pytest.approx(0.8 * 0.25)
+    weighed = Counter(n for place in range(50) for n in first(of, 10, place)[1::2])
+    even = first(of, 120)[0::2]  # the second half of a pass, and a whole one
+    assert set(weighed) <= set(range(10)), "every second draw"
+    assert sorted(even[20:]) == list(range(40)), "the others in turn"
+    assert len(set(even[:20])) == 20
+
+
+def test_the_score_of_vas_is_its_formula() -> None:
+    of = VarianceAware(settings("vas").vas, 3, 0)
+    of.learn([Seen(0, (1.0, 0.0, 0.0, 0.0), 1, ((1, 2, 3), (1, 2, 3)))])
+    assert of.scores()[0] == pytest.approx(0.8 * 0.25 * 0.75 + 0.2 * 0.5)
+    assert of.scores()[1] == pytest.approx(0.8 * 0.25 + 0.2)
+
+
+# -- hints ---------------------------------------------------------------------------------------
+
+
+def wrong(place: int) -> Seen:
+    return right(place, 0)
+
+
+def test_what_nobody_solves_shows_more_and_more_and_then_no_more() -> None:
+    of = selector("hints", 10, seed=1)
+    plain = first(of, 3)
+    of.learn([wrong(plain[0]), right(plain[1], 1), Seen(plain[2])])
+    assert plain[0] % 5 != 4, "it has a solution"
+    level = [plain[0] + 10 * n for n in range(4)]
+    assert first(of, 1, 3) == [level[1]]
+    assert level[0] not in first(of, 8, 3), "the pass goes on behind it"
+    of.learn([Seen(level[1])])
+    assert first(of, 1, 4) == [level[1]], "a fault is no try"
+    of.learn([wrong(level[1])])
+    assert first(of, 1, 5) == [level[2]]
+    of.learn([wrong(level[2])])
+    of.learn([])
+    assert first(of, 1, 6) == [level[3]], "it waits until it was drawn"
+    of.learn([wrong(level[3])])
+    assert first(of, 1, 7)[0] < 10
+
+
+def test_a_hinted_success_ends_it_and_teaches_the_chooser_nothing() -> None:
+    of = selector("mopps", 10, hints={"enabled": True})
+    taught = selector("mopps", 10)
+    assert isinstance(of, Hinted)
+    for one in (of, taught):
+        one.learn([wrong(3)])
+    assert first(of, 1) == [13]
+    of.learn([right(13, 8)])
+    taught.learn([])
+    assert of.inner.state_dict() == taught.state_dict()
+    assert of.estimate(3) == taught.estimate(3)
+    assert of.estimate(13) is None
+    assert first(of, 5)[0] < 10
+    of.learn([wrong(4)])
+    assert first(of, 1)[0] < 10, "problem 4 has no solution to show"
+
+
+def test_a_hint_is_the_beginning_of_the_solution_in_the_prompt() -> None:
+    problem = Problem("1", "q", (("system", "s"), ("user", "q")), "6", solution="2 +\n4 is  6 ")
+    for share, shown in ((0.25, "2"), (0.5, "2 +"), (0.75, "2 +\n4"), (1.0, "2 +\n4 is  6")):
+        hinted = with_hint(problem, share)
+        assert hinted.messages[0] == ("system", "s")
+        assert hinted.messages[1][1].startswith("q\n\n")
+        assert hinted.messages[1][1].endswith("\n\n" + shown)
+        assert (hinted.reference, hinted.question) == ("6", "q")
+    bare = Problem("1", "q", (("user", "q"),), "6")
+    assert with_hint(bare, 0.5) == bare
+
+
+def test_a_prompt_must_have_room_for_its_longest_hint() -> None:
+    few = problems(3)
+    longest = max(len(encode_all(with_hint(problem, 0.75))) for problem in few)
+    for room, fits in ((longest, True), (longest - 1, False)):
+        of = PromptStream(
+            few, encode_all, seed=0, selector=selector("hints", 3), hints=(0.25, 0.75),
+            max_prompt_tokens=room,
+        )  # fmt: skip
+        if fits:
+            of.check()
+        else:
+            with pytest.raises(ConfigError, match=rf"has {longest} tokens"):
+                of.check()
+
+
+def encode_all(problem: Problem) -> list[int]:
+    return list("".join(content for _, content in problem.messages).encode())
+
+
+# -- in the stream -------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_of_another_choice_is_refused() -> None:
+    chosen = PromptStream(problems(12), encode, seed=0, selector=selector("mopps"))
+    plain = PromptStream(problems(12), encode, seed=0)
+    for one, other in ((chosen, plain), (plain, chosen)):
+        with pytest.raises(ConfigError, match=r"another data\.selection\.name"):
+            one.load_state_dict(other.state_dict())
+    assert "selection" not in stream().state_dict()
+
+
+def test_learning_changes_what_comes_and_the_metrics_say_how() -> None:
+    def outcome(draw: int, index: int) -> str:
+        return "correct" if index % 2 == 0 else "incorrect"
+
+    of = PromptStream(problems(100), encode, seed=0, selector=selector("mopps", 100))
+    untaught = first(selector("mopps", 100), 8, 8)
+    of_run = collector(outcome, stream=of, prompts=8, enabled=False)
+    collected = of_run.collect(0)
+    assert collected.metrics["selection_estimate"] == 0.5
+    assert collected.metrics["selection_reached"] == 0.08
+    assert collected.metrics["selection_entropy"] == pytest.approx(np.log(8) / np.log(100))
+    now = [of.draw(n) for n in range(8, 16)]
+    assert [of.problems.index(draw.problem) for draw in now] != untaught
+
+
+def test_a_uniform_run_has_no_metrics_of_choice() -> None:
+    metrics: dict[str, Any] = collector(lambda _d, _i: "correct", enabled=False).collect(0).metrics
+    assert not [name for name in metrics if name.startswith("selection")]

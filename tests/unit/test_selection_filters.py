@@ -1,0 +1,130 @@
+"""Judged responses that do not train, and groups that come again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from assay.clients import Component, Fault, Judgement, Result, Span
+from assay.rpc.errors import ConfigError
+from assay.trainer import config as configs
+from assay.trainer.batch import Scored
+from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.rollouts.types import Request, Response, Rollout
+from assay.trainer.selection.filters import filtered
+from assay.trainer.selection.replay import Replay, size_of
+from assay.trainer.selection.settings import FilterConfig, ReplayConfig
+from rollouts_collecting_support import stream
+
+
+def scored(correct: bool | None, steps: float | None = 0.5, reward: float | None = None) -> Scored:
+    """One response; None is a fault."""
+    outcome: Judgement | Fault = Fault("SANDBOX_LOST", "gone", "UNAVAILABLE", {})
+    value = float(bool(correct)) if reward is None else reward
+    if correct is not None:
+        spans = () if steps is None else (Span(0, 1, steps - 0.1, "step"), Span(1, 2, steps + 0.1))
+        outcome = Judgement(
+            value, "correct" if correct else "incorrect", (Component("prm", value, 1.0),),
+            spans, "4", "", "prm", "1", (),
+        )  # fmt: skip
+    rollout = Rollout(
+        Request(stream().draw(0), 0), Response((5, 6), "x", (-1.0, -1.0), False),
+        Result("0", outcome, 0.0, 0.0, False), 0,
+    )  # fmt: skip
+    return Scored(rollout, None if correct is None else value)
+
+
+def kept(groups: list[list[Scored]], **settings: Any) -> list[int]:
+    """Places of those that train."""
+    found = filtered(groups, FilterConfig(**settings))
+    assert [item.rollout for item in found] == [item.rollout for group in groups for item in group]
+    assert all(item.in_loss == (item.reward is not None) for item in found if not item.in_loss)
+    return [n for n, item in enumerate(found) if item.in_loss and item.reward is not None]
+
+
+GROUP = [
+    scored(True, 0.9), scored(True, 0.2), scored(True, 0.8), scored(True, 0.6),
+    scored(False, 0.1), scored(False, 0.7), scored(False, 0.3), scored(False, 0.9),
+]  # fmt: skip
+
+
+def test_without_a_filter_everything_stays() -> None:
+    assert kept([GROUP]) == list(range(8))
+
+
+def test_prof_keeps_responses_whose_steps_agree_with_their_outcome() -> None:
+    assert kept([GROUP], prof="both") == [0, 2, 4, 6]
+    assert kept([GROUP], prof="both", prof_keep=6) == [0, 2, 3, 4, 5, 6]
+    assert kept([GROUP], prof="correct") == [0, 2, 4, 5], "the incorrect by their drawing"
+    assert kept([GROUP, GROUP[:4]], prof="both") == [0, 2, 4, 6, 8, 9, 10, 11]
+
+
+def test_prof_leaves_faults_faults_and_what_has_no_steps_out() -> None:
+    group = [scored(None), scored(True, None), scored(True, 0.4), scored(False, 0.2)]
+    assert kept([group], prof="both", prof_keep=2) == [2, 3]
+    assert kept([group], prof="both", prof_keep=4) == [2, 3]
+    with pytest.raises(TrainingStoppedError, match="'prm' judges none"):
+        kept([[scored(True, None), scored(False, None)]], prof="both")
+    assert kept([[scored(None), scored(None)]], prof="both") == []
+
+
+def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
+    flat = [scored(True, reward=0.50), scored(True, reward=0.55), scored(None)]
+    wide = [scored(True, reward=0.5), scored(True, reward=0.7), scored(None)]
+    single = [scored(True, reward=0.5), scored(None), scored(None)]
+    assert kept([flat, wide, single], min_group_std=0.05) == [3, 4]
+    assert kept([flat, wide, single], min_group_std=0.02) == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["algorithm.filter.prof=both", "rollout.group_size=2"],
+        ["algorithm.filter.prof=both", "algorithm.filter.prof_keep=9"],
+        ["algorithm.replay.groups=4", "rollout.group_size=1", "algorithm.advantage.estimator=gae"],
+        ["algorithm.replay.groups=4", "rollout.backend=vllm", "rollout.top_k=5"],
+        ["data.selection.mopps.low=0.8"],
+        ["data.selection.hints.enabled=true"],
+        ["data.columns.solution=solution"],
+        ["data.selection.name=nearest"],
+    ],
+)
+def test_what_does_not_go_together_is_refused(overrides: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        configs.build({}, overrides, origin="test")
+
+
+def group(number: int, *correct: bool | None) -> tuple[Rollout, ...]:
+    draw = stream().draw(number)
+    rollouts = (scored(one).rollout for one in correct)
+    return tuple(
+        dataclasses.replace(rollout, request=Request(draw, n)) for n, rollout in enumerate(rollouts)
+    )
+
+
+def test_the_size_of_a_group_is_its_mean_advantage_without_its_faults() -> None:
+    assert size_of(group(0, True, True, None)) == 0
+    assert size_of(group(0, None, None)) == 0
+    assert size_of(group(0, True, None)) == 0
+    even, uneven = group(0, True, True, False, False), group(0, True, False, False, False)
+    assert size_of(even) == pytest.approx(0.5 / (1 / 3) ** 0.5, rel=1e-5)
+    assert size_of((*even, group(0, None)[0])) == size_of(even)
+    assert 0 < size_of(uneven) < size_of(even)
+
+
+def test_replay_prefers_large_advantages_and_keeps_the_latest() -> None:
+    even, uneven = group(1, True, True, False, False), group(2, True, False, False, False)
+    silent = group(3, True, True, True, True)
+    for alpha, low, high in ((0.0, 0.42, 0.58), (8.0, 0.65, 1.0)):
+        replay = Replay(ReplayConfig(groups=2, alpha=alpha), 0)
+        assert replay.mix([silent], 0) == [silent], "nothing to replay yet"
+        replay.keep([even, silent, uneven])
+        drawn = Counter(replay.mix([silent, even], n)[0] == even for n in range(400))
+        assert low < drawn[True] / 400 < high
+        assert all(replay.mix([silent, even], n)[1] == even for n in range(20))
+    assert replay.mix([silent] * 3, 0)[2] == silent, "none comes twice"
+    replay.keep([group(4, True, False)])
+    assert [saved["draw"] for saved in replay.state_dict()] == [2, 4]

@@ -1,0 +1,112 @@
+"""Problems by what success is expected of them: MoPPS (arXiv 2507.04632) and VADE.
+
+Each problem's chance of success has a Beta distribution, at first (1, 1). A step draws from it, one
+number a problem (Thompson sampling), and takes the problems whose number is best. Of s correct
+among k judged responses a problem's distribution becomes (l a + (1 - l) + s, l b + (1 - l) + k - s)
+with the decay l.
+
+Differences:
+
+1. k counts judged responses: a fault is no failure. MoPPS' code counts all, and where a group has
+   one response it sets both numbers to 8, by a slip in the order of its operators.
+2. MoPPS takes the batch from a pool of candidates; here the whole of the data is the pool unless
+   `pool` says otherwise, and what a step needs beyond a pool comes from the next.
+3. VADE was not at hand but for its abstract. Its priority, information gain, is p (1 - p) here,
+   which ranks as MoPPS does with the target 1/2; its two-scale decay is ours: at each step the
+   evidence of a visited problem is kept by `fast`, that of all others by `slow`. [derivation]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.trainer.selection.orders import Vector, dice, ranked
+from assay.trainer.selection.settings import MoppsConfig, VadeConfig
+from assay.trainer.selection.types import Seen
+
+
+class Beliefs:
+    """A Beta distribution for each problem.
+
+    Args:
+        count: of problems.
+        visited: kept of a problem's evidence at a visit.
+        others: kept of that of all others at a step.
+
+    Attributes:
+        correct: a - 1 for each, the discounted count of correct responses.
+        wrong: b - 1 for each.
+    """
+
+    def __init__(self, count: int, *, visited: float, others: float = 1.0) -> None:
+        self.correct = np.zeros(count)
+        self.wrong = np.zeros(count)
+        self._visited = visited
+        self._others = others
+
+    def drawn(self, roll: np.random.Generator) -> Vector:
+        """One number for each."""
+        return np.asarray(roll.beta(self.correct + 1, self.wrong + 1))
+
+    def learn(self, seen: Sequence[Seen]) -> None:
+        """Takes in a step; of draws without a judgement nothing."""
+        judged = [one for one in seen if one.rewards]
+        visited = np.zeros(len(self.correct), dtype=bool)
+        visited[[one.place for one in judged]] = True
+        for counts in (self.correct, self.wrong):
+            counts[~visited] *= self._others
+        for one in judged:
+            wrong = len(one.rewards) - one.correct
+            for counts, more in ((self.correct, one.correct), (self.wrong, wrong)):
+                counts[one.place] = self._visited * counts[one.place] + more
+
+
+class ByBelief:
+    """A Selector of the problems whose chance of success is drawn nearest to a target.
+
+    Args:
+        config: MoPPS' or VADE's.
+        count: of problems.
+        seed: of the drawing.
+    """
+
+    def __init__(self, config: MoppsConfig | VadeConfig, count: int, seed: int) -> None:
+        if isinstance(config, VadeConfig):
+            self._rule, decay, others = MoppsConfig(), config.fast, config.slow
+        else:
+            self._rule, decay, others = config, config.decay, 1.0
+        self.beliefs = Beliefs(count, visited=decay, others=others)
+        self._seed = seed
+
+    def order(self, first: int) -> Iterator[int]:
+        """See Selector."""
+        roll = dice(self._seed, first)
+        return ranked(lambda _lap: self._distance(self.beliefs.drawn(roll)), self._rule.pool, roll)
+
+    def learn(self, seen: Sequence[Seen]) -> None:
+        """See Selector."""
+        self.beliefs.learn(seen)
+
+    def estimate(self, place: int) -> float | None:
+        """The mean of its distribution."""
+        correct, wrong = self.beliefs.correct[place], self.beliefs.wrong[place]
+        return float((correct + 1) / (correct + wrong + 2))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counts."""
+        return {"correct": self.beliefs.correct.tolist(), "wrong": self.beliefs.wrong.tolist()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See Selector."""
+        self.beliefs.correct = np.array(state["correct"])
+        self.beliefs.wrong = np.array(state["wrong"])
+
+    def _distance(self, chances: Vector) -> Vector:
+        rule = self._rule
+        if rule.rule == "nearest":
+            return np.asarray((chances - rule.target) ** 2)
+        outside = np.maximum(rule.low - chances, chances - rule.high)
+        return np.asarray(np.maximum(outside, 0.0))

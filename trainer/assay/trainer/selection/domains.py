@@ -1,0 +1,203 @@
+"""Tasks by weights, and within a task every problem in turn: DUMP, DADS, and some tasks first.
+
+The weights are those at the start of a step; the task of a draw is its number's random number among
+them. What was drawn and could not be judged counts as drawn, and changes no weight.
+
+Differences:
+
+1. DUMP (arXiv 2504.09710): its mean |A| is over the latest responses of a task, whose advantages
+   are those within their group, whatever the estimator of the run.
+2. DADS (RuleReasoner, arXiv 2506.08672): the authors' decay divides the decayed sum of rewards by
+   the plain count of them; here a mean is a weighted mean, so that the target stays a reward. A
+   task that was not judged yet counts as the worst of those that were. [derivation]
+3. Some tasks first (arXiv 2503.22230): the paper shows a curve without numbers; a straight line
+   stands for it. [derivation]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+import torch
+
+from assay.trainer.algos.selection import dads_domain_weights, dump_domain_weights
+from assay.trainer.selection.orders import Passes, Vector, dice
+from assay.trainer.selection.settings import CurriculumConfig, DadsConfig, DumpConfig
+from assay.trainer.selection.types import Seen
+
+
+class ByTask:
+    """A Selector of tasks; how they are weighed is for its subclasses to say.
+
+    Args:
+        labels: the task of each problem.
+        seed: of the drawing.
+
+    Attributes:
+        names: of the tasks, sorted.
+    """
+
+    def __init__(self, labels: Sequence[str], seed: int) -> None:
+        self.names = sorted(set(labels))
+        place_of = {name: n for n, name in enumerate(self.names)}
+        self._task = [place_of[label] for label in labels]
+        members: list[list[int]] = [[] for _ in self.names]
+        for place, task in enumerate(self._task):
+            members[task].append(place)
+        self._passes = [Passes(m, f"{seed}-{n}") for n, m in enumerate(members)]
+        self._seed = seed
+        self._drawn = [0] * len(self.names)
+
+    def weights(self) -> Vector:
+        """A chance for each task; they sum to 1."""
+        raise NotImplementedError
+
+    def note(self, task: int, seen: Seen) -> None:
+        """Takes in a draw with at least one judgement."""
+
+    def close_step(self) -> None:
+        """Comes after a step's last draw."""
+
+    def order(self, first: int) -> Iterator[int]:
+        """See Selector."""
+        bounds = np.cumsum(self.weights())
+        drawn = list(self._drawn)
+        for number in count(first):
+            chance = dice(self._seed, number).random() * bounds[-1]
+            task = min(int(np.searchsorted(bounds, chance, side="right")), len(bounds) - 1)
+            yield self._passes[task].place(drawn[task])
+            drawn[task] += 1
+
+    def learn(self, seen: Sequence[Seen]) -> None:
+        """See Selector."""
+        for one in seen:
+            self._drawn[self._task[one.place]] += 1
+            if one.rewards:
+                self.note(self._task[one.place], one)
+        self.close_step()
+
+    def estimate(self, place: int) -> float | None:
+        """Nothing is expected of single problems."""
+        del place
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """How often each task was drawn."""
+        return {"drawn": list(self._drawn)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See Selector."""
+        self._drawn = list(state["drawn"])
+
+
+class Dump(ByTask):
+    """Tasks by an upper confidence bound of mean |advantage|; see `dump_domain_weights`."""
+
+    def __init__(self, config: DumpConfig, labels: Sequence[str], seed: int) -> None:
+        super().__init__(labels, seed)
+        self._tau = config.tau
+        self._sizes = [deque[float](maxlen=config.window) for _ in self.names]
+        self._counts = [0] * len(self.names)
+
+    def weights(self) -> Vector:
+        """See ByTask."""
+        means = [sum(sizes) / len(sizes) if sizes else 0.0 for sizes in self._sizes]
+        counts = torch.tensor(self._counts, dtype=torch.float64)
+        weights = dump_domain_weights(torch.tensor(means).double(), counts, tau=self._tau)
+        return np.asarray(weights.numpy())
+
+    def note(self, task: int, seen: Seen) -> None:
+        """See ByTask."""
+        self._sizes[task].extend(np.abs(seen.advantages).tolist())
+        self._counts[task] += len(seen.rewards)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The latest |advantages| and the counts."""
+        sizes = [list(sizes) for sizes in self._sizes]
+        return {**super().state_dict(), "sizes": sizes, "counts": list(self._counts)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See Selector."""
+        super().load_state_dict(state)
+        self._counts = list(state["counts"])
+        for sizes, saved in zip(self._sizes, state["sizes"], strict=True):
+            sizes.clear()
+            sizes.extend(saved)
+
+
+class Dads(ByTask):
+    """Tasks by how far their mean reward is below the target; see `dads_domain_weights`."""
+
+    def __init__(self, config: DadsConfig, labels: Sequence[str], seed: int) -> None:
+        super().__init__(labels, seed)
+        self._config = config
+        self._sums = [0.0] * len(self.names)
+        self._weights = [0.0] * len(self.names)
+
+    def weights(self) -> Vector:
+        """See ByTask."""
+        known = [s / w for s, w in zip(self._sums, self._weights, strict=True) if w > 0]
+        worst = min(known, default=0.0)
+        means = [s / w if w > 0 else worst for s, w in zip(self._sums, self._weights, strict=True)]
+        config = self._config
+        weights = dads_domain_weights(
+            torch.tensor(means).double(), target=config.target, tau=config.tau
+        )
+        return np.asarray(weights.numpy())
+
+    def note(self, task: int, seen: Seen) -> None:
+        """See ByTask."""
+        self._sums[task] += sum(seen.rewards)
+        self._weights[task] += len(seen.rewards)
+
+    def close_step(self) -> None:
+        """See ByTask."""
+        self._sums = [self._config.decay * value for value in self._sums]
+        self._weights = [self._config.decay * value for value in self._weights]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Decayed sums of rewards, and of their weights."""
+        return {**super().state_dict(), "sums": self._sums, "weights": self._weights}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See Selector."""
+        super().load_state_dict(state)
+        self._sums, self._weights = list(state["sums"]), list(state["weights"])
+
+
+class Curriculum(ByTask):
+    """Some tasks first; their share goes to that of the data in a straight line."""
+
+    def __init__(self, config: CurriculumConfig, labels: Sequence[str], seed: int) -> None:
+        chosen = ["first" if label in config.tasks else "then" for label in labels]
+        super().__init__(chosen, seed)
+        self._config = config
+        self._natural = chosen.count("first") / len(chosen)
+        self._step = 0
+
+    @property
+    def share(self) -> float:
+        """Of the draws, that are of the tasks that come first."""
+        done = min(1.0, self._step / self._config.until_step)
+        return self._config.first_share + done * (self._natural - self._config.first_share)
+
+    def weights(self) -> Vector:
+        """See ByTask."""
+        return np.array([self.share, 1 - self.share])
+
+    def close_step(self) -> None:
+        """See ByTask."""
+        self._step += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Steps that were made."""
+        return {**super().state_dict(), "step": self._step}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See Selector."""
+        super().load_state_dict(state)
+        self._step = int(state["step"])
