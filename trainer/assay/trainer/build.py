@@ -33,9 +33,10 @@ from assay.trainer.rollouts.paged import PagedGenerator
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.shaping import shape
-from assay.trainer.rollouts.types import Generator, Group
+from assay.trainer.rollouts.slots import SlotCollector
+from assay.trainer.rollouts.types import Generator, Group, Rollout
 from assay.trainer.rollouts.vllm import VllmGenerator, keep_base_weights
-from assay.trainer.trainer import PolicyTrainer
+from assay.trainer.trainer import PolicyTrainer, Source
 
 
 def grpo_config(
@@ -266,19 +267,18 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
             shaped = shape(rollout, shaping, limit)
             item = Scored(rollout, shaped.reward, shaped.in_loss)
             if config.algorithm.dense.weight:
-                item = with_spans(item, policy, normalise=config.algorithm.dense.normalise)
+                item = with_spans(item, rollout, policy, normalise=config.algorithm.dense.normalise)
             scored.append(item)
         return scored
 
     return score
 
 
-def with_spans(item: Scored, policy: Policy, *, normalise: bool) -> Scored:
-    """A rollout with the rewards of its judgement's spans on its tokens.
+def with_spans(item: Scored, rollout: Rollout, policy: Policy, *, normalise: bool) -> Scored:
+    """A rollout, scored, with the rewards of its judgement's spans on its tokens.
 
     Where they do not fit the response, the judgement is of something else: then it is a fault.
     """
-    rollout = item.rollout
     judgement, response = rollout.result.judgement, rollout.response
     if judgement is None or not judgement.spans:
         return item
@@ -311,6 +311,34 @@ def make_source(
         lambda: judge.open_round(config.rollout.group_size),
         config=config.rollout,
         dynamic=dynamic,
+        ranks=AccelerateRanks(trainer.accelerator),
+    )
+
+
+def make_training_source(
+    trainer: PolicyTrainer, config: Config, policy: Policy, *, stream: PromptStream, judge: Judge
+) -> Source:
+    """What the policy learns from, as the method says.
+
+    Raises:
+        ConfigError: rollouts are to be truncated, and the verifier judges whole groups.
+    """
+    window = config.algorithm.truncation.window
+    if not window:
+        dynamic = config.algorithm.dynamic_sampling
+        return make_source(trainer, config, policy, stream=stream, judge=judge, dynamic=dynamic)
+    if judge.judges_groups:
+        raise ConfigError(
+            f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt against "
+            "one another, and with algorithm.truncation they end in different steps; set "
+            "algorithm.truncation.window = 0, or use another verifier"
+        )
+    return SlotCollector(
+        stream,
+        make_generator(trainer, config, policy),
+        lambda: judge.open_round(1),
+        config=config.rollout,
+        window=window,
         ranks=AccelerateRanks(trainer.accelerator),
     )
 
@@ -360,13 +388,8 @@ def build_trainer(
         train_dataset=Dataset.from_dict({"prompt": ["a placeholder: see PolicyTrainer"]}),
         callbacks=callbacks,
         config=config,
-        make_source=lambda trainer: make_source(
-            trainer,
-            config,
-            policy,
-            stream=stream,
-            judge=judge,
-            dynamic=config.algorithm.dynamic_sampling,
+        make_source=lambda trainer: make_training_source(
+            trainer, config, policy, stream=stream, judge=judge
         ),
         score=scorer(config, policy),
         make_critic=make_critic,

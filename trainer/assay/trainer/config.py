@@ -19,6 +19,8 @@ from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.overrides import expand, keys_of
+from assay.trainer.truncation import TruncationConfig
+from assay.trainer.truncation import check as _check_truncation
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -305,6 +307,7 @@ class AlgorithmConfig:
     shaping: ShapingConfig = field(default_factory=ShapingConfig)
     dense: DenseConfig = field(default_factory=DenseConfig)
     dynamic_sampling: DynamicSamplingConfig = field(default_factory=DynamicSamplingConfig)
+    truncation: TruncationConfig = field(default_factory=TruncationConfig)
 
     @property
     def has_critic(self) -> bool:
@@ -488,7 +491,7 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
 
 def _check_together(config: Config, origin: str) -> None:
     """Rules that bind several settings."""
-    for check in (_check_sizes, _check_method, _check_critic, _check_data):
+    for check in (_check_sizes, _check_method, _check_critic, _check_data, _check_truncation):
         problem = check(config)
         if problem:
             raise ConfigError(f"{origin}: {problem}")
