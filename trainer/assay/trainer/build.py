@@ -146,6 +146,20 @@ def check_processes(config: Config, processes: int) -> None:
         )
 
 
+def check_judge(config: Config, judge: Judge) -> None:
+    """Whether what a step has can be judged.
+
+    Raises:
+        ConfigError: rollouts are to be truncated, and the verifier judges whole groups.
+    """
+    if config.algorithm.truncation.window and judge.judges_groups:
+        raise ConfigError(
+            f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt against "
+            "one another, and with algorithm.truncation they end in different steps; set "
+            "algorithm.truncation.window = 0, or use another verifier"
+        )
+
+
 def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -> PromptStream:
     """The run's prompts, each checked against the model's context.
 
@@ -318,21 +332,11 @@ def make_source(
 def make_training_source(
     trainer: PolicyTrainer, config: Config, policy: Policy, *, stream: PromptStream, judge: Judge
 ) -> Source:
-    """What the policy learns from, as the method says.
-
-    Raises:
-        ConfigError: rollouts are to be truncated, and the verifier judges whole groups.
-    """
+    """What the policy learns from, as the method says."""
     window = config.algorithm.truncation.window
     if not window:
         dynamic = config.algorithm.dynamic_sampling
         return make_source(trainer, config, policy, stream=stream, judge=judge, dynamic=dynamic)
-    if judge.judges_groups:
-        raise ConfigError(
-            f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt against "
-            "one another, and with algorithm.truncation they end in different steps; set "
-            "algorithm.truncation.window = 0, or use another verifier"
-        )
     return SlotCollector(
         stream,
         make_generator(trainer, config, policy),
