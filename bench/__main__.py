@@ -20,8 +20,9 @@ BENCHES = {
     "trainer-step": "trainer_step",
     "trainer-ladder": "trainer_ladder",
     "trainer-critic": "trainer_critic",
+    "trainer-truncation": "trainer_truncation",
 }
-TAKE_OPTIONS = ("trainer-step", "trainer-ladder", "trainer-critic")
+TAKE_OPTIONS = ("trainer-step", "trainer-ladder", "trainer-critic", "trainer-truncation")
 
 
 def main(arguments: list[str]) -> int:
