@@ -1,10 +1,10 @@
 """Errands: responses whose lengths have a long tail, and whose first token decides.
 
-A response is "A" or "B", and then some milestones, as many as a log-normal law says: on average
-17, one in eight more than a third of `LIMIT`. On errand A it is right with a high chance, on B seldom,
-and a response that is cut at `LIMIT` is wrong; the coin is the judge's. Of what comes after the
-first token nothing matters, and nothing says so: a policy learns from the first token alone, which
-in a long response is drawn steps before the response ends.
+A response is "A" or "B", and then some milestones, as many as a log-normal law says: 17 on average,
+and one response in eight is longer than a third of `LIMIT`. On errand A it is right with a high
+chance, on B seldom, and a response that is cut at `LIMIT` is wrong; the coin is the judge's. What
+comes after the first token does not matter, and nothing says so: a policy learns from the first
+token alone, which in a long response is drawn steps before the response ends.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ METHODS: dict[str, dict[str, Any]] = {
             "critic": {"learning_rate": 1e-3, "pretrain_steps": 1},
             "truncation": {"window": 1},
         },
-        "optim": {"mini_batches": 2, "micro_batch": 8},
+        "optim": {"micro_batch": 8},
     },
     "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
     "lora": {"algorithm": {"loss": {"kl_coef": 0.05}}, "model": {"lora": {"rank": 4}}},
