@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.trainer.config import RolloutConfig
-from assay.trainer.rollouts.continuing import answered, place_of, room
+from assay.trainer.rollouts.continuing import answered, place_of, room, with_texts
 from assay.trainer.rollouts.slots import SlotCollector
 from assay.trainer.rollouts.types import OneRank, Request, Response
 from rollouts_collecting_support import result, stream
@@ -48,14 +48,15 @@ class ContinuingGenerator:
         first, ids = place_of(request), whole(request.draw.number, request.index)
         assert request.begun is None or request.begun.ids == ids[:first]
         drawn = ids[first : first + room(request, LIMIT)]
-        return answered(
+        response = answered(
             request,
             drawn,
             [-1.0 - self.step] * len(drawn),
             ended=drawn[-1] == END,
             max_new_tokens=LIMIT,
-            decode=lambda ids: " ".join(map(str, ids)),
         )
+        [response] = with_texts([response], lambda rows: [" ".join(map(str, ids)) for ids in rows])
+        return response
 
 
 @dataclass
