@@ -82,6 +82,7 @@ def slots(
     window: int,
     prompts: int = 4,
     group_size: int = 2,
+    limit: int = LIMIT,
     batch: int = 0,
     ranks: Any = None,
     generator: Any = None,
@@ -91,7 +92,7 @@ def slots(
         generator or ContinuingGenerator(),
         lambda: Round(outcome),
         config=RolloutConfig(
-            prompts_per_step=prompts, group_size=group_size, max_new_tokens=LIMIT, batch=batch
+            prompts_per_step=prompts, group_size=group_size, max_new_tokens=limit, batch=batch
         ),
         window=window,
         ranks=ranks or OneRank(),

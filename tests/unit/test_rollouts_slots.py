@@ -114,6 +114,16 @@ def test_a_checkpoint_of_other_slots_is_refused() -> None:
         other.load_state_dict(state)
 
 
+def test_a_checkpoint_of_longer_responses_is_refused() -> None:
+    of = slots(bernoulli(1.0), prompts=4, group_size=2, window=LIMIT - 1)
+    of.collect(0)
+    state = of.state_dict()
+    assert any(state["slots"])
+    shorter = slots(bernoulli(1.0), prompts=4, group_size=2, window=2, limit=LIMIT - 1)
+    with pytest.raises(ConfigError, match="an unfinished response of 7 tokens, which"):
+        shorter.load_state_dict(state)
+
+
 def test_a_generator_that_forgets_one_is_found_out() -> None:
     class Forgets(ContinuingGenerator):
         def generate(self, requests: Any, on_finished: Any) -> list[Response]:

@@ -127,7 +127,7 @@ class HfGenerator:
             attention_mask=attention_mask.to(device),
             generation_config=self._settings(draws.most),
             logits_processor=LogitsProcessorList([draws]),
-            stopping_criteria=StoppingCriteriaList([AllComplete(draws)]),
+            stopping_criteria=StoppingCriteriaList([AllComplete(draws)] if draws.uneven else []),
             synced_gpus=True if is_sharded(model) else None,
         )
         return draws.responses()
@@ -147,6 +147,7 @@ class SeededDraws(LogitsProcessor):
 
     Attributes:
         most: tokens that any row may have drawn now.
+        uneven: whether some may have fewer, so that they are complete before the last pass.
     """
 
     def __init__(
@@ -162,6 +163,7 @@ class SeededDraws(LogitsProcessor):
     ) -> None:
         self._room_B = np.array([room(request, config.max_new_tokens) for request in requests])
         self.most = limit = int(self._room_B.max())
+        self.uneven = bool((self._room_B < limit).any())
         numbers_BT = uniform_rows(
             seed,
             [(request.draw.number, request.index) for request in requests],

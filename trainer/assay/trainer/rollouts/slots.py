@@ -138,7 +138,8 @@ class SlotCollector:
         """Goes on where a collector with the same data was.
 
         Raises:
-            ConfigError: the data, or the number of slots, is not the same.
+            ConfigError: the data, or the number of slots, is not the same, or what is unfinished
+                has rollout.max_new_tokens already.
         """
         saved = state.get("slots")
         if saved is None or len(saved) != len(self._slots):
@@ -146,6 +147,13 @@ class SlotCollector:
                 f"the checkpoint holds {'no' if saved is None else len(saved)} slots, this run has "
                 f"{len(self._slots)}: resume with the rollout.prompts_per_step, rollout.group_size "
                 "and algorithm.truncation it was made with, or start a new run"
+            )
+        most = max((len(one["ids"]) for one in saved if one is not None), default=0)
+        limit = self._config.max_new_tokens
+        if most >= limit:
+            raise ConfigError(
+                f"the checkpoint holds an unfinished response of {most} tokens, which "
+                f"rollout.max_new_tokens = {limit} does not allow to go on; raise it"
             )
         self._stream.load_state_dict(state["stream"])
         draw = self._stream.draw
