@@ -37,7 +37,7 @@ from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import plan
 from assay.trainer.ladder.stats import difference
 from bench.miniature import Job, Service, as_data, keep, over_seeds, read, told, train, work_off
-from bench.miniature_errands import LIMIT, drawn_marks, errands, errands_right
+from bench.miniature_errands import LIMIT, drawn_number, errands, errands_right
 
 CONFIG = Path(__file__).parents[1] / "configs" / "t_ppo.toml"
 WINDOW = LIMIT // 3
@@ -47,20 +47,20 @@ SMALL = (
     "model.precision=float32",
     "reward.verifier=miniature",
     "data.template={question}",
-    "optim.learning_rate=5e-4",
+    "optim.learning_rate=1e-3",
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
     "optim.micro_batch=0",
     "algorithm.critic.learning_rate=1e-3",
     "algorithm.critic.warmup_steps=0",
-    "algorithm.critic.pretrain_steps=15",
+    "algorithm.critic.pretrain_steps=10",
     f"algorithm.truncation.window={WINDOW}",
     "algorithm.truncation.min_finished=1",
     f"rollout.prompts_per_step={SLOTS}",
     "rollout.group_size=1",
     f"rollout.max_new_tokens={LIMIT}",
-    "eval.prompts=4",
-    "eval.samples=64",
+    "eval.prompts=32",
+    "eval.samples=8",
     "eval.top_p=1.0",
     "run.checkpoint_every=0",
     "run.samples_every=1",
@@ -160,7 +160,7 @@ def steps_of(arm: str, steps: int) -> int:
     if arm == "whole":
         return steps
     dice = random.Random(0)
-    drawn = [min(drawn_marks(dice) + 2, LIMIT) for _ in range(20_000)]  # the errand, and the end
+    drawn = [min(drawn_number(dice) + 1, LIMIT) for _ in range(20_000)]
     return round(steps * statistics.fmean(-(-length // WINDOW) for length in drawn))
 
 
@@ -240,8 +240,10 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-truncation"))
     parser.add_argument("--parts", default="simulation,toy")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=30, help="of whole rollouts")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
+    parser.add_argument("--steps", type=int, default=20, help="of whole rollouts")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="runs at a time, a core each; 0: in this process"
+    )
     return parser.parse_args(options)
 
 
@@ -255,7 +257,13 @@ def _toy(chosen: argparse.Namespace) -> dict[str, Any]:
         for arm in ARMS
     }
     print(f"\nat most {LIMIT} tokens, a window of {WINDOW}, {SLOTS} slots; seeds {chosen.seeds}")
-    work_off(jobs.values(), chosen.jobs)
+    if chosen.jobs:
+        work_off(jobs.values(), chosen.jobs)
+    for job in jobs.values():
+        if not chosen.jobs and not job.result.is_file():
+            job.result.parent.mkdir(parents=True, exist_ok=True)
+            main(json.loads(job.arguments[2]), job.result)
+            print(f"  {job.label}: done")
     runs: dict[str, dict[int, dict[str, Any]]] = {arm: {} for arm in ARMS}
     for (arm, seed), job in jobs.items():
         if job.result.is_file():

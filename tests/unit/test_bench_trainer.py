@@ -114,7 +114,7 @@ def test_windows_draw_as_many_tokens_a_pass_as_the_design_s_simulation_says() ->
 
 def test_errands_have_a_long_tail_and_the_first_token_decides() -> None:
     dice = random.Random(0)
-    lengths = [errands.drawn_marks(dice) + 2 for _ in range(4000)]
+    lengths = [errands.drawn_number(dice) + 1 for _ in range(4000)]
     assert 0.08 < sum(length > errands.LIMIT / 3 for length in lengths) / 4000 < 0.2
     assert 0.002 < sum(length > errands.LIMIT for length in lengths) / 4000 < 0.02
     right = errands.errands_right(0)
@@ -123,9 +123,10 @@ def test_errands_have_a_long_tail_and_the_first_token_decides() -> None:
         judged = [right(item(f"{response}{n:03d}", truncated=truncated)) for n in range(3000)]
         return sum(judged) / len(judged)
 
-    assert rate("A001002") == pytest.approx(errands.RIGHT_A, abs=0.03)
-    assert rate("B001002") == pytest.approx(errands.RIGHT_B, abs=0.03)
-    assert rate("A001002", truncated=True) == 0
+    assert rate(errands.counted_down(3, "A")) == pytest.approx(errands.RIGHT_A, abs=0.03)
+    assert rate(errands.counted_down(3, "B")) == pytest.approx(errands.RIGHT_B, abs=0.03)
+    assert rate("A002001", truncated=True) == 0
+    assert errands.counted_down(3, "A") == "A002001"
     assert 30 < steps_of("windows", 30) < 40
     assert steps_of("whole", 30) == 30
 
