@@ -21,6 +21,7 @@ BENCHES = {
     "trainer-ladder": "trainer_ladder",
     "trainer-critic": "trainer_critic",
     "trainer-pairwise": "trainer_pairwise",
+    "trainer-truncation": "trainer_truncation",
     "selection": "selection",
     "fire": "fire",
 }
@@ -29,6 +30,7 @@ TAKE_OPTIONS = (
     "trainer-ladder",
     "trainer-critic",
     "trainer-pairwise",
+    "trainer-truncation",
     "selection",
     "fire",
 )

@@ -45,6 +45,8 @@ def miniature(repository: Path, tiny_model: Path, sums_file: Path) -> Callable[.
         ]
         if published.algorithm.critic.pretrain_steps:
             small.append("algorithm.critic.pretrain_steps=2")
+        if published.algorithm.truncation.window:
+            small += ["algorithm.truncation.window=2", "algorithm.truncation.min_finished=1"]
         if published.algorithm.shaping.overlong == "soft":
             small.append("algorithm.shaping.overlong_cache=2")
         return configs.load(path, [*small, *overrides])
@@ -81,6 +83,7 @@ def test_a_preset_trains(miniature: Callable[..., Config], train: Train, name: s
         ("dapo", "dynamic-sampling"),
         ("vapo", "group-sampling"),
         ("vapo", "critic,value-pretraining"),
+        ("t_ppo", "truncation"),
         ("cispo", "cispo"),
         ("gspo", "sequence-ratio"),
     ],

@@ -52,6 +52,14 @@ METHODS: dict[str, dict[str, Any]] = {
             "loss": {"positive_lm_coef": 0.1, "clip_high": 0.28},
         },
     },
+    "t_ppo": {
+        "algorithm": {
+            "advantage": GAE,
+            "critic": {"learning_rate": 1e-3, "pretrain_steps": 1},
+            "truncation": {"window": 1},
+        },
+        "optim": {"micro_batch": 8},
+    },
     "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
     "lora": {"algorithm": {"loss": {"kl_coef": 0.05}}, "model": {"lora": {"rank": 4}}},
 }

@@ -53,6 +53,14 @@ METHODS: dict[str, dict[str, Any]] = {
         "optim": {"mini_batches": 2, "epochs": 2, "micro_batch": 16},
     },
     "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk", "loss": "two-hot"}}},
+    "t_ppo": {
+        "algorithm": {
+            "advantage": GAE,
+            "critic": {"learning_rate": 1e-3, "pretrain_steps": 1},
+            "truncation": {"window": 1},
+        },
+        "optim": {"mini_batches": 2},
+    },
     "lora": {  # dropout draws on torch's random state
         "model": {"lora": {"rank": 4, "dropout": 0.2}},
         "algorithm": {"loss": {"kl_coef": 0.05}},

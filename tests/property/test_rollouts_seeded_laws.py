@@ -38,6 +38,21 @@ def test_rows_are_what_each_response_has_by_itself(seed: int, asked: list[tuple[
         assert np.array_equal(row, uniforms(seed, draw, index, 9))
 
 
+@given(
+    seed=st.integers(0, 2**64),
+    asked=st.lists(st.tuples(places, places, st.integers(0, 70)), min_size=1, max_size=5),
+    count=st.integers(0, 20),
+)
+def test_numbers_go_on_where_they_were_left(
+    seed: int, asked: list[tuple[int, int, int]], count: int
+) -> None:
+    rows = uniform_rows(
+        seed, [place[:2] for place in asked], count, firsts=[place[2] for place in asked]
+    )
+    for row, (draw, index, first) in zip(rows, asked, strict=True):
+        assert np.array_equal(row, uniforms(seed, draw, index, first + count)[first:])
+
+
 @given(seed=st.integers(0, 2**64), a=st.tuples(places, places), b=st.tuples(places, places))
 def test_other_places_have_other_numbers(seed: int, a: tuple[int, int], b: tuple[int, int]) -> None:
     same = np.array_equal(uniforms(seed, *a, 4), uniforms(seed, *b, 4))

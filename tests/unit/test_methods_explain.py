@@ -132,6 +132,23 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 16 mini-batches of 512 responses = 16 optimizer steps",
     ),
+    "t_ppo": (
+        "512 prompts x 16 samples = 8,192 responses a step, of at most 24,576 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 0.95",
+            "a response that goes on: r = 0, and V behind its last token is V before it",
+            "the policy learns from the tokens that this step drew, each once",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.28) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 16 mini-batches of 512 responses = 16 optimizer steps",
+    ),
     "gspo": (
         "128 prompts x 16 samples = 2,048 responses a step, of at most 8,192 tokens",
         ["A = (R - mean of the 16 rewards of its prompt) / deviation of the same"],
@@ -231,6 +248,17 @@ def test_the_critic_of_vapo(repository: Path) -> None:
     biased = lines_of(explain(preset(repository, "ppo")), "Critic")
     assert biased[1] == "target = A(lambda 0.95) + V"
     assert not any("pre-trained" in line for line in biased)
+
+
+def test_truncation_is_told(repository: Path) -> None:
+    explanation = explain(preset(repository, "t_ppo"))
+    said = " ".join(lines_of(explanation, "Sampling"))
+    assert "in 8,192 slots, each of which draws at most 8,192 tokens a step" in said
+    learns = "learns from the responses that ended in this step, all of their tokens"
+    assert f"{learns}; from nothing where fewer than 512 did" in lines_of(explanation, "Critic")
+    whole = explain(preset(repository, "t_ppo", "ablate=truncation"))
+    assert "slots" not in " ".join(lines_of(whole, "Sampling"))
+    assert learns not in " ".join(lines_of(whole, "Critic"))
 
 
 def test_dynamic_sampling_is_told(repository: Path) -> None:

@@ -47,6 +47,11 @@ ON: dict[str, dict[str, Any]] = {
     "replay": {"replay": {"groups": 64}},
     "prof-filter": {"filter": {"prof": "both"}},
     "spread-filter": {"filter": {"min_group_std": 0.05}},
+    "truncation": {
+        "advantage": {"estimator": "gae"},
+        "critic": {"pretrain_steps": 5},
+        "truncation": {"window": 64},
+    },
     "soft-overlong": {"shaping": {"overlong": "soft", "overlong_cache": 64}},
     "overlong-filter": {"shaping": {"overlong": "filter"}},
     "cosine-length": {"shaping": {"cosine": True}},
@@ -173,6 +178,25 @@ def test_a_part_says_what_it_does_and_where_that_is_written(part: Any) -> None:
             },
             "critic",
             {"algorithm.advantage.estimator": "group", "algorithm.loss.kl_place": "loss"},
+        ),
+        # What is unfinished is worth what the critic says: one that knows must be there.
+        (
+            {
+                "advantage": {"estimator": "gae"},
+                "critic": {"pretrain_steps": 5},
+                "truncation": {"window": 64},
+            },
+            "value-pretraining",
+            {"algorithm.critic.pretrain_steps": 0, "algorithm.truncation.window": 0},
+        ),
+        (
+            {
+                "advantage": {"estimator": "gae"},
+                "critic": {"pretrain_steps": 5},
+                "truncation": {"window": 64},
+            },
+            "critic",
+            {"algorithm.advantage.estimator": "group", "algorithm.truncation.window": 0},
         ),
         (
             {"loss": {"clip_low": 0.1, "clip_high": 0.28}},

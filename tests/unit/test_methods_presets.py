@@ -143,6 +143,16 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "eval.top_p": (0.7, "section 5.1"),
         "run.steps": (313, "section 5.2"),
     },
+    # Third-party notes on arXiv 2506.15050, whose text was not at hand.
+    "t_ppo": {
+        "algorithm.truncation.window": (8192, "a note"),
+        "algorithm.critic.lam": (1.0, "a note"),
+        "algorithm.loss.kl_coef": (0.0, "a note"),
+        "optim.mini_batches": (16, "a note"),
+        "rollout.prompts_per_step": (512, "a note"),
+        "rollout.group_size": (16, "a note"),
+        "rollout.max_new_tokens": (24576, "a note"),
+    },
     # arXiv 2507.18071.
     "gspo": {
         "algorithm.advantage.estimator": ("group", "equation 6"),

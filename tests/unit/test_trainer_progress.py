@@ -17,6 +17,7 @@ from assay.trainer.metric_table import METRICS
 from assay.trainer.progress import COLUMNS, Display, columns, header, legend, line
 
 CRITIC = ("algorithm.advantage.estimator=gae",)
+TRUNCATION = ("algorithm.critic.pretrain_steps=1", "algorithm.truncation.window=8")
 EVERYTHING = (
     *CRITIC,
     "algorithm.dynamic_sampling.enabled=true",
@@ -42,7 +43,9 @@ def test_columns_are_those_that_are_measured() -> None:
     assert not {"EV", "v-loss", "keep", "shaped"} & set(names(width=400))
     assert "keep" in names("algorithm.dynamic_sampling.enabled=true")
     assert "shaped" in names(*EVERYTHING, width=400)
-    assert len(names(*EVERYTHING, width=400)) == len(COLUMNS)
+    assert "ended" in names(*CRITIC, *TRUNCATION, width=400)
+    # dynamic sampling and truncation do not go together
+    assert len(names(*EVERYTHING, width=400)) == len(COLUMNS) - 1
     for always in ("reward", "correct", "fault", "length", "entropy", "clip-/+%", "train", "left"):
         assert always in names(*EVERYTHING)
 

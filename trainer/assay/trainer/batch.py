@@ -5,13 +5,17 @@ Pure.
 A rollout without a judgement must leave the loss as if it had never been drawn. Its row stays in
 the batch, so that every process computes equally much, but none of its tokens is in the loss mask,
 it is in no mean and no deviation, and it has no reward: a fault is not a zero.
+
+A response that is not finished (T-PPO, arXiv 2506.15050) has no reward either, and is no fault: the
+tokens that this step drew are in the loss, with the critic's word for what they are worth. Of any
+response, tokens that an earlier step drew are not: they were, then.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +25,7 @@ from assay.trainer.algos import advantages as estimators
 from assay.trainer.algos import gae, kl
 from assay.trainer.algos.dense import dense_group_advantages
 from assay.trainer.config import AdvantageConfig, AlgorithmConfig
-from assay.trainer.rollouts.types import Rollout
+from assay.trainer.rollouts.types import Group, Rollout, Stretch, Unfinished
 
 Batch = dict[str, torch.Tensor]
 _NUMPY = {torch.long: np.int64, torch.float32: np.float32, torch.bool: np.bool_}
@@ -55,18 +59,57 @@ class Scored:
     """A rollout with what trains.
 
     Attributes:
-        rollout: the response and its judgement.
-        reward: shaped; None for a fault.
+        rollout: the response and its judgement, or as far as it is.
+        reward: shaped; None for a fault, and where the response is not finished.
         in_loss: false where a part of the method leaves the response out.
         token_rewards: of the judgement's spans, one for each token; None without.
         ends: for each token, whether a span ends on it; None without.
+        drawn: how many of the last tokens this step drew; None for all of them.
     """
 
-    rollout: Rollout
+    rollout: Rollout | Unfinished
     reward: float | None
     in_loss: bool = True
     token_rewards: Sequence[float] | None = None
     ends: Sequence[bool] | None = None
+    drawn: int | None = None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the response goes on in the next step."""
+        return isinstance(self.rollout, Unfinished)
+
+    @property
+    def trains(self) -> bool:
+        """Whether the policy learns from the tokens that this step drew."""
+        return self.in_loss and (self.unfinished or self.reward is not None)
+
+    @property
+    def correct(self) -> bool:
+        """Whether the verdict says so."""
+        if isinstance(self.rollout, Unfinished):
+            return False
+        judgement = self.rollout.result.judgement
+        return judgement is not None and judgement.verdict == "correct"
+
+
+def scored_stretches(
+    stretches: Sequence[Stretch], score: Callable[[Sequence[Group]], list[Scored]]
+) -> list[Scored]:
+    """A truncated rollout with what trains.
+
+    Args:
+        stretches: of the slots, in order.
+        score: shapes the rewards of what is finished; each response is a group of its own.
+    """
+    finished = iter(score([(s.row,) for s in stretches if isinstance(s.row, Rollout)]))
+    return [
+        replace(
+            next(finished) if isinstance(stretch.row, Rollout) else Scored(stretch.row, None),
+            drawn=stretch.drawn,
+        )
+        for stretch in stretches
+    ]
 
 
 def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torch.device) -> Batch:
@@ -80,9 +123,11 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
 
     Returns:
         `prompt_ids`, `prompt_mask` (B, P), padded on the left; `completion_ids`, `completion_mask`
-        (B, T), padded on the right; `loss_mask` (B, T) bool; `rewards` (B,), NaN for a fault;
-        `token_rewards` (B, T) and `spans` (B, T) bool, where a span's reward lies; `sampler_logps`
-        (B, T), NaN where unknown; `task` (B,), a number for each; `stale` and `correct` (B,) bool.
+        (B, T), padded on the right; `loss_mask` (B, T) bool; `rewards` (B,), NaN for a fault and
+        where the response is not finished; `unfinished` (B,) bool; `drawn` (B, T) bool, tokens that
+        this step drew; `token_rewards` (B, T) and `spans` (B, T) bool, where a span's reward lies;
+        `sampler_logps` (B, T), NaN where unknown; `task` (B,), a number for each; `stale` and
+        `correct` (B,) bool.
     """
     rows = [item.rollout for item in scored]
     prompts = [row.request.draw.prompt_ids for row in rows]
@@ -97,14 +142,16 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         item.ends or [False] * len(row.response.ids) for row, item in zip(rows, scored, strict=True)
     ]
     completion_mask_BT = _lengths_mask([len(ids) for ids in responses])
-    loss_B = torch.tensor([item.reward is not None and item.in_loss for item in scored])
-    judgements = [row.result.judgement for row in rows]
+    loss_B = torch.tensor([item.trains for item in scored])
+    drawn_BT = _drawn_mask(completion_mask_BT, [item.drawn for item in scored])
     batch = {
         "prompt_ids": _filled(prompts, pad_id, torch.long, left=True),
         "prompt_mask": _lengths_mask([len(ids) for ids in prompts]).flip(1),
         "completion_ids": _filled(responses, pad_id, torch.long),
         "completion_mask": completion_mask_BT,
-        "loss_mask": completion_mask_BT.bool() & loss_B.unsqueeze(1),
+        "loss_mask": drawn_BT & loss_B.unsqueeze(1),
+        "drawn": drawn_BT,
+        "unfinished": torch.tensor([item.unfinished for item in scored]),
         "rewards": torch.tensor(
             [unknown if item.reward is None else item.reward for item in scored],
             dtype=torch.float32,
@@ -114,9 +161,7 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         "sampler_logps": _filled(logps, unknown, torch.float32),
         "task": torch.tensor([zlib.crc32(row.request.draw.problem.task.encode()) for row in rows]),
         "stale": torch.tensor([row.policy_step != policy_step for row in rows]),
-        "correct": torch.tensor(
-            [judgement is not None and judgement.verdict == "correct" for judgement in judgements]
-        ),
+        "correct": torch.tensor([item.correct for item in scored]),
     }
     return {name: tensor.to(device) for name, tensor in batch.items()}
 
@@ -159,6 +204,15 @@ def first_set_apart(batch: Batch, mode: Literal["mask", "exact", "parity"]) -> B
         loss_mask_BT[:, 0] = False
     sampler_BT[:, 0] = float("nan")
     return {**batch, **changed}
+
+
+def _drawn_mask(mask_BT: torch.Tensor, drawn: Sequence[int | None]) -> torch.Tensor:
+    """The last so many tokens of each row; all of them for None. bool."""
+    lengths: list[int] = mask_BT.sum(dim=1).tolist()
+    earlier_B = torch.tensor(
+        [0 if some is None else length - some for length, some in zip(lengths, drawn, strict=True)]
+    )
+    return mask_BT.bool() & (torch.arange(mask_BT.shape[1]) >= earlier_B.unsqueeze(1))
 
 
 def old_logps(batch: Batch, computed_BT: torch.Tensor | None, *, decoupled: bool) -> torch.Tensor:
@@ -239,6 +293,8 @@ def critic_advantages(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Generalised advantages and the critic's targets.
 
+    Where a response is not finished, by EGAE: T-PPO (arXiv 2506.15050). Its targets mean nothing.
+
     Args:
         batch: with `values` (B, T); with `kl_logps` and `ref_logps` (B, T) where the KL is part of
             the reward.
@@ -266,6 +322,7 @@ def critic_advantages(
         gamma=settings.gamma,
         lam_actor=lam_B.to(rewards_BT.dtype),
         lam_critic=config.critic.lam,
+        bootstrap_B=gae.boundary_values(batch["values"], mask_BT, batch["unfinished"]),
     )
     return advantages_BT, returns_BT, lam_B
 

@@ -35,12 +35,13 @@ from assay.trainer.rollouts.paged import PagedGenerator
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.shaping import shape
+from assay.trainer.rollouts.slots import SlotCollector
 from assay.trainer.rollouts.types import Generator, Group, Rollout
 from assay.trainer.rollouts.vllm import VllmGenerator, keep_base_weights
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.filters import filtered
 from assay.trainer.selection.replay import Replay
-from assay.trainer.trainer import PolicyTrainer
+from assay.trainer.trainer import PolicyTrainer, Source
 
 
 def grpo_config(
@@ -147,6 +148,20 @@ def check_processes(config: Config, processes: int) -> None:
             f"optim.micro_batch = {config.optim.micro_batch} does not divide the "
             f"{share // config.optim.mini_batches} samples of a mini-batch on each of {processes} "
             "processes"
+        )
+
+
+def check_judge(config: Config, judge: Judge) -> None:
+    """Whether what a step has can be judged.
+
+    Raises:
+        ConfigError: rollouts are to be truncated, and the verifier judges whole groups.
+    """
+    if config.algorithm.truncation.window and judge.judges_groups:
+        raise ConfigError(
+            f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt against "
+            "one another, and with algorithm.truncation they end in different steps; set "
+            "algorithm.truncation.window = 0, or use another verifier"
         )
 
 
@@ -297,18 +312,17 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
         shaped = shape(rollout, shaping, limit, **forms)
         item = Scored(rollout, shaped.reward, shaped.in_loss)
         if config.algorithm.dense.weight:
-            item = with_spans(item, policy, config.algorithm.dense)
+            item = with_spans(item, rollout, policy, config.algorithm.dense)
         return item
 
     return score
 
 
-def with_spans(item: Scored, policy: Policy, config: DenseConfig) -> Scored:
+def with_spans(item: Scored, rollout: Rollout, policy: Policy, config: DenseConfig) -> Scored:
     """A rollout with the rewards of its judgement's spans on its tokens, without their weight.
 
     Where they do not fit the response, the judgement is of something else: then it is a fault.
     """
-    rollout = item.rollout
     judgement, response = rollout.result.judgement, rollout.response
     if judgement is None or not judgement.spans:
         return item
@@ -345,6 +359,32 @@ def make_source(
         dynamic=dynamic,
         ranks=AccelerateRanks(trainer.accelerator),
         replay=replay,
+    )
+
+
+def make_training_source(
+    trainer: PolicyTrainer, config: Config, policy: Policy, *, stream: PromptStream, judge: Judge
+) -> Source:
+    """What the policy learns from, as the method says."""
+    window = config.algorithm.truncation.window
+    if not window:
+        replay = config.algorithm.replay
+        return make_source(
+            trainer,
+            config,
+            policy,
+            stream=stream,
+            judge=judge,
+            dynamic=config.algorithm.dynamic_sampling,
+            replay=Replay(replay, config.run.seed) if replay.groups else None,
+        )
+    return SlotCollector(
+        stream,
+        make_generator(trainer, config, policy),
+        lambda: judge.open_round(1),
+        config=config.rollout,
+        window=window,
+        ranks=AccelerateRanks(trainer.accelerator),
     )
 
 
@@ -393,16 +433,8 @@ def build_trainer(
         train_dataset=Dataset.from_dict({"prompt": ["a placeholder: see PolicyTrainer"]}),
         callbacks=callbacks,
         config=config,
-        make_source=lambda trainer: make_source(
-            trainer,
-            config,
-            policy,
-            stream=stream,
-            judge=judge,
-            dynamic=config.algorithm.dynamic_sampling,
-            replay=Replay(config.algorithm.replay, config.run.seed)
-            if config.algorithm.replay.groups
-            else None,
+        make_source=lambda trainer: make_training_source(
+            trainer, config, policy, stream=stream, judge=judge
         ),
         score=scorer(config, policy),
         make_critic=make_critic,

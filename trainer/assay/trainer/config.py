@@ -17,10 +17,12 @@ from pydantic import Field
 from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
+from assay.trainer import config_rules
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.overrides import expand, keys_of
-from assay.trainer.pairwise_config import PairwiseConfig, pairwise_problem
+from assay.trainer.pairwise_config import PairwiseConfig
 from assay.trainer.selection.settings import FilterConfig, ReplayConfig, SelectionConfig
+from assay.trainer.truncation import TruncationConfig
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -320,6 +322,7 @@ class AlgorithmConfig:
     dynamic_sampling: DynamicSamplingConfig = field(default_factory=DynamicSamplingConfig)
     filter: FilterConfig = field(default_factory=FilterConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
+    truncation: TruncationConfig = field(default_factory=TruncationConfig)
 
     @property
     def has_critic(self) -> bool:
@@ -522,176 +525,10 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
     config = toml_config.build(Config, tree, given.texts, origin=origin)
     config = ablated(config, config.ablate, written=keys_of(tree))
     config = ablated(config, given.ablate)
-    _check_together(config, origin)
+    broken = config_rules.problem(config)
+    if broken:
+        raise ConfigError(f"{origin}: {broken}")
     return config
-
-
-def _check_together(config: Config, origin: str) -> None:
-    """Rules that bind several settings."""
-    for check in (
-        _check_sizes,
-        _check_method,
-        _check_critic,
-        pairwise_problem,
-        _check_data,
-        _check_fire,
-        _check_selection,
-        _check_responses,
-    ):
-        problem = check(config)
-        if problem:
-            raise ConfigError(f"{origin}: {problem}")
-
-
-def _check_sizes(config: Config) -> str:
-    rollout, optim = config.rollout, config.optim
-    samples = (
-        f"the {config.samples_per_step} samples of a step (rollout.prompts_per_step * "
-        "rollout.group_size)"
-    )
-    if config.samples_per_step % optim.mini_batches:
-        return f"optim.mini_batches = {optim.mini_batches} does not divide {samples}"
-    mini_batch = config.samples_per_step // optim.mini_batches
-    if optim.micro_batch and mini_batch % optim.micro_batch:
-        return (
-            f"optim.micro_batch = {optim.micro_batch} does not divide the {mini_batch} samples of "
-            f"a mini-batch: {samples}, over optim.mini_batches = {optim.mini_batches}"
-        )
-    if config.eval.samples == 1 and config.eval.prompts == 0 and config.eval.every:
-        return "eval.every needs eval.prompts above 0"
-    if config.algorithm.shaping.overlong == "soft" and not (
-        0 < config.algorithm.shaping.overlong_cache <= rollout.max_new_tokens
-    ):
-        return (
-            'algorithm.shaping.overlong = "soft" needs algorithm.shaping.overlong_cache between 1 '
-            f"and rollout.max_new_tokens = {rollout.max_new_tokens}"
-        )
-    return ""
-
-
-def _check_method(config: Config) -> str:
-    algorithm, loss = config.algorithm, config.algorithm.loss
-    estimator = algorithm.advantage.estimator
-    if config.rollout.group_size < 2 and estimator != "gae":
-        return (
-            "rollout.group_size = 1 leaves nothing to compare within a group, and "
-            f'algorithm.advantage.estimator = "{estimator}" does; raise rollout.group_size, or use '
-            '"gae"'
-        )
-    if config.rollout.group_size < 2 and algorithm.dynamic_sampling.enabled:
-        return (
-            "algorithm.dynamic_sampling needs rollout.group_size of 2 or more: one response is "
-            "always all right or all wrong"
-        )
-    if loss.kl_place == "reward" and loss.kl_coef and estimator != "gae":
-        return 'algorithm.loss.kl_place = "reward" needs algorithm.advantage.estimator = "gae"'
-    if 0 < loss.dual_clip <= 1 or 0 < loss.pre_clip <= 1:
-        return "algorithm.loss.dual_clip and algorithm.loss.pre_clip are above 1, or 0 for none"
-    if loss.importance_correction == "decoupled" and (
-        loss.ratio == "sequence" or loss.objective == "cispo" or loss.pre_clip
-    ):
-        return (
-            'algorithm.loss.importance_correction = "decoupled" is an objective of its own: it '
-            'goes with ratio = "token", objective = "ppo" and pre_clip = 0'
-        )
-    return ""
-
-
-def _check_critic(config: Config) -> str:
-    critic = config.algorithm.critic
-    if critic.value_min >= critic.value_max:
-        return (
-            f"algorithm.critic.value_min = {critic.value_min:g} is not below value_max = "
-            f"{critic.value_max:g}"
-        )
-    if critic.sharing == "trunk" and critic.pretrain_steps:
-        return (
-            'algorithm.critic.pretrain_steps needs critic.sharing = "separate": a trunk that is '
-            "shared cannot learn while the policy is frozen"
-        )
-    return ""
-
-
-def _check_fire(config: Config) -> str:
-    rollout = config.rollout
-    if not rollout.fire.enabled:
-        return ""
-    if rollout.backend == "vllm":
-        return (
-            'rollout.fire needs rollout.backend = "hf" or "paged": TRL gives vLLM one temperature '
-            "for all tokens of a response"
-        )
-    if rollout.fire.mode == "mask" and rollout.max_new_tokens == 1:
-        return (
-            'rollout.fire.mode = "mask" leaves nothing to learn from where rollout.max_new_tokens '
-            "= 1; raise it"
-        )
-    if rollout.fire.mode == "exact" and config.algorithm.loss.ratio == "sequence":
-        return (
-            'rollout.fire.mode = "exact" weighs a token, and algorithm.loss.ratio = "sequence" has '
-            'none; use mode = "mask"'
-        )
-    return ""
-
-
-def _check_selection(config: Config) -> str:
-    chosen = config.data.selection
-    if chosen.name == "limr" and not chosen.limr.records:
-        return (
-            'data.selection.name = "limr" needs data.selection.limr.records: samples.jsonl of an '
-            "earlier run with run.samples_every = 1"
-        )
-    if chosen.hints.enabled and not config.data.columns.solution:
-        return (
-            "data.selection.hints needs data.columns.solution: the column with worked solutions to "
-            "show the beginning of"
-        )
-    if config.data.columns.solution and config.data.source == "reasoning_gym":
-        return 'data.columns.solution: data.source = "reasoning_gym" has no solutions'
-    if chosen.mopps.low > chosen.mopps.high:
-        return "data.selection.mopps.low is above data.selection.mopps.high"
-    return ""
-
-
-def _check_responses(config: Config) -> str:
-    """Which responses train, and which come again."""
-    algorithm, rollout = config.algorithm, config.rollout
-    if algorithm.filter.prof != "none" and not (
-        2 <= (algorithm.filter.prof_keep or rollout.group_size // 2) <= rollout.group_size
-    ):
-        return (
-            "algorithm.filter.prof_keep must leave at least 2 of the rollout.group_size = "
-            f"{rollout.group_size} responses"
-        )
-    compared = {
-        "algorithm.filter.min_group_std": algorithm.filter.min_group_std,
-        "algorithm.replay": algorithm.replay.groups,
-        "data.selection.hints": config.data.selection.hints.enabled,
-    }
-    alone = [name for name, value in compared.items() if value]
-    if alone and rollout.group_size < 2:
-        return f"{alone[0]} needs rollout.group_size of 2 or more: it goes by the group"
-    if (
-        algorithm.replay.groups
-        and rollout.backend == "vllm"
-        and (rollout.top_k or rollout.top_p < 1)
-    ):
-        return (
-            "algorithm.replay needs the sampler's log-probabilities, and vLLM does not tell those "
-            "of the policy with rollout.top_k or rollout.top_p; take these out"
-        )
-    return ""
-
-
-def _check_data(config: Config) -> str:
-    needed = {"jsonl": ("path", config.data.path), "hub": ("name", config.data.name)}
-    key, value = needed.get(config.data.source, ("task", config.data.task))
-    if not value:
-        return (
-            f'data.{key} is missing, which data.source = "{config.data.source}" needs; '
-            f"add it, or pass data.{key}=..."
-        )
-    return ""
 
 
 def to_toml(config: Config) -> str:

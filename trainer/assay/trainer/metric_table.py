@@ -78,7 +78,8 @@ _TABLE = (
     ),
     _m(
         "signal_ratio", "reward", "share",
-        "Groups of the batch with an advantage other than 0: the others teach nothing.",
+        "Groups of the batch with an advantage other than 0: the others teach nothing. Of "
+        "responses, with truncation.",
     ),
     _m(
         "advantage_std", "reward", "advantage",
@@ -101,7 +102,8 @@ _TABLE = (
     ),
     _m(
         "generated_tokens", "response", "tokens",
-        "Their tokens, end-of-sequence included.",
+        "Their tokens, end-of-sequence included. With truncation: those that this step drew; the "
+        "other lines here are about the responses that ended in it.",
     ),
     _m(
         "response_length", "response", "tokens",
@@ -187,6 +189,28 @@ _TABLE = (
     _m(
         "tasks", "sampling", "counts",
         "Rollouts by the task of their problem, where rows have one.",
+    ),
+    _m(
+        "finished_share", "sampling", "share",
+        "Slots whose response ended in this step. Null without algorithm.truncation, as the five "
+        "below.",
+    ),
+    _m(
+        "tokens_per_decode_step", "sampling", "tokens",
+        "generated_tokens over the forward passes that drew them: of each batch of "
+        "rollout.batch slots the longest stretch, of the slowest process.",
+    ),
+    _m(
+        "prefix_tokens", "sampling", "tokens",
+        "Response tokens of earlier steps that the policy read again before it went on.",
+    ),
+    _m(
+        "slot_age_mean", "sampling", "steps",
+        "How many steps the unfinished responses have been drawn over; null without any.",
+    ),
+    _m(
+        "slot_age_max", "sampling", "steps",
+        "The oldest of them.",
     ),
     _m(
         "loss", "policy", "loss",
@@ -280,6 +304,11 @@ _TABLE = (
     _m(
         "value_loss", "critic", "loss",
         "The critic's loss, mean over the step's updates.",
+    ),
+    _m(
+        "value_skipped", "critic", "",
+        "1 where fewer responses ended than algorithm.truncation.min_finished, so that the critic "
+        "learnt nothing; null without truncation.",
     ),
     _m(
         "value_clipped", "critic", "share",

@@ -62,6 +62,8 @@ def step_row(step: int, logs: Mapping[str, Any], collected: Collected, *, step_s
         `step`, and every key of METRICS.
     """
     seen = rollout_metrics(collected.judged)
+    if collected.stretches is not None:  # what ended in this step was drawn over several
+        seen["generated_tokens"] = int(collected.metrics["generated_tokens"])
     tokens, generate_s = seen["generated_tokens"], collected.generate_s
     times = {
         "step_s": round(step_s, 4),

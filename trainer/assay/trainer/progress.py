@@ -93,6 +93,10 @@ COLUMNS: tuple[Column, ...] = (
         "keep", ("keep_rate", "rounds"), 8, 4, "groups with a signal, of those drawn; rounds",
         lambda rate, rounds: f"{rate:.0%}/{rounds:.0f}", _samples_dynamically,
     ),
+    Column(
+        "ended", ("finished_share",), 7, 4, "slots whose response ended", _percent,
+        lambda config: config.algorithm.truncation.window > 0,
+    ),
     Column("length", ("response_length",), 7, 5, "mean tokens of a response", lambda v: f"{v:.0f}"),
     Column("cut", ("truncated",), 5, 10, "responses at the limit", _percent),
     Column("entropy", ("entropy",), 8, 6, "nats per token", lambda v: f"{v:.3f}"),

@@ -64,6 +64,7 @@ class Judge:
         anchors: the response to beat of each problem, where rewards are chances of winning; then a
             problem that is not in it has nothing to be held against, which is a fault.
         in_pairs: the samples of a training prompt are held against one another.
+        judges_groups: the same.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Judge:
         self.in_pairs = False
         self._client = client
         self._config = config
-        self._judges_groups = judges_groups
+        self.judges_groups = judges_groups
         self._rounds: list[StreamingRound] = []
 
     def score(self, samples: Sequence[Sample]) -> list[Result]:
@@ -91,7 +92,7 @@ class Judge:
         """
         return self._opened(
             self._item_of,
-            group_size=group_size if self._judges_groups else 0,
+            group_size=group_size if self.judges_groups else 0,
             settle=(lambda result: result) if self.anchors is None else as_win,
         )
 
@@ -103,7 +104,7 @@ class Judge:
         """
         if not self.in_pairs:
             return self.open_round(group_size)
-        if self._judges_groups:
+        if self.judges_groups:
             return self._opened(self._unanchored, group_size=group_size, settle=as_win)
         inner = self._opened(self._unanchored)
 

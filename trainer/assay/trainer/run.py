@@ -33,6 +33,7 @@ from assay.trainer import report
 from assay.trainer.anchoring import prepare_anchors
 from assay.trainer.build import (
     build_trainer,
+    check_judge,
     check_processes,
     encoder,
     evaluation_generator,
@@ -123,6 +124,7 @@ def run(
     recorder: StepRecorder | None = None
     try:
         with _judge(config, world, transport) as judge:
+            check_judge(config, judge)
             if world.main:
                 record(folder, config)
             session = Session(config, folder, display, world, problems, policy, judge)

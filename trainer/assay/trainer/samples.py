@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.clients.runs.records import Row
-from assay.trainer.rollouts.types import Rollout
+from assay.trainer.rollouts.types import Rollout, Unfinished
 
 Place = tuple[int, int]
 """Number of the draw, and index within its group: what names a rollout of a step."""
@@ -19,7 +19,7 @@ _VISIBLE = {"\n": "\u23ce", "\t": "\u21e5", "\r": "\u240d"}
 _STYLES = {"correct": "green", "incorrect": "red"}
 
 
-def place(rollout: Rollout) -> Place:
+def place(rollout: Rollout | Unfinished) -> Place:
     """What names the rollout among those of its step."""
     return rollout.request.draw.number, rollout.request.index
 

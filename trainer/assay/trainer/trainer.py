@@ -34,7 +34,7 @@ from trl.trainer.utils import split_tensor_dict, use_adapter
 from assay.clients.runs import checkpoints
 from assay.trainer import batch as batches
 from assay.trainer import minibatches, objective
-from assay.trainer.batch import Across, Batch, Scored
+from assay.trainer.batch import Across, Batch, Scored, scored_stretches
 from assay.trainer.config import Config
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import measure
@@ -42,7 +42,7 @@ from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.drift import DriftReport, alarm, drift
 from assay.trainer.rollouts.ranks import AccelerateRanks
-from assay.trainer.rollouts.types import Collected, Group
+from assay.trainer.rollouts.types import Collected, Group, Rollout
 from assay.trainer.samples import Place, place
 
 ROLLOUT_STATE = "rollout_state.pt"
@@ -50,10 +50,10 @@ CRITIC = "critic"
 
 
 class Source(Protocol):
-    """Where a step's groups come from: a Collector."""
+    """Where a step's groups come from: a Collector, or a SlotCollector."""
 
     def collect(self, policy_step: int) -> Collected:
-        """Groups for one step."""
+        """Groups, or stretches, for one step."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class PolicyTrainer(GRPOTrainer):
         del inputs
         self.collected = self.source.collect(self.state.global_step)
         started = time.perf_counter()
-        batch = self.assemble(self.collected.groups)
+        batch = self.assemble(self.collected)
         self._remember(batch)
         self.assemble_s = time.perf_counter() - started
         self._fresh = True
@@ -142,7 +142,7 @@ class PolicyTrainer(GRPOTrainer):
 
     def _remember(self, batch: Batch) -> None:
         """What became of each rollout, for the tables of samples."""
-        places = [place(rollout) for group in self.collected.groups for rollout in group]
+        places = [place(row) for row in self.collected.rows]
         mask_BT = batch["loss_mask"]
         means_B = (batch["advantages"] * mask_BT).sum(dim=1) / mask_BT.sum(dim=1).clamp(min=1)
         rewards = zip(places, batch["rewards"].tolist(), strict=True)
@@ -150,10 +150,10 @@ class PolicyTrainer(GRPOTrainer):
         self.mean_advantages = dict(zip(places, means_B.tolist(), strict=True))
 
     @torch.no_grad()
-    def assemble(self, groups: Sequence[Group]) -> Batch:
+    def assemble(self, collected: Collected) -> Batch:
         """The tensors of a step, with log-probabilities, values and advantages."""
         algorithm = self.config.algorithm
-        batch = self.padded(groups)
+        batch = self.padded(collected)
         judged_B = ~batch["rewards"].isnan()
         self.judged = int(self.accelerator.reduce(judged_B.sum()))
         kl_in_reward = bool(algorithm.loss.kl_coef) and algorithm.loss.kl_place == "reward"
@@ -176,6 +176,10 @@ class PolicyTrainer(GRPOTrainer):
             batch["values"] = self.critic.values(batch, self.args.per_device_train_batch_size)
             advantages_BT, batch["returns"], lam_B = batches.critic_advantages(batch, algorithm)
             self._observe_returns(batch, lam_B)
+            if collected.stretches is not None:
+                skips = self.judged < algorithm.truncation.min_finished
+                batch["value_mask"] &= not skips
+                self._metrics["train"]["value_skipped"].append(float(skips))
         batch["advantages"] = batches.refined(
             advantages_BT, batch, algorithm.advantage, self.across
         )
@@ -183,10 +187,13 @@ class PolicyTrainer(GRPOTrainer):
         self._observe_shaped(batch)
         return batch
 
-    def padded(self, groups: Sequence[Group]) -> Batch:
+    def padded(self, collected: Collected) -> Batch:
         """The tensors of rollouts, before any model has seen them."""
+        stretches = collected.stretches
         batch = batches.pad(
-            self._scored(groups),
+            self._scored(collected.groups)
+            if stretches is None
+            else scored_stretches(stretches, self._scored),
             pad_id=self._tokenizer.pad_token_id,
             policy_step=self.state.global_step,
             device=self.accelerator.device,
@@ -201,7 +208,7 @@ class PolicyTrainer(GRPOTrainer):
         refused = {
             id(rollout): item.rollout
             for rollout, item in zip(rollouts, scored, strict=True)
-            if item.rollout is not rollout
+            if item.rollout is not rollout and isinstance(item.rollout, Rollout)
         }
         if refused:
             self.collected.judged = [refused.get(id(r), r) for r in self.collected.judged]
@@ -379,7 +386,7 @@ class PolicyTrainer(GRPOTrainer):
         for name, value in outcome.peaks.items():
             self._peaks[name] = torch.maximum(self._peaks.get(name, value), value)
         if self._first_pass:
-            fresh_BT = batch["completion_mask"].bool() & ~batch["stale"].unsqueeze(1)
+            fresh_BT = batch["drawn"] & ~batch["stale"].unsqueeze(1)
             if self.config.rollout.fire.enabled:  # its first tokens are not the policy's
                 fresh_BT[:, 0] = False
             self._drift = self._drift + drift(logps_BT, batch["sampler_logps"], fresh_BT)
@@ -400,7 +407,7 @@ class PolicyTrainer(GRPOTrainer):
         metrics = self._metrics["train"]
         seen = measure(batch["values"], batch["returns"], batch["value_mask"], self.accelerator)
         metrics["explained_variance"].append(seen.explained_variance)
-        if self.state.global_step == 0:
+        if self.state.global_step == 0 and self.collected.stretches is None:
             self._check_critic(seen.explained_variance)
         metrics["value_mean"].append(seen.values_mean)
         metrics["return_mean"].append(seen.returns_mean)
@@ -422,7 +429,8 @@ class PolicyTrainer(GRPOTrainer):
 
     def _observe_advantages(self, batch: Batch) -> None:
         mask_BT = batch["loss_mask"]
-        group_size = self.config.rollout.group_size
+        whole = self.collected.stretches is None
+        group_size = self.config.rollout.group_size if whole else 1
         any_P = ((batch["advantages"] != 0) & mask_BT).any(dim=1).view(-1, group_size).any(dim=1)
         self.signal_ratio = float(self.across.gather(any_P.float()).mean())
         advantages = self.across.gather(batch["advantages"])[

@@ -17,7 +17,14 @@ from assay.clients.runs.records import JsonLines, truncate_after
 from assay.trainer import batch as batches
 from assay.trainer.config import Config
 from assay.trainer.critic.critic import Critic
-from assay.trainer.critic.pretraining import Experience, Position, Row, Updates, pretrain
+from assay.trainer.critic.pretraining import (
+    Experience,
+    Position,
+    Row,
+    Updates,
+    check_floor,
+    pretrain,
+)
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.folder import RunFolder
 from assay.trainer.progress import Display
@@ -58,6 +65,7 @@ def pretrain_critic(
         False when it was interrupted.
 
     Raises:
+        ConfigError: rollouts are to be truncated, and the critic explains less than the floor.
         TrainingStoppedError: too much went unjudged, or the critic's gradient is no number.
     """
     critic, settings = trainer.critic, config.algorithm.critic
@@ -107,6 +115,10 @@ def pretrain_critic(
         f"the critic {why} after {reached.step} steps: explained variance {reached.explained:.3f}; "
         f"{folder.pretrained_critic}"
     )
+    if config.algorithm.truncation.window:  # no later step has whole responses of all lengths
+        warning = check_floor(reached.explained, settings)
+        if warning:
+            display.note(f"warning: {warning}")
     return True
 
 
@@ -154,7 +166,7 @@ class Steps:
         stopped = self._watch.add([rollout.result for rollout in collected.judged])
         if stopped:
             raise TrainingStoppedError(f"stopped in value pre-training: {stopped}")
-        batch = self._trainer.padded(collected.groups)
+        batch = self._trainer.padded(collected)
         judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
         return Experience(
             batch,

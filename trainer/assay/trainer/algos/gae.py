@@ -134,10 +134,26 @@ def egae(
         ValueError: the shapes do not agree.
     """
     _check_shapes(rewards_BT, values_BT, mask_BT)
+    bootstrap_B = boundary_values(values_BT, mask_BT, truncated_B)
+    return gae(rewards_BT, values_BT, mask_BT, gamma=gamma, lam=lam, bootstrap_B=bootstrap_B)
+
+
+def boundary_values(
+    values_BT: torch.Tensor, mask_BT: torch.Tensor, truncated_B: torch.Tensor
+) -> torch.Tensor:
+    """V(s_l) := V(s_{l-1}) of rows that are not finished: T-PPO's EGAE (arXiv 2506.15050).
+
+    Args:
+        values_BT: as for `gae`.
+        mask_BT: as for `gae`.
+        truncated_B: shape (B,), true where the response is not finished.
+
+    Returns:
+        Shape (B,), float64: what `gae` takes as `bootstrap_B`; 0 for finished rows.
+    """
     last_BT = _last(mask_BT.bool())
     last_values_B = torch.where(last_BT.bool(), values_BT.double(), 0.0).sum(dim=1)
-    bootstrap_B = torch.where(truncated_B.bool(), last_values_B, 0.0)
-    return gae(rewards_BT, values_BT, mask_BT, gamma=gamma, lam=lam, bootstrap_B=bootstrap_B)
+    return torch.where(truncated_B.bool(), last_values_B, 0.0)
 
 
 def length_adaptive_lambda(

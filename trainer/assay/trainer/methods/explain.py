@@ -98,6 +98,13 @@ def _sampling(config: Config) -> list[str]:
             f"{_count(dynamic.max_rounds, 'round')}; surplus groups "
             + ("open the next step" if dynamic.keep_surplus else "are dropped")
         )
+    window = config.algorithm.truncation.window
+    if window:
+        lines.append(
+            f"in {_count(config.samples_per_step, 'slot')}, each of which draws at most "
+            f"{_count(window, 'token')} a step: a response that needs more keeps its slot and goes "
+            "on under the next weights; a slot that is free takes the next sample"
+        )
     return lines
 
 
@@ -242,6 +249,11 @@ def _shaping_lines(shaping: ShapingConfig, most: int) -> list[str]:
 def _advantage(config: Config) -> list[str]:
     advantage = config.algorithm.advantage
     lines = _gae(advantage) if config.algorithm.has_critic else [_group_advantage(config)]
+    if config.algorithm.truncation.window:
+        lines += [
+            "a response that goes on: r = 0, and V behind its last token is V before it",
+            "the policy learns from the tokens that this step drew, each once",
+        ]
     if not config.algorithm.has_critic and config.algorithm.dense.weight:
         lines.append("a token's own: the scaled rewards of the spans that end at or after it")
     if advantage.normalise != "none":
@@ -309,6 +321,12 @@ def _critic(config: Config) -> list[str]:
         lines.append(
             f"pre-trained on the fixed policy for at most {_count(critic.pretrain_steps, 'step')}, "
             f"until nothing improves for {critic.pretrain_patience}"
+        )
+    if config.algorithm.truncation.window:
+        fewest = config.algorithm.truncation.min_finished
+        lines.append(
+            "learns from the responses that ended in this step, all of their tokens"
+            + (f"; from nothing where fewer than {fewest:,} did" if fewest > 1 else "")
         )
     if critic.below_minimum != "ignore":
         lines.append(

@@ -77,7 +77,7 @@ def _without_group_sampling(config: Config) -> Switches:
 
 def _without_critic(config: Config) -> Switches:
     """The group's mean takes its place; a KL in the reward needs a critic and goes to the loss."""
-    switches: dict[str, object] = {_ESTIMATOR: "group"}
+    switches: dict[str, object] = {_ESTIMATOR: "group", **_without_truncation(config)}
     if config.algorithm.loss.kl_place == "reward":
         switches["algorithm.loss.kl_place"] = "loss"
     return switches
@@ -92,6 +92,16 @@ def _order_gap_limit(config: Config) -> float:
 def _without_order_gap(config: Config) -> Switches:
     """Any gap counts."""
     return {"reward.parameters": {**config.reward.parameters, "max_order_gap": 1.0}}
+
+
+def _without_truncation(config: Config) -> Switches:
+    """Nothing to set where it is off: others call this too."""
+    return {"algorithm.truncation.window": 0} if config.algorithm.truncation.window else {}
+
+
+def _without_pretraining(config: Config) -> Switches:
+    """Unfinished responses are worth what the critic says, so that they need one that knows."""
+    return {"algorithm.critic.pretrain_steps": 0, **_without_truncation(config)}
 
 
 def _without_sequence_ratio(config: Config) -> Switches:
@@ -247,6 +257,15 @@ PARTS: tuple[Part, ...] = (
         _to("rollout.fire.enabled", False),
     ),
     *SELECTION_PARTS,
+    Part(
+        "truncation",
+        "sampling",
+        "A response draws at most a window of tokens in a step and goes on in the next; what is "
+        "not finished is valued by the critic, which learns from what is.",
+        "T-PPO, arXiv 2506.15050",
+        lambda c: c.algorithm.truncation.window > 0,
+        _to("algorithm.truncation.window", 0),
+    ),
     # --- reward: what a response earns ---
     Part(
         "soft-overlong",
@@ -438,7 +457,7 @@ PARTS: tuple[Part, ...] = (
         "The critic learns the returns of the fixed policy before the policy moves.",
         f"{_VC_PPO}; {_VAPO}, section 4.1",
         lambda c: c.algorithm.has_critic and c.algorithm.critic.pretrain_steps > 0,
-        _to("algorithm.critic.pretrain_steps", 0),
+        _without_pretraining,
     ),
     Part(
         "decoupled-gae",

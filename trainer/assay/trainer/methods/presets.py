@@ -43,6 +43,17 @@ METHODS: Mapping[str, frozenset[str]] = {
             "positive-lm-loss",
         }
     ),
+    "t_ppo": frozenset(
+        {
+            "group-sampling",
+            "truncation",
+            "critic",
+            "value-pretraining",
+            "decoupled-gae",
+            "clip-higher",
+            "token-level-loss",
+        }
+    ),
     "gspo": frozenset({"group-normalisation", "std-scaling", "clip-higher", "sequence-ratio"}),
     "cispo": frozenset(
         {

@@ -24,9 +24,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.distributed.fsdp import FSDPModule
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 
 from assay.trainer.config import RolloutConfig
+from assay.trainer.rollouts.continuing import answered, input_ids_of, place_of, room, with_texts
 from assay.trainer.rollouts.seeded import draw, draw_first, not_numbers, uniform_rows
 from assay.trainer.rollouts.types import Request, Response, Tokenizer
 
@@ -72,7 +79,7 @@ class HfGenerator:
             TrainingStoppedError: the policy's logits are not numbers.
         """
         size = self._config.batch or len(requests)
-        settings = self._settings()
+        settings = self._settings(self._config.max_new_tokens)
         responses: list[Response] = []
         with (
             self._model_context() as model,
@@ -82,13 +89,13 @@ class HfGenerator:
         ):
             for start in range(0, len(requests), size):
                 batch = requests[start : start + size]
-                responses += self._batch(model, settings, batch, start, on_finished)
+                responses += self._batch(model, batch, start, on_finished)
         return responses
 
-    def _settings(self) -> GenerationConfig:
+    def _settings(self, new_tokens: int) -> GenerationConfig:
         return GenerationConfig(
             do_sample=False,
-            max_new_tokens=self._config.max_new_tokens,
+            max_new_tokens=new_tokens,
             pad_token_id=self._tokenizer.pad_token_id,
             eos_token_id=sorted(self._end_ids) or None,
             use_cache=True,
@@ -98,13 +105,12 @@ class HfGenerator:
     def _batch(
         self,
         model: Any,
-        settings: GenerationConfig,
         requests: Sequence[Request],
         start: int,
         on_finished: OnFinished,
     ) -> list[Response]:
         input_ids, attention_mask = left_padded(
-            [request.draw.prompt_ids for request in requests], self._tokenizer.pad_token_id
+            [input_ids_of(request) for request in requests], self._tokenizer.pad_token_id
         )
         device = model.device
         draws = SeededDraws(
@@ -119,8 +125,9 @@ class HfGenerator:
         model.generate(
             input_ids=input_ids.to(device),
             attention_mask=attention_mask.to(device),
-            generation_config=settings,
+            generation_config=self._settings(draws.most),
             logits_processor=LogitsProcessorList([draws]),
+            stopping_criteria=StoppingCriteriaList([AllComplete(draws)] if draws.uneven else []),
             synced_gpus=True if is_sharded(model) else None,
         )
         return draws.responses()
@@ -137,6 +144,10 @@ class SeededDraws(LogitsProcessor):
         decode: tokens of several rows to texts.
         on_finished: called once a row with its place in the batch and its response.
         device: where the logits are.
+
+    Attributes:
+        most: tokens that any row may have drawn now.
+        uneven: whether some may have fewer, so that they are complete before the last pass.
     """
 
     def __init__(
@@ -150,9 +161,17 @@ class SeededDraws(LogitsProcessor):
         on_finished: OnFinished,
         device: torch.device,
     ) -> None:
-        limit = config.max_new_tokens
-        numbers_BT = uniform_rows(seed, [(r.draw.number, r.index) for r in requests], limit)
+        self._room_B = np.array([room(request, config.max_new_tokens) for request in requests])
+        self.most = limit = int(self._room_B.max())
+        self.uneven = bool((self._room_B < limit).any())
+        numbers_BT = uniform_rows(
+            seed,
+            [(request.draw.number, request.index) for request in requests],
+            limit,
+            firsts=[place_of(request) for request in requests],
+        )
         self._uniforms_TB = torch.from_numpy(numbers_BT.T.copy()).to(device)
+        self._requests = requests
         self._config = config
         self._end_ids = np.array(sorted(end_ids), dtype=np.int64)
         self._decode = decode
@@ -192,6 +211,10 @@ class SeededDraws(LogitsProcessor):
         self._note(tokens_B.cpu().numpy(), logprobs_B.cpu().numpy())
         return scores.scatter_(1, tokens_B[:, None], float("inf"))
 
+    def complete(self) -> torch.Tensor:
+        """(B,) bool: rows that need no further token."""
+        return torch.from_numpy(~self._unfinished_B)
+
     def responses(self) -> list[Response]:
         """All rows' responses, after `generate` has ended."""
         return [response for response in self._responses if response is not None]
@@ -203,7 +226,7 @@ class SeededDraws(LogitsProcessor):
         self._logprobs_TB[self._length] = logprobs_B
         self._length += 1
         ended_B = (tokens_B[:, None] == self._end_ids).any(axis=1)
-        done_B = self._unfinished_B & (ended_B | (self._length == self._config.max_new_tokens))
+        done_B = self._unfinished_B & (ended_B | (self._length == self._room_B))
         self._unfinished_B &= ~done_B
         if done_B.any():
             self._finish(np.flatnonzero(done_B), ended_B)
@@ -211,14 +234,28 @@ class SeededDraws(LogitsProcessor):
     def _finish(self, rows: NDArray[np.intp], ended_B: NDArray[np.bool_]) -> None:
         tokens = self._tokens_TB[: self._length, rows].T.tolist()
         logprobs = self._logprobs_TB[: self._length, rows].T.tolist()
-        ended = ended_B[rows].tolist()
-        texts = self._decode(tokens)
-        for row, ids, told, end, text in zip(
-            rows.tolist(), tokens, logprobs, ended, texts, strict=True
-        ):
-            response = Response(tuple(ids), text, tuple(told), truncated=not end)
+        ended, limit = ended_B[rows].tolist(), self._config.max_new_tokens
+        places = rows.tolist()
+        answers = [
+            answered(self._requests[row], ids, told, ended=end, max_new_tokens=limit)
+            for row, ids, told, end in zip(places, tokens, logprobs, ended, strict=True)
+        ]
+        for row, response in zip(places, with_texts(answers, self._decode), strict=True):
             self._responses[row] = response
             self._on_finished(row, response)
+
+
+class AllComplete(StoppingCriteria):
+    """Ends a row when its draws are complete, which may be before the batch's limit."""
+
+    def __init__(self, draws: SeededDraws) -> None:
+        self._draws = draws
+
+    def __call__(
+        self, input_ids: torch.Tensor, scores: torch.Tensor | None, **_kwargs: Any
+    ) -> torch.Tensor:
+        """(B,) bool."""
+        return self._draws.complete().to(input_ids.device)
 
 
 def left_padded(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:

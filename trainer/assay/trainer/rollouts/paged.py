@@ -38,6 +38,7 @@ from transformers.generation.continuous_batching.utils import WorkloadHints
 from assay.rpc.errors import ConfigError
 from assay.trainer.config import RolloutConfig
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.rollouts.continuing import answered, input_ids_of, room, with_texts
 from assay.trainer.rollouts.hf import OnFinished, answering
 from assay.trainer.rollouts.seeded import draw, draw_first, not_numbers, uniform_rows
 from assay.trainer.rollouts.types import Request, Response, Tokenizer
@@ -114,7 +115,11 @@ class PagedGenerator:
         responses: dict[int, Response] = {}
         with serving(model, settings, draws, requests, self._config) as manager:
             for place, request in enumerate(requests):
-                manager.add_request(list(request.draw.prompt_ids), request_id=str(place))
+                manager.add_request(
+                    list(input_ids_of(request)),
+                    request_id=str(place),
+                    max_new_tokens=room(request, self._config.max_new_tokens),
+                )
             while len(responses) < len(requests):
                 output = manager.get_result(timeout=_POLL_S)
                 if output is None:
@@ -123,20 +128,26 @@ class PagedGenerator:
                     raise _ended_early(output.error)
                 else:
                     place = int(output.request_id)
-                    responses[place] = self._response(output)
+                    responses[place] = self._response(requests[place], output)
                     on_finished(place, responses[place])
         return [responses[place] for place in range(len(requests))]
 
-    def _response(self, output: Any) -> Response:
+    def _response(self, request: Request, output: Any) -> Response:
         ids, logprobs = output.generated_tokens, output.logprobs
         if not all(map(math.isfinite, logprobs)):
             raise not_numbers()
-        return Response(
-            ids=tuple(ids),
-            text=self._tokenizer.decode(ids, skip_special_tokens=True),
-            logprobs=tuple(logprobs),
-            truncated=ids[-1] not in self._end_ids,
+        response = answered(
+            request,
+            ids,
+            logprobs,
+            ended=ids[-1] in self._end_ids,
+            max_new_tokens=self._config.max_new_tokens,
         )
+        [response] = with_texts(
+            [response],
+            lambda rows: [self._tokenizer.decode(row, skip_special_tokens=True) for row in rows],
+        )
+        return response
 
 
 class PagedDraws(ContinuousBatchingLogitsProcessor):
@@ -252,7 +263,7 @@ def serving(
 ) -> Iterator[Any]:
     """A running ContinuousBatchingManager that draws as told, stopped when this is left."""
     hints = WorkloadHints(
-        max_prompt_length=max(len(r.draw.prompt_ids) for r in requests),
+        max_prompt_length=max(len(input_ids_of(r)) for r in requests),
         max_generated_length=config.max_new_tokens,
         num_requests=config.batch or len(requests),
     )

@@ -22,6 +22,7 @@ from assay.trainer.algos.sampling import fire_first_token_probs
 from assay.trainer.errors import TrainingStoppedError
 
 _WORD = 2**64
+_BLOCK = 4  # words for one value of the counter
 
 
 def uniforms(seed: int, draw_number: int, index: int, count: int) -> NDArray[np.float64]:
@@ -41,23 +42,28 @@ def uniforms(seed: int, draw_number: int, index: int, count: int) -> NDArray[np.
     return uniform_rows(seed, [(draw_number, index)], count)[0]
 
 
-def uniform_rows(seed: int, places: Sequence[tuple[int, int]], count: int) -> NDArray[np.float64]:
+def uniform_rows(
+    seed: int, places: Sequence[tuple[int, int]], count: int, *, firsts: Sequence[int] | None = None
+) -> NDArray[np.float64]:
     """`uniforms` of several responses, (B, count), from one generator that is moved about.
 
     Args:
         seed: of the run.
         places: draw number and index of each.
         count: how many for each.
+        firsts: for each, how many numbers at its beginning are left out: those of tokens that it
+            has already; None for none.
     """
     key = np.array([seed % _WORD, seed // _WORD % _WORD], dtype=np.uint64)
     generator = np.random.Philox(key=key)
     state = generator.state  # with an empty buffer
     words_BT = np.empty((len(places), count), dtype=np.uint64)
     for row, (draw_number, index) in enumerate(places):
+        block, rest = divmod(firsts[row] if firsts else 0, _BLOCK)
         # least significant first
-        state["state"]["counter"] = np.array([0, 0, index, draw_number], dtype=np.uint64)
+        state["state"]["counter"] = np.array([block, 0, index, draw_number], dtype=np.uint64)
         generator.state = state
-        words_BT[row] = generator.random_raw(count)
+        words_BT[row] = generator.random_raw(rest + count)[rest:]
     return np.asarray((words_BT >> np.uint64(11)) * 2.0**-53)
 
 

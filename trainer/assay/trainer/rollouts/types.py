@@ -33,10 +33,19 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One response to generate: sample `index` (from 0) of a draw's group."""
+    """One response to generate: sample `index` (from 0) of a draw's group.
+
+    Attributes:
+        draw: what is asked.
+        index: of the sample.
+        begun: what earlier steps drew of the response, where it goes on; not finished.
+        window: most tokens to draw now; 0 for as many as the response may have.
+    """
 
     draw: Draw
     index: int
+    begun: Response | None = None
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +59,14 @@ class Response:
             temperature, before top-p and top-k; of a first token that FIRE drew, under the
             distribution that it was drawn from. None where the back end does not tell.
         truncated: cut at max_new_tokens.
+        finished: false where the request's window ended first; then the text is empty.
     """
 
     ids: tuple[int, ...]
     text: str
     logprobs: tuple[float, ...] | None
     truncated: bool
+    finished: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +77,42 @@ class Rollout:
         request: what was asked for.
         response: what was answered.
         result: a judgement or a fault.
-        policy_step: optimizer steps that the policy had made when it answered.
+        policy_step: optimizer steps that the policy had made when it answered, or when it drew the
+            last tokens.
     """
 
     request: Request
     response: Response
     result: Result
     policy_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A response that goes on in the next step: neither judged nor a fault, for nobody was asked.
+
+    Attributes:
+        request: what was asked for.
+        response: as far as it is.
+        policy_step: optimizer steps that the policy had made when it drew the last tokens.
+    """
+
+    request: Request
+    response: Response
+    policy_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What one slot of a truncated rollout brought to a step (T-PPO, arXiv 2506.15050).
+
+    Attributes:
+        row: the whole response with what came of it, or as far as it is.
+        drawn: how many of its last tokens this step drew, at least 1.
+    """
+
+    row: Rollout | Unfinished
+    drawn: int
 
 
 Group = tuple[Rollout, ...]
@@ -142,12 +182,13 @@ class Collected:
     """The groups that one step trains on.
 
     Attributes:
-        groups: this process's share, whole groups.
+        groups: this process's share, whole groups; empty where there are stretches.
         judged: every rollout that was judged for this step over all processes, also of groups that
             were dropped; for metrics and samples.
         metrics: keep_rate, rounds, surplus, ...; numbers by name.
         generate_s: seconds spent generating.
         wait_s: seconds that the step waited for judgements after the last response was there.
+        stretches: this process's share of a truncated rollout; None where responses are whole.
     """
 
     groups: list[Group]
@@ -155,6 +196,14 @@ class Collected:
     metrics: dict[str, float] = field(default_factory=dict)
     generate_s: float = 0.0
     wait_s: float = 0.0
+    stretches: list[Stretch] | None = None
+
+    @property
+    def rows(self) -> list[Rollout | Unfinished]:
+        """This process's responses, in the order of the batch."""
+        if self.stretches is not None:
+            return [stretch.row for stretch in self.stretches]
+        return [rollout for group in self.groups for rollout in group]
 
 
 Tokenizer = Any

@@ -17,9 +17,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
+from assay.clients import Judgement
 from assay.trainer.algos.selection import prof_filter
 from assay.trainer.batch import Scored
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.rollouts.types import Rollout
 from assay.trainer.selection.settings import FilterConfig
 
 
@@ -54,7 +56,7 @@ def _prof(group: Sequence[Scored], config: FilterConfig) -> set[int]:
     """Places that PROF keeps; all of a group that is all right or all wrong, which says nothing."""
     ranked: list[tuple[int, bool, float]] = []
     for place, item in enumerate(group):
-        judgement = item.rollout.result.judgement
+        judgement = _judgement(item)
         if judgement is not None and judgement.spans and item.reward is not None:
             mean = statistics.fmean(span.reward for span in judgement.spans)
             ranked.append((place, judgement.verdict == "correct", mean))
@@ -69,8 +71,13 @@ def _prof(group: Sequence[Scored], config: FilterConfig) -> set[int]:
     return {ranked[n][0] for n in kept}
 
 
+def _judgement(item: Scored) -> Judgement | None:
+    rollout = item.rollout
+    return rollout.result.judgement if isinstance(rollout, Rollout) else None
+
+
 def _check_steps(groups: Sequence[Sequence[Scored]]) -> None:
-    judgements = [item.rollout.result.judgement for group in groups for item in group]
+    judgements = [_judgement(item) for group in groups for item in group]
     told = [judgement for judgement in judgements if judgement is not None]
     if told and not any(judgement.spans for judgement in told):
         raise TrainingStoppedError(

@@ -1,0 +1,99 @@
+"""A policy whose responses are fixed, and which takes them up where they were left."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.trainer.config import RolloutConfig
+from assay.trainer.rollouts.continuing import answered, place_of, room, with_texts
+from assay.trainer.rollouts.slots import SlotCollector
+from assay.trainer.rollouts.types import OneRank, Request, Response
+from rollouts_collecting_support import result, stream
+
+LIMIT = 8
+END = 1
+Outcome = Callable[[int, int], str]
+
+
+def whole(draw: int, index: int) -> tuple[int, ...]:
+    """The tokens of a response without a limit: 1 to 11 of them, the last one END."""
+    chance = random.Random(f"whole-{draw}-{index}")
+    return (*(chance.randrange(2, 90) for _ in range(chance.randrange(11))), END)
+
+
+@dataclass
+class ContinuingGenerator:
+    """Each token's log-probability is -1 less the step in which it is drawn."""
+
+    step: int = 0
+    calls: list[list[tuple[int, int]]] = field(default_factory=list)
+    fails: bool = False
+
+    def generate(
+        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
+    ) -> list[Response]:
+        assert requests
+        if self.fails:
+            raise RuntimeError("told to")
+        self.calls.append([(request.draw.number, request.index) for request in requests])
+        responses = [self._answer(request) for request in requests]
+        for place in sorted(range(len(requests)), key=lambda n: len(responses[n].ids)):
+            on_finished(place, responses[place])
+        return responses
+
+    def _answer(self, request: Request) -> Response:
+        first, ids = place_of(request), whole(request.draw.number, request.index)
+        assert request.begun is None or request.begun.ids == ids[:first]
+        drawn = ids[first : first + room(request, LIMIT)]
+        response = answered(
+            request,
+            drawn,
+            [-1.0 - self.step] * len(drawn),
+            ended=drawn[-1] == END,
+            max_new_tokens=LIMIT,
+        )
+        [response] = with_texts([response], lambda rows: [" ".join(map(str, ids)) for ids in rows])
+        return response
+
+
+@dataclass
+class Round:
+    """Judges finished responses, and no others."""
+
+    outcome: Outcome
+    requests: list[Request] = field(default_factory=list)
+
+    def submit(self, request: Request, answer: Response) -> None:
+        assert answer.finished
+        assert answer.text
+        assert request == Request(request.draw, request.index), "as if it had been drawn at once"
+        self.requests.append(request)
+
+    def results(self) -> list[Any]:
+        return [result(r, self.outcome(r.draw.number, r.index)) for r in self.requests]
+
+
+def slots(
+    outcome: Outcome,
+    *,
+    window: int,
+    prompts: int = 4,
+    group_size: int = 2,
+    limit: int = LIMIT,
+    batch: int = 0,
+    ranks: Any = None,
+    generator: Any = None,
+) -> SlotCollector:
+    return SlotCollector(
+        stream(),
+        generator or ContinuingGenerator(),
+        lambda: Round(outcome),
+        config=RolloutConfig(
+            prompts_per_step=prompts, group_size=group_size, max_new_tokens=limit, batch=batch
+        ),
+        window=window,
+        ranks=ranks or OneRank(),
+    )

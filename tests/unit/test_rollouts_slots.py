@@ -1,0 +1,168 @@
+"""Truncated rollouts: what they go with, what they count, and what a checkpoint of them refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from assay.rpc.errors import ConfigError
+from assay.trainer import batch as batches
+from assay.trainer import config as configs
+from assay.trainer.batch import Scored
+from assay.trainer.rollouts.types import Draw, Request, Response, Rollout, Unfinished
+from rollouts_collecting_support import bernoulli, problems, result
+from rollouts_slots_support import LIMIT, ContinuingGenerator, slots, whole
+
+TRUNCATES = (
+    "algorithm.advantage.estimator=gae",
+    "algorithm.critic.pretrain_steps=5",
+    "algorithm.truncation.window=64",
+)
+
+
+def test_truncation_needs_no_more_than_this() -> None:
+    config = configs.build({}, TRUNCATES, origin="test")
+    assert config.algorithm.truncation.window == 64
+    assert config.algorithm.truncation.min_finished == 1
+    configs.build({}, [*TRUNCATES, "rollout.backend=paged"], origin="test")
+
+
+@pytest.mark.parametrize(
+    ("override", "needed"),
+    [
+        ("algorithm.advantage.estimator=group", 'algorithm.advantage.estimator = "gae": samples'),
+        ("algorithm.advantage.estimator=rloo", 'algorithm.advantage.estimator = "gae": samples'),
+        (
+            "algorithm.dynamic_sampling.enabled=true",
+            "algorithm.dynamic_sampling.enabled = false: which",
+        ),
+        ("algorithm.critic.pretrain_steps=0", "algorithm.critic.pretrain_steps above 0: an"),
+        ("algorithm.advantage.gamma=0.99", "algorithm.advantage.gamma = 1: a discount"),
+        (
+            "algorithm.loss={kl_coef=0.1, kl_place='reward'}",
+            'algorithm.loss.kl_place = "loss", or kl_coef = 0: rewards',
+        ),
+        ("algorithm.loss.ratio=sequence", 'algorithm.loss.ratio = "token": the ratio'),
+        ("rollout.backend=vllm", 'rollout.backend = "hf" or "paged": vLLM'),
+    ],
+)
+def test_what_truncation_does_not_go_with_is_refused_in_one_line(
+    override: str, needed: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        configs.build({}, [*TRUNCATES, override], origin="test")
+    message = str(caught.value)
+    assert f"test: algorithm.truncation.window above 0 needs {needed}" in message
+    assert "\n" not in message
+    configs.build({}, [*TRUNCATES, override, "algorithm.truncation.window=0"], origin="test")
+
+
+def test_a_critic_that_shares_the_trunk_cannot_be_pretrained_and_so_not_truncated() -> None:
+    with pytest.raises(ConfigError, match=r"needs critic\.sharing"):
+        configs.build({}, [*TRUNCATES, "algorithm.critic.sharing=trunk"], origin="test")
+
+
+def test_what_a_step_counts() -> None:
+    window = 3
+    of = slots(bernoulli(1.0), prompts=2, group_size=2, window=window)
+    lengths = [min(LIMIT, len(whole(n // 2, n % 2))) for n in range(4)]
+    drawn = [min(window, length) for length in lengths]
+    going = [length for length in lengths if length > window]
+    assert 0 < len(going) < 4, "some end, some do not"
+    assert of.collect(0).metrics == {
+        "draws": 2.0,
+        "rounds": 1.0,
+        "generated_tokens": float(sum(drawn)),
+        "finished_share": 1 - len(going) / 4,
+        "tokens_per_decode_step": sum(drawn) / window,
+        "prefix_tokens": 0.0,
+        "slot_age_mean": 1.0,
+        "slot_age_max": 1.0,
+    }
+    assert of.collect(1).metrics["prefix_tokens"] == window * len(going)
+
+
+def test_decode_steps_are_those_of_each_batch() -> None:
+    lengths = [min(LIMIT, len(whole(n, 0))) for n in range(4)]
+    pairs = max(lengths[:2]) + max(lengths[2:])
+    assert pairs > max(lengths)
+    of = slots(bernoulli(1.0), prompts=4, group_size=1, window=LIMIT, batch=2)
+    assert of.collect(0).metrics["tokens_per_decode_step"] == sum(lengths) / pairs
+
+
+def test_an_age_is_how_many_steps_a_response_was_drawn_over() -> None:
+    generator = ContinuingGenerator()
+    of = slots(bernoulli(1.0), prompts=4, group_size=1, window=1, generator=generator)
+    for step in range(LIMIT - 1):
+        metrics = of.collect(step).metrics
+        going = [slot for slot in of._slots if slot is not None]
+        assert metrics["slot_age_max"] == max(slot.tokens for slot in going)
+    for slot in going:
+        steps = [step for step, _ in slot.versions]
+        assert steps == list(range(steps[0], LIMIT - 1))
+
+
+def test_a_checkpoint_of_other_slots_is_refused() -> None:
+    state = slots(bernoulli(1.0), prompts=4, group_size=2, window=2).state_dict()
+    other = slots(bernoulli(1.0), prompts=4, group_size=1, window=2)
+    with pytest.raises(ConfigError, match="holds 8 slots, this run has 4: resume with"):
+        other.load_state_dict(state)
+    del state["slots"]
+    with pytest.raises(ConfigError, match="holds no slots"):
+        other.load_state_dict(state)
+
+
+def test_a_checkpoint_of_longer_responses_is_refused() -> None:
+    of = slots(bernoulli(1.0), prompts=4, group_size=2, window=LIMIT - 1)
+    of.collect(0)
+    state = of.state_dict()
+    assert any(state["slots"])
+    shorter = slots(bernoulli(1.0), prompts=4, group_size=2, window=2, limit=LIMIT - 1)
+    with pytest.raises(ConfigError, match="an unfinished response of 7 tokens, which"):
+        shorter.load_state_dict(state)
+
+
+def test_a_generator_that_forgets_one_is_found_out() -> None:
+    class Forgets(ContinuingGenerator):
+        def generate(self, requests: Any, on_finished: Any) -> list[Response]:
+            return super().generate(requests, lambda place, r: place and on_finished(place, r))
+
+    of = slots(bernoulli(1.0), window=2, generator=Forgets())
+    with pytest.raises(RuntimeError, match="answered 8 and reported 7 of 8 requests"):
+        of.collect(0)
+
+
+def rows(drawn: tuple[int, ...] = (4, 2, 2)) -> list[Scored]:
+    """Of four tokens each: one whole, one that goes on, one that ended in this step."""
+    made = []
+    for n, last in enumerate(drawn):
+        request = Request(Draw(n, problems(3)[n], (5, 6)), 0)
+        if n == 1:
+            response = Response((7, 8, 9, 10), "", (-1.0,) * 4, False, finished=False)
+            made.append(Scored(Unfinished(request, response, 3), None, drawn=last))
+        else:
+            response = Response((7, 8, 9, 1), "text", (-1.0,) * 4, False)
+            rollout = Rollout(request, response, result(request, "correct"), 3)
+            made.append(Scored(rollout, 1.0, drawn=last))
+    return made
+
+
+def test_the_last_token_of_what_goes_on_has_no_advantage() -> None:
+    """EGAE, arXiv 2506.15050: the golden row of it, between finished ones."""
+    batch = batches.pad(rows(), pad_id=0, policy_step=3, device=torch.device("cpu"))
+    assert batch["unfinished"].tolist() == [False, True, False]
+    assert batch["loss_mask"].tolist() == [
+        [True] * 4, [False, False, True, True], [False, False, True, True],
+    ]  # fmt: skip
+    assert batch["correct"].tolist() == [True, False, True]
+    batch["values"] = torch.tensor([[0.2, 0.4, 0.5, 0.7]] * 3)
+    config = configs.build({}, TRUNCATES, origin="test").algorithm
+    advantages_BT, returns_BT, _ = batches.critic_advantages(batch, config)
+    assert advantages_BT[1, 3] == 0
+    expected = torch.tensor([0.4755, 0.29, 0.2, 0.0])
+    torch.testing.assert_close(advantages_BT[1], expected, atol=1e-4, rtol=0)
+    torch.testing.assert_close(returns_BT[0], torch.ones(4))
+    assert advantages_BT[0].equal(advantages_BT[2]), "over the whole response, masked afterwards"
+    assert advantages_BT[0, 3] == pytest.approx(0.3)
