@@ -28,14 +28,17 @@ from assay.trainer.models import Policy
 from assay.trainer.rewards import Judge
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.dense import span_tokens
+from assay.trainer.rollouts.dialogues import DialogueCollector, Dialogues
 from assay.trainer.rollouts.hf import HfGenerator
 from assay.trainer.rollouts.paged import PagedGenerator
 from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.protocol import protocol_of
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.shaping import shape
-from assay.trainer.rollouts.types import Generator, Group
+from assay.trainer.rollouts.turns import turn_tokens
+from assay.trainer.rollouts.types import Generator, Group, Ranks, Rollout
 from assay.trainer.rollouts.vllm import VllmGenerator, keep_base_weights
-from assay.trainer.trainer import PolicyTrainer
+from assay.trainer.trainer import PolicyTrainer, Source
 
 
 def grpo_config(
@@ -152,10 +155,13 @@ def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -
         ConfigError: a prompt leaves no room for max_new_tokens.
     """
     context = getattr(policy.model.config, "max_position_embeddings", None) or 0
-    room = context - config.rollout.max_new_tokens
+    turns, most = config.algorithm.turns, config.rollout.max_new_tokens
+    longest = protocol_of(turns, policy.tokenizer).room(most) if turns.on else most
+    room = context - longest
     if context and room < 1:
+        dialogue = f", {longest} tokens in {turns.most} turns," if turns.on else ""
         raise ConfigError(
-            f"rollout.max_new_tokens = {config.rollout.max_new_tokens} leaves no room for a prompt "
+            f"rollout.max_new_tokens = {most}{dialogue} leaves no room for a prompt "
             f"in the context of {context} tokens that {config.model.name!r} has"
         )
     return PromptStream(
@@ -259,6 +265,8 @@ def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Gene
 def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[Scored]]:
     """Shapes the rewards of groups, and places those of spans on tokens."""
     shaping, limit = config.algorithm.shaping, config.rollout.max_new_tokens
+    if config.algorithm.turns.on:
+        return lambda groups: [with_turns(r, config) for group in groups for r in group]
 
     def score(groups: Sequence[Group]) -> list[Scored]:
         scored = []
@@ -271,6 +279,12 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
         return scored
 
     return score
+
+
+def with_turns(rollout: Rollout, config: Config) -> Scored:
+    """A dialogue with what its turns earn on its tokens."""
+    tokens, reward = turn_tokens(rollout, config.algorithm.turns)
+    return Scored(rollout, reward, turns=tokens)
 
 
 def with_spans(item: Scored, policy: Policy, *, normalise: bool) -> Scored:
@@ -303,8 +317,24 @@ def make_source(
     stream: PromptStream,
     judge: Judge,
     dynamic: DynamicSamplingConfig,
-) -> Collector:
+) -> Source:
     """What rollouts come from."""
+    if config.algorithm.turns.on:
+        if judge.judges_groups:
+            raise ConfigError(
+                f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt "
+                "against one another, and algorithm.turns has each attempt judged by itself; take "
+                "another verifier"
+            )
+        ranks = AccelerateRanks(trainer.accelerator)
+        return DialogueCollector(
+            stream,
+            make_dialogues(make_generator(trainer, config, policy), config, policy, ranks),
+            lambda: judge.open_round(0),
+            prompts_per_step=config.rollout.prompts_per_step,
+            group_size=config.rollout.group_size,
+            ranks=ranks,
+        )
     return Collector(
         stream,
         make_generator(trainer, config, policy),
@@ -312,6 +342,20 @@ def make_source(
         config=config.rollout,
         dynamic=dynamic,
         ranks=AccelerateRanks(trainer.accelerator),
+    )
+
+
+def make_dialogues(
+    generator: Generator, config: Config, policy: Policy, ranks: Ranks, *, validation: bool = False
+) -> Dialogues:
+    """The policy in conversation with itself, as the settings say."""
+    tokenizer = policy.tokenizer
+    return Dialogues(
+        generator,
+        protocol_of(config.algorithm.turns, tokenizer),
+        lambda ids: str(tokenizer.decode(ids, skip_special_tokens=True)),
+        ranks,
+        validation=validation,
     )
 
 

@@ -27,7 +27,7 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
     faults = Counter(r.result.fault.reason for r in rollouts if r.result.fault is not None)
     verdicts = Counter(judgement.verdict for judgement in judgements)
     rewards = [judgement.reward for judgement in judgements]
-    lengths = sorted(len(r.response.ids) for r in rollouts)
+    lengths = sorted(r.length for r in rollouts)
     return {
         "reward": _mean(rewards),
         "reward_std": statistics.stdev(rewards) if len(rewards) > 1 else None,

@@ -51,6 +51,9 @@ class Judge:
         client: reaches the service.
         config: which verifier, with which parameters, and how long a judgement may take.
         judges_groups: the verifier judges the samples of a prompt against one another.
+
+    Attributes:
+        judges_groups: the same.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class Judge:
     ) -> None:
         self._client = client
         self._config = config
-        self._judges_groups = judges_groups
+        self.judges_groups = judges_groups
         self._rounds: list[StreamingRound] = []
 
     def score(self, samples: Sequence[Sample]) -> list[Result]:
@@ -78,7 +81,7 @@ class Judge:
             self._client,
             lambda request, response, id_: self.item(sample_of(request, response), id_),
             timeout_s=self._config.timeout_s,
-            group_size=group_size if self._judges_groups else 0,
+            group_size=group_size if self.judges_groups else 0,
         )
         self._rounds = [*(earlier for earlier in self._rounds if not earlier.closed), opened]
         return opened

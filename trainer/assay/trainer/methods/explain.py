@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from assay.trainer.methods.parts import BY_NAME, Part, parts_on
 from assay.trainer.methods.presets import departures
+from assay.trainer.methods.turns import turn_lines, turn_reward_lines
 
 if TYPE_CHECKING:
     from assay.trainer.config import AdvantageConfig, Config, LossConfig, ShapingConfig
@@ -53,6 +54,7 @@ def explain(config: Config) -> Explanation:
     missing, added = departures(config) or ((), ())
     writers: tuple[tuple[str, Callable[[Config], list[str]]], ...] = (
         ("Sampling", _sampling),
+        ("Turns", turn_lines),
         ("Reward", _reward),
         ("Advantage", _advantage),
         ("Critic", _critic),
@@ -105,6 +107,8 @@ def _reward(config: Config) -> list[str]:
         f"{source} the verifier {config.reward.verifier}",
     ]
     lines += _shaping_lines(shaping, config.rollout.max_new_tokens)
+    if config.algorithm.turns.on:
+        lines = turn_reward_lines(config)
     if dense.weight:
         share = ", divided by their number" if dense.normalise else ""
         lines.append(
@@ -162,10 +166,20 @@ def _shaping_lines(shaping: ShapingConfig, most: int) -> list[str]:
 def _advantage(config: Config) -> list[str]:
     advantage = config.algorithm.advantage
     lines = _gae(advantage) if config.algorithm.has_critic else [_group_advantage(config)]
+    if config.algorithm.turns.on:
+        lines.append(
+            "by turns: neither values nor rewards of later turns reach earlier ones"
+            if config.algorithm.turns.independent
+            else "over turns: the rewards of later turns reach earlier ones"
+        )
     if not config.algorithm.has_critic and config.algorithm.dense.weight:
         lines.append("a token's own: the scaled rewards of the spans that end at or after it")
     if advantage.normalise != "none":
-        over = "the batch" if advantage.normalise == "batch" else "each task by itself"
+        over = {
+            "batch": "the batch",
+            "task": "each task by itself",
+            "role": "attempts and of verifications by themselves, over the batch",
+        }[advantage.normalise]
         lines.append(f"then whitened over the tokens of {over}: mean 0, deviation 1")
     if advantage.max_sigma:
         lines.append(f"0 where it is more than {advantage.max_sigma:g} deviations from the mean")

@@ -27,6 +27,7 @@ Switches = Mapping[str, object]
 _DAPO = "DAPO, arXiv 2503.14476"
 _VAPO = "VAPO, arXiv 2504.05118"
 _VC_PPO = "VC-PPO, arXiv 2503.01491"
+_PAG = "PAG, arXiv 2506.10406"
 _STABLE = "StableReinforce, arXiv 2505.02835"
 _LONG_COT = "Demystifying Long CoT, arXiv 2502.03373, appendix C.1"
 _ESTIMATOR = "algorithm.advantage.estimator"
@@ -99,6 +100,97 @@ def _without_cispo(config: Config) -> Switches:
         switches["algorithm.loss.clip_low"] = 0.2
     return switches
 
+
+def _verifies(config: Config) -> bool:
+    return config.algorithm.turns.mode == "verify"
+
+
+def _earns_by_turns(config: Config) -> bool:
+    return config.algorithm.turns.on and config.algorithm.turns.reward == "turns"
+
+
+def _without_turns(config: Config) -> Switches:
+    """One response; roles that are not there cannot be normalised."""
+    switches: dict[str, object] = {"algorithm.turns.mode": "off"}
+    if config.algorithm.advantage.normalise == "role":
+        switches["algorithm.advantage.normalise"] = "none"
+    return switches
+
+
+TURN_PARTS: tuple[Part, ...] = (
+    Part(
+        "self-verification",
+        "sampling",
+        "The policy verifies its answer in a second turn and revises it in a third.",
+        _PAG,
+        _verifies,
+        _without_turns,
+    ),
+    Part(
+        "second-attempt",
+        "sampling",
+        "The policy is always asked for a second attempt, without a verification.",
+        "SCoRe, arXiv 2409.12917; PAG's baselines, arXiv 2506.10406",
+        lambda c: c.algorithm.turns.mode == "reconsider",
+        _without_turns,
+    ),
+    Part(
+        "selective-revision",
+        "sampling",
+        "A revision is asked for only where the verification says that the answer is wrong.",
+        _PAG,
+        lambda c: _verifies(c) and c.algorithm.turns.revise == "selective",
+        _to("algorithm.turns.revise", "always"),
+    ),
+    Part(
+        "turn-rewards",
+        "reward",
+        "Every turn earns a reward of its own, not the last attempt for all of them.",
+        _PAG,
+        _earns_by_turns,
+        _to("algorithm.turns.reward", "final"),
+    ),
+    Part(
+        "first-attempt-reward",
+        "reward",
+        "The first attempt earns its correctness.",
+        _PAG,
+        lambda c: _earns_by_turns(c) and c.algorithm.turns.first_reward,
+        _to("algorithm.turns.first_reward", False),
+    ),
+    Part(
+        "verifier-reward",
+        "reward",
+        "A verification earns 1 where its verdict is true.",
+        _PAG,
+        lambda c: _verifies(c) and _earns_by_turns(c) and c.algorithm.turns.verifier_reward,
+        _to("algorithm.turns.verifier_reward", False),
+    ),
+    Part(
+        "turn-shaping",
+        "reward",
+        "A second attempt also earns what it gained over the first.",
+        f"{_PAG}; SCoRe, arXiv 2409.12917",
+        lambda c: _earns_by_turns(c) and c.algorithm.turns.shaping > 0,
+        _to("algorithm.turns.shaping", 0.0),
+    ),
+    Part(
+        "turn-independence",
+        "advantage",
+        "A turn is credited with its own reward alone, a turn-level discount of 0.",
+        _PAG,
+        lambda c: c.algorithm.turns.on and c.algorithm.turns.independent,
+        _to("algorithm.turns.independent", False),
+    ),
+    Part(
+        "role-normalisation",
+        "advantage",
+        "The advantages of attempts and of verifications are whitened by themselves.",
+        _PAG,
+        lambda c: c.algorithm.turns.on and c.algorithm.advantage.normalise == "role",
+        _to("algorithm.advantage.normalise", "none"),
+    ),
+)
 
 PARTS: tuple[Part, ...] = (
     # --- sampling: what is answered ---
@@ -204,8 +296,8 @@ PARTS: tuple[Part, ...] = (
         "advantage",
         "The advantages of tokens are brought to mean 0 and deviation 1, over the batch or for "
         "each task.",
-        "PAG, arXiv 2506.10406 (by role); GoLongRL, arXiv 2605.19577 (by task)",
-        lambda c: c.algorithm.advantage.normalise != "none",
+        "ours (batch); GoLongRL, arXiv 2605.19577 (by task)",
+        lambda c: c.algorithm.advantage.normalise in ("batch", "task"),
         _to("algorithm.advantage.normalise", "none"),
     ),
     Part(
@@ -393,6 +485,8 @@ PARTS: tuple[Part, ...] = (
         lambda c: c.algorithm.loss.importance_correction == "decoupled",
         _to("algorithm.loss.importance_correction", "none"),
     ),
+    # --- several turns in one response ---
+    *TURN_PARTS,
 )
 
 BY_NAME: Mapping[str, Part] = {part.name: part for part in PARTS}

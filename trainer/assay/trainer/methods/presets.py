@@ -54,6 +54,45 @@ METHODS: Mapping[str, frozenset[str]] = {
             "token-level-loss",
         }
     ),
+    "pag": frozenset(
+        {
+            "self-verification",
+            "selective-revision",
+            "turn-rewards",
+            "first-attempt-reward",
+            "verifier-reward",
+            "turn-shaping",
+            "turn-independence",
+            "role-normalisation",
+            "group-sampling",
+            "critic",
+            "clip-higher",
+            "token-level-loss",
+        }
+    ),
+    "score": frozenset(
+        {
+            "second-attempt",
+            "turn-rewards",
+            "first-attempt-reward",
+            "turn-shaping",
+            "group-sampling",
+            "critic",
+            "clip-higher",
+            "token-level-loss",
+        }
+    ),
+    "direct_multi_turn": frozenset(
+        {
+            "second-attempt",
+            "turn-rewards",
+            "first-attempt-reward",
+            "group-sampling",
+            "critic",
+            "clip-higher",
+            "token-level-loss",
+        }
+    ),
 }
 
 

@@ -151,7 +151,7 @@ class SeededDraws(LogitsProcessor):
         device: torch.device,
     ) -> None:
         limit = config.max_new_tokens
-        numbers_BT = uniform_rows(seed, [(r.draw.number, r.index) for r in requests], limit)
+        numbers_BT = uniform_rows(seed, [(r.draw.number, r.index, r.turn) for r in requests], limit)
         self._uniforms_TB = torch.from_numpy(numbers_BT.T.copy()).to(device)
         self._config = config
         self._end_ids = np.array(sorted(end_ids), dtype=np.int64)
