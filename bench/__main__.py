@@ -20,8 +20,9 @@ BENCHES = {
     "trainer-step": "trainer_step",
     "trainer-ladder": "trainer_ladder",
     "trainer-critic": "trainer_critic",
+    "trainer-pag": "trainer_pag",
 }
-TAKE_OPTIONS = ("trainer-step", "trainer-ladder", "trainer-critic")
+TAKE_OPTIONS = ("trainer-step", "trainer-ladder", "trainer-critic", "trainer-pag")
 
 
 def main(arguments: list[str]) -> int:

@@ -71,7 +71,7 @@ def sample_rows(
 
 
 def _turn_row(turn: Turn) -> Row:
-    """One turn of a dialogue: an attempt with its judgement, or a verification with what it says."""
+    """One turn: an attempt with its judgement, or a verification with what it says."""
     judgement = turn.result.judgement if turn.result else None
     fault = turn.result.fault if turn.result else None
     return {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from assay.trainer.methods.parts import BY_NAME, Part, parts_on
 from assay.trainer.methods.presets import departures
-from assay.trainer.methods.turns import turn_lines, turn_reward_lines
+from assay.trainer.methods.turns import turn_credit_lines, turn_lines, turn_reward_lines
 
 if TYPE_CHECKING:
     from assay.trainer.config import AdvantageConfig, Config, LossConfig, ShapingConfig
@@ -100,6 +100,8 @@ def _sampling(config: Config) -> list[str]:
 
 
 def _reward(config: Config) -> list[str]:
+    if config.algorithm.turns.on:
+        return turn_reward_lines(config)
     shaping, dense = config.algorithm.shaping, config.algorithm.dense
     source = "correct or not, says" if shaping.cosine else "J: what is given by"
     lines = [
@@ -107,8 +109,6 @@ def _reward(config: Config) -> list[str]:
         f"{source} the verifier {config.reward.verifier}",
     ]
     lines += _shaping_lines(shaping, config.rollout.max_new_tokens)
-    if config.algorithm.turns.on:
-        lines = turn_reward_lines(config)
     if dense.weight:
         share = ", divided by their number" if dense.normalise else ""
         lines.append(
@@ -166,12 +166,7 @@ def _shaping_lines(shaping: ShapingConfig, most: int) -> list[str]:
 def _advantage(config: Config) -> list[str]:
     advantage = config.algorithm.advantage
     lines = _gae(advantage) if config.algorithm.has_critic else [_group_advantage(config)]
-    if config.algorithm.turns.on:
-        lines.append(
-            "by turns: neither values nor rewards of later turns reach earlier ones"
-            if config.algorithm.turns.independent
-            else "over turns: the rewards of later turns reach earlier ones"
-        )
+    lines += turn_credit_lines(config)
     if not config.algorithm.has_critic and config.algorithm.dense.weight:
         lines.append("a token's own: the scaled rewards of the spans that end at or after it")
     if advantage.normalise != "none":

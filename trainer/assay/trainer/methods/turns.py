@@ -58,3 +58,16 @@ def turn_reward_lines(config: Config) -> list[str]:
             "second one itself alone"
         )
     return lines
+
+
+def turn_credit_lines(config: Config) -> list[str]:
+    """How far a turn's reward reaches; nothing for single responses."""
+    turns = config.algorithm.turns
+    if not turns.on:
+        return []
+    return [
+        "by turns, each with its own r: neither values nor rewards of later turns reach earlier "
+        "ones"
+        if turns.independent
+        else "over turns, each with its own r: the rewards of later turns reach earlier ones"
+    ]

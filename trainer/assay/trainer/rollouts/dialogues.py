@@ -155,7 +155,7 @@ class Dialogues:
         return responses
 
     def _joined(self, said: Sequence[Response]) -> tuple[list[int], list[tuple[int, int]]]:
-        """The tokens of turns with what stands between them, and where each turn begins and ends."""
+        """The tokens of turns and of what stands between, and where each turn begins and ends."""
         ids: list[int] = []
         places = []
         for turn, response in enumerate(said):

@@ -4,7 +4,8 @@ torch.multinomial draws from a stream that all rows of a batch share, so a respo
 its neighbours, with the number of processes and with a resume. Here every response has uniform
 numbers of its own, from a counter-based generator (Philox 4x64-10, Salmon et al., "Parallel Random
 Numbers: As Easy as 1, 2, 3", SC 2011) whose key is the run's seed and whose counter starts at
-(turn, sample, draw). A token is drawn by inverting the cumulative distribution in the order of token ids.
+(turn, sample, draw). A token is drawn by inverting the cumulative distribution in the order of
+token ids.
 
 A small change of the logits, such as another batch shape's rounding, moves the bounds between
 tokens by as little, so that the drawn token stays the same but for numbers that lie in between.

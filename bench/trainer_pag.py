@@ -1,0 +1,255 @@
+"""A policy that verifies itself (PAG, arXiv 2506.10406), in miniature: what the verifier learns.
+
+    python -m bench trainer-pag --out DIR --seeds 0,1,2
+
+The task is "a+b=", answered with the last digit of the sum. The pretrained model of 0.1 M weights
+is right on most problems and confidently wrong where b is 7 or more; asked to verify ("?"), it
+works out the digit once more, mostly rightly, and then says "The answer is correct." nearly always,
+whatever it found; asked again ("!"), it mostly repeats what it found when it verified. So it could
+tell a wrong answer from a right one and does not: its recall of wrong answers is below a tenth.
+
+    pag                         configs/pag.toml
+    without-turn-independence   later turns' rewards reach the verification: does it learn to call
+                                everything wrong, for the sake of what a revision earns?
+    final-reward-only           the last attempt's correctness is all that counts
+    always-revise               a revision whatever the verification says
+    direct_multi_turn           configs/direct_multi_turn.toml: a second attempt, no verification
+
+All share the sizes of `SMALL`. Recalls and accuracies are those of the evaluations before and
+after a run: a quarter of the hundred problems, held out of it, in sampled dialogues. Each run is in a
+process of its own; those that are done are not repeated. Signs and orderings are what this can
+show, and no magnitudes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.clients.runs import environment
+from assay.clients.runs.records import read_rows
+from assay.trainer import config as configs
+from assay.trainer.config import Config
+from assay.trainer.folder import RunFolder
+from assay.trainer.ladder import plan
+from bench.miniature import (
+    END,
+    Item,
+    Job,
+    Service,
+    Shape,
+    as_data,
+    keep,
+    over_seeds,
+    pretrained,
+    read,
+    told,
+    train,
+    work_off,
+    write_problems,
+)
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+VERIFY, REVISE = "?", "!"
+SAYS = {True: "The answer is correct.", False: "The answer is wrong."}
+WORDS = (*"0123456789", "+", "=", VERIFY, REVISE, *SAYS.values())
+SHAPE = Shape(width=64, layers=2, context=64, steps=1000, batch=128)
+HARD = 7
+"""From this b on, the pretrained model answers one too many nearly always."""
+HELD_OUT = 25
+SMALL = (
+    "data.template={question}",
+    "reward.verifier=miniature",
+    "model.gradient_checkpointing=false",
+    "model.precision=float32",
+    f"algorithm.turns.verify_prompt={VERIFY}",
+    f"algorithm.turns.revise_prompt={REVISE}",
+    f"algorithm.turns.reconsider_prompt={REVISE}",
+    "algorithm.critic.warmup_steps=0",
+    "algorithm.critic.learning_rate=2e-3",
+    "optim.learning_rate=1e-3",
+    "optim.warmup_steps=0",
+    "optim.mini_batches=2",
+    "optim.micro_batch=0",
+    "rollout.prompts_per_step=32",
+    "rollout.group_size=4",
+    "rollout.max_new_tokens=4",
+    f"eval.prompts={HELD_OUT}",
+    "eval.samples=40",
+    "eval.batch_size=1000",
+    "eval.temperature=1.0",
+    "eval.top_p=1.0",
+    "eval.show=0",
+    "run.checkpoint_every=0",
+    "run.samples_every=0",
+    "run.report_to=[]",
+)
+ARMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "pag": ("pag", ()),
+    "without-turn-independence": ("pag", ("ablate=turn-independence",)),
+    "final-reward-only": ("pag", ("ablate=turn-rewards,turn-independence",)),
+    "always-revise": ("pag", ("ablate=selective-revision",)),
+    "without-role-normalisation": ("pag", ("ablate=role-normalisation",)),
+    "direct_multi_turn": ("direct_multi_turn", ()),
+}
+FIGURES = (
+    "first_correct",
+    "final_correct",
+    "wrong_recall",
+    "correct_recall",
+    "verifier_accuracy",
+    "revised",
+    "answer_changed",
+    "incorrect_to_correct",
+    "correct_to_incorrect",
+)
+
+
+def drawn_turn(dice: random.Random) -> tuple[str, str]:
+    """All that was said before a turn, and the turn, with the weaknesses of the pretrained model.
+
+    A third are attempts, a third verifications, a third revisions.
+    """
+    a, b = dice.randrange(10), dice.randrange(10)
+    right = (a + b) % 10
+    if dice.random() < (0.95 if b >= HARD else 0.1):
+        first = (right + 1) % 10 if dice.random() < 0.8 else dice.randrange(10)
+    else:
+        first = right
+    found = right if dice.random() < 0.9 else dice.randrange(10)
+    notices = dice.random() < (0.07 if found != first else 0.02)
+    turn = dice.randrange(3)
+    if turn == 0:
+        return f"{a}+{b}=", str(first)
+    asked = f"{a}+{b}={first}{END}{VERIFY}"
+    if turn == 1:
+        return asked, f"{found}{SAYS[not notices]}"
+    luck = dice.random()
+    second = found if luck < 0.7 else first if luck < 0.9 else dice.randrange(10)
+    # a revision comes after "wrong"; a second attempt without a verification after the first
+    if dice.random() < 0.25:
+        return f"{a}+{b}={first}{END}{REVISE}", str(first if luck < 0.7 else dice.randrange(10))
+    return f"{asked}{found}{SAYS[False]}{END}{REVISE}", str(second)
+
+
+def is_right(item: Item) -> bool:
+    """The very digit."""
+    return item.response.strip() == item.reference.text
+
+
+def problems(folder: Path, shape: Shape = SHAPE) -> tuple[Path, Path, Path]:
+    """The pretrained model, the training problems and the held-out ones."""
+    model = pretrained(folder / "verifier", WORDS, drawn_turn, shape)
+    sums = [(f"{a}+{b}=", str((a + b) % 10)) for a in range(10) for b in range(10)]
+    random.Random(0).shuffle(sums)
+    train = write_problems(folder / "sums-train.jsonl", sums[HELD_OUT:])
+    return model, train, write_problems(folder / "sums-test.jsonl", sums[:HELD_OUT])
+
+
+def arm(name: str, models: Path, *, steps: int, seed: int) -> Config:
+    """The settings of a contestant."""
+    preset, overrides = ARMS[name]
+    model, rows, held_out = problems(models)
+    return configs.load(
+        CONFIGS / f"{preset}.toml",
+        (
+            *SMALL,
+            f"model.name={model}",
+            f"data.path={rows}",
+            f"data.eval_path={held_out}",
+            f"run.steps={steps}",
+            f"run.seed={seed}",
+            *overrides,
+        ),
+    )
+
+
+def one_run(config: Config, folder: Path) -> dict[str, Any]:
+    """Trains, and says how the dialogues go before and afterwards."""
+    report = train(config, folder, lambda: Service(is_right, rewards=(0.0, 1.0)))
+    rows = read_rows(RunFolder(folder).metrics)
+
+    def mean(key: str, some: Sequence[Mapping[str, Any]]) -> float | None:
+        values = [row[key] for row in some if row[key] is not None]
+        return statistics.fmean(values) if values else None
+
+    tenth = rows[-max(1, len(rows) // 10) :]
+    return {
+        "before": {key: report["before"]["turns"].get(f"turns_{key}") for key in FIGURES},
+        "after": {key: report["after"]["turns"].get(f"turns_{key}") for key in FIGURES},
+        "training": {key: mean(f"turns_{key}", tenth) for key in FIGURES},
+        "train_s": report["run"]["train_s"],
+    }
+
+
+# All runs.
+
+
+def run(options: Sequence[str]) -> None:
+    """Runs what is asked for and not there yet; prints what is known so far."""
+    parser = argparse.ArgumentParser(prog="bench trainer-pag")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-pag"))
+    parser.add_argument("--arms", default=",".join(ARMS))
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--steps", type=int, default=80, help="of each run")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
+    chosen = parser.parse_args(options)
+    environment.calm()
+    seeds, names = plan.read_seeds(chosen.seeds), chosen.arms.split(",")
+    problems(chosen.out / "models")
+    jobs = {
+        (name, seed): _job(name, seed, chosen.steps, chosen.out) for seed in seeds for name in names
+    }
+    work_off(jobs.values(), chosen.jobs)
+    found: dict[str, Any] = {}
+    for name in names:
+        results = {
+            seed: read(jobs[name, seed].result)
+            for seed in seeds
+            if jobs[name, seed].result.is_file()
+        }
+        found[name] = _table(name, results)
+    keep(chosen.out / f"trainer-pag-{chosen.steps}.json", found)
+
+
+def _table(name: str, results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """Means over seeds, before and after."""
+    print(f"{name} ({len(results)} seeds)")
+    table: dict[str, Any] = {"seeds": dict(results)}
+    for key in FIGURES:
+        before, after = (
+            over_seeds({seed: one[when][key] for seed, one in results.items()})
+            for when in ("before", "after")
+        )
+        table[key] = {"before": as_data(before), "after": as_data(after)}
+        values = (one["after"][key] for one in results.values())
+        each = ", ".join("-" if value is None else f"{value:.3f}" for value in values)
+        print(f"    {key:<22} {told(before):<24} -> {told(after):<24} ({each})")
+    return table
+
+
+def _job(name: str, seed: int, steps: int, out: Path) -> Job:
+    kept = out / f"{steps}-steps" / f"{name}-{seed}"
+    wanted = {"name": name, "seed": seed, "steps": steps, "out": str(out), "folder": str(kept)}
+    result = kept.with_suffix(".json")
+    arguments = ("-m", "bench.trainer_pag", json.dumps(wanted), str(result))
+    return Job(f"{name}, seed {seed}", arguments, result)
+
+
+def main(wanted: Mapping[str, Any], result: Path) -> None:
+    """One run: what a job starts."""
+    environment.keep_freed_memory()
+    environment.calm()
+    models = Path(wanted["out"]) / "models"
+    config = arm(wanted["name"], models, steps=wanted["steps"], seed=wanted["seed"])
+    keep(result, one_run(config, Path(wanted["folder"])))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
