@@ -16,8 +16,8 @@ tell a wrong answer from a right one and does not: its recall of wrong answers i
     direct_multi_turn           configs/direct_multi_turn.toml: a second attempt, no verification
 
 All share the sizes of `SMALL`. Recalls and accuracies are those of the evaluations before and
-after a run: a quarter of the hundred problems, held out of it, in sampled dialogues. Each run is in a
-process of its own; those that are done are not repeated. Signs and orderings are what this can
+after a run: a quarter of the hundred problems, held out of it, in sampled dialogues. Each run is in
+a process of its own; those that are done are not repeated. Signs and orderings are what this can
 show, and no magnitudes.
 """
 
