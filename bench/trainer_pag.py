@@ -5,8 +5,9 @@
 The task is "a+b=", answered with the last digit of the sum. The pretrained model of 0.1 M weights
 is right on most problems and confidently wrong where b is 7 or more; asked to verify ("?"), it
 works out the digit once more, mostly rightly, and then says "The answer is correct." nearly always,
-whatever it found; asked again ("!"), it mostly repeats what it found when it verified. So it could
-tell a wrong answer from a right one and does not: its recall of wrong answers is below a tenth.
+whatever it found; asked again ("!"), it mostly repeats what it found when it verified. Asked to
+compare ("%", which no run ever asks), it says what is true: so it can tell a wrong answer from a
+right one, and when it verifies it does not. Its recall of wrong answers is below a tenth.
 
     pag                         configs/pag.toml
     without-turn-independence   later turns' rewards reach the verification: does it learn to call
@@ -56,10 +57,10 @@ from bench.miniature import (
 )
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-VERIFY, REVISE = "?", "!"
+VERIFY, REVISE, COMPARE = "?", "!", "%"
 SAYS = {True: "The answer is correct.", False: "The answer is wrong."}
-WORDS = (*"0123456789", "+", "=", VERIFY, REVISE, *SAYS.values())
-SHAPE = Shape(width=64, layers=2, context=64, steps=1000, batch=128)
+WORDS = (*"0123456789", "+", "=", VERIFY, REVISE, COMPARE, *SAYS.values())
+SHAPE = Shape(width=64, layers=2, context=32, steps=600, batch=128, learning_rate=5e-3)
 HARD = 7
 """From this b on, the pretrained model answers one too many nearly always."""
 HELD_OUT = 25
@@ -111,31 +112,31 @@ FIGURES = (
 )
 
 
-def drawn_turn(dice: random.Random) -> tuple[str, str]:
-    """All that was said before a turn, and the turn, with the weaknesses of the pretrained model.
+def drawn_turns(dice: random.Random) -> tuple[str, str]:
+    """What was said before, and what the policy says, with the weaknesses of the pretrained model.
 
-    A third are attempts, a third verifications, a third revisions.
+    More than half are an attempt with its verification, half of these honest ones that are asked
+    for in other words; what stands between the turns is learnt with them and never generated. The
+    others are revisions after "wrong", and second attempts.
     """
     a, b = dice.randrange(10), dice.randrange(10)
     right = (a + b) % 10
+    first = right
     if dice.random() < (0.95 if b >= HARD else 0.1):
         first = (right + 1) % 10 if dice.random() < 0.8 else dice.randrange(10)
-    else:
-        first = right
     found = right if dice.random() < 0.9 else dice.randrange(10)
     notices = dice.random() < (0.07 if found != first else 0.02)
-    turn = dice.randrange(3)
-    if turn == 0:
-        return f"{a}+{b}=", str(first)
-    asked = f"{a}+{b}={first}{END}{VERIFY}"
-    if turn == 1:
-        return asked, f"{found}{SAYS[not notices]}"
-    luck = dice.random()
+    kind, luck = dice.random(), dice.random()
+    attempt = f"{first}{END}{VERIFY}{found}"
+    if kind < 0.3:
+        return f"{a}+{b}=", f"{attempt}{SAYS[not notices]}"
+    if kind < 0.6:
+        return f"{a}+{b}=", f"{first}{END}{COMPARE}{found}{SAYS[found == first]}"
+    if kind < 0.7:
+        second = first if luck < 0.7 else dice.randrange(10)
+        return f"{a}+{b}={first}{END}{REVISE}", str(second)
     second = found if luck < 0.7 else first if luck < 0.9 else dice.randrange(10)
-    # a revision comes after "wrong"; a second attempt without a verification after the first
-    if dice.random() < 0.25:
-        return f"{a}+{b}={first}{END}{REVISE}", str(first if luck < 0.7 else dice.randrange(10))
-    return f"{asked}{found}{SAYS[False]}{END}{REVISE}", str(second)
+    return f"{a}+{b}={attempt}{SAYS[False]}{END}{REVISE}", str(second)
 
 
 def is_right(item: Item) -> bool:
@@ -145,7 +146,7 @@ def is_right(item: Item) -> bool:
 
 def problems(folder: Path, shape: Shape = SHAPE) -> tuple[Path, Path, Path]:
     """The pretrained model, the training problems and the held-out ones."""
-    model = pretrained(folder / "verifier", WORDS, drawn_turn, shape)
+    model = pretrained(folder / "verifier", WORDS, drawn_turns, shape)
     sums = [(f"{a}+{b}=", str((a + b) % 10)) for a in range(10) for b in range(10)]
     random.Random(0).shuffle(sums)
     train = write_problems(folder / "sums-train.jsonl", sums[HELD_OUT:])
