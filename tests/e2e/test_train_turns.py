@@ -78,10 +78,11 @@ def dialogues(repository: Path, verifier: tuple[Path, Path, Path]) -> Callable[.
     [
         ("pag", ()),
         ("pag", ("ablate=turn-independence,selective-revision",)),
-        ("pag", ("algorithm.critic.sharing=trunk", "rollout.backend=paged")),
+        ("pag", ("algorithm.critic.sharing=trunk",)),
+        pytest.param("pag", ("rollout.backend=paged",), marks=pytest.mark.slow),
         ("score", ("algorithm.loss.kl_coef=0.1", "algorithm.turns.kl=first")),
     ],
-    ids=["pag", "joined, always revised", "trunk, paged", "score's first stage"],
+    ids=["pag", "joined, always revised", "trunk", "paged", "score's first stage"],
 )
 def test_a_policy_in_dialogue_with_itself_trains(
     dialogues: Callable[..., configs.Config],
@@ -220,8 +221,9 @@ def test_faults_of_turns_are_counted_and_the_rest_is_trained_on(
         config, transport=lambda: exact_transport(lambda _call, item: int(item.id) % 16 == 0)
     )
     for row in rows:
-        # 2 first attempts and 2 second ones of the same 32 dialogues
-        assert row["faults"] == {"WORKER_DIED": 2}
+        # 2 first attempts and 2 second ones, of the same dialogues or of others
+        assert 2 <= row["faults"]["WORKER_DIED"] <= 4
+        assert 0 < row["fault_ratio"] <= 4 / 32
         assert row["grad_norm"] > 0
         assert row["turns_first_correct"] is not None
 

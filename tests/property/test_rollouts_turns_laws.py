@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from assay.trainer import batch as batches
 from assay.trainer.algos.turns import turn_gae
 from assay.trainer.batch import Across, Scored
-from assay.trainer.config import AdvantageConfig, AlgorithmConfig, CriticConfig, TurnsConfig
+from assay.trainer.config import AdvantageConfig, AlgorithmConfig, CriticConfig
 from assay.trainer.rollouts.turns import (
     ATTEMPT,
     VERIFICATION,
@@ -24,6 +24,7 @@ from assay.trainer.rollouts.turns import (
     turn_tokens,
 )
 from assay.trainer.rollouts.types import Collected, Rollout
+from assay.trainer.turns_config import TurnsConfig
 from rollouts_collecting_support import on_ranks
 from turns_support import (
     RECONSIDERS,

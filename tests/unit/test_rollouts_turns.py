@@ -11,10 +11,10 @@ import pytest
 from assay.clients.self_verification import RECONSIDER, REVISE, VERIFY
 from assay.rpc.errors import ConfigError
 from assay.trainer import config as configs
-from assay.trainer.config import TurnsConfig
 from assay.trainer.rollouts.protocol import Protocol, protocol_of
 from assay.trainer.rollouts.seeded import uniform_rows, uniforms
 from assay.trainer.rollouts.turns import rewards_of, turn_metrics, turn_tokens
+from assay.trainer.turns_config import TurnsConfig
 from trainer_support import tiny_tokenizer
 from turns_support import RECONSIDERS, VERIFIES, dialogue
 

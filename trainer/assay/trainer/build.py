@@ -320,12 +320,6 @@ def make_source(
 ) -> Source:
     """What rollouts come from."""
     if config.algorithm.turns.on:
-        if judge.judges_groups:
-            raise ConfigError(
-                f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt "
-                "against one another, and algorithm.turns has each attempt judged by itself; take "
-                "another verifier"
-            )
         ranks = AccelerateRanks(trainer.accelerator)
         return DialogueCollector(
             stream,
@@ -343,6 +337,20 @@ def make_source(
         dynamic=dynamic,
         ranks=AccelerateRanks(trainer.accelerator),
     )
+
+
+def check_judge(config: Config, judge: Judge) -> None:
+    """Whether the verifier judges one attempt by itself, where a response has several turns.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    if config.algorithm.turns.on and judge.judges_groups:
+        raise ConfigError(
+            f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt against "
+            "one another, and algorithm.turns has each attempt judged by itself; take another "
+            "verifier"
+        )
 
 
 def make_dialogues(

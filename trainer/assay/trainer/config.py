@@ -19,6 +19,7 @@ from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.overrides import expand, keys_of
+from assay.trainer.turns_config import TurnsConfig, check_turns
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -293,52 +294,6 @@ class DynamicSamplingConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnsConfig:
-    """Several turns of the policy in one response: attempt, verification, revision."""
-
-    __pydantic_config__ = STRICT
-
-    mode: Literal["off", "verify", "reconsider"] = "off"
-    """off: one response. verify: the policy verifies its answer, then revises it (PAG).
-    reconsider: a second attempt without a verification, always (direct multi-turn, SCoRe)."""
-    revise: Literal["selective", "always"] = "selective"
-    """verify: asks for a revision where the verification says "wrong" (in an evaluation also where
-    it says nothing that can be read), or always."""
-    parsing: Literal["strict", "tolerant"] = "strict"
-    """How a verification must close to have said something; see clients/verdicts.py."""
-    independent: bool = True
-    """Each turn is credited with its own reward alone, a turn-level discount of 0 (PAG); else with
-    those of later turns as well, a discount of 1."""
-    reward: Literal["turns", "final"] = "turns"
-    """turns: each turn earns its own reward. final: only the last attempt's correctness counts, at
-    the response's end."""
-    first_reward: bool = True
-    """turns: the first attempt earns its correctness; else nothing."""
-    verifier_reward: bool = True
-    """turns: a verification earns 1 where its verdict is true; else nothing."""
-    shaping: NonNegativeFloat = 0.0
-    """turns: weight of what the second attempt gained over the first (PAG, SCoRe: 1)."""
-    kl: Literal["all", "first"] = "all"
-    """Whose tokens `loss.kl_coef` is for: all turns', or the first attempt's (SCoRe's stage 1)."""
-    verify_prompt: str = ""
-    """What asks for a verification; empty for ours. It must ask for the closing sentences."""
-    revise_prompt: str = ""
-    """What asks for a revision; empty for ours."""
-    reconsider_prompt: str = ""
-    """What asks for a second attempt without a verification; empty for ours."""
-
-    @property
-    def on(self) -> bool:
-        """Whether a response has several turns."""
-        return self.mode != "off"
-
-    @property
-    def most(self) -> int:
-        """Turns of the policy in one response, at most."""
-        return {"off": 1, "verify": 3, "reconsider": 2}[self.mode]
-
-
-@dataclass(frozen=True, slots=True)
 class AlgorithmConfig:
     """What is optimised: a composition of named parts (see methods/parts.py)."""
 
@@ -536,7 +491,7 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
 
 def _check_together(config: Config, origin: str) -> None:
     """Rules that bind several settings."""
-    for check in (_check_sizes, _check_method, _check_critic, _check_turns, _check_data):
+    for check in (_check_sizes, _check_method, _check_critic, check_turns, _check_data):
         problem = check(config)
         if problem:
             raise ConfigError(f"{origin}: {problem}")
@@ -608,42 +563,6 @@ def _check_critic(config: Config) -> str:
             'algorithm.critic.pretrain_steps needs critic.sharing = "separate": a trunk that is '
             "shared cannot learn while the policy is frozen"
         )
-    return ""
-
-
-def _check_turns(config: Config) -> str:
-    algorithm, turns = config.algorithm, config.algorithm.turns
-    if not turns.on:
-        if algorithm.advantage.normalise == "role":
-            return (
-                'algorithm.advantage.normalise = "role" needs several turns: set '
-                'algorithm.turns.mode, or normalise = "batch"'
-            )
-        return ""
-    if algorithm.critic.pretrain_steps and not turns.independent:
-        return (
-            "algorithm.critic.pretrain_steps fits the returns of each turn by itself; set it to 0, "
-            "or algorithm.turns.independent = true"
-        )
-    shaping = algorithm.shaping
-    others = (
-        ('algorithm.advantage.estimator = "gae"', algorithm.has_critic),
-        ("algorithm.dynamic_sampling.enabled = false", not algorithm.dynamic_sampling.enabled),
-        (
-            "algorithm.shaping without penalties, cosine and filter",
-            not shaping.changes_rewards and shaping.overlong == "none",
-        ),
-        ("algorithm.dense.weight = 0", not algorithm.dense.weight),
-        ("algorithm.loss.positive_lm_coef = 0", not algorithm.loss.positive_lm_coef),
-        (
-            "algorithm.advantage.length_adaptive_alpha = 0",
-            not algorithm.advantage.length_adaptive_alpha,
-        ),
-        ('rollout.backend = "hf" or "paged"', config.rollout.backend != "vllm"),
-    )
-    wanted = [told for told, holds in others if not holds]
-    if wanted:
-        return f'algorithm.turns.mode = "{turns.mode}" goes with {", ".join(wanted)}'
     return ""
 
 

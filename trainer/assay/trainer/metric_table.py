@@ -84,7 +84,8 @@ _TABLE = (
     ),
     _m(
         "fault_ratio", "faults", "share",
-        "Rollouts without a judgement. They are in no mean of rewards and in no loss.",
+        "Rollouts without a judgement, dialogues with an attempt without one included. They are in "
+        "no mean of rewards and in no loss, but for turns that earn nothing from what is missing.",
         shown="ratio",
     ),
     _m(

@@ -31,6 +31,7 @@ from assay.clients.transport import Transport
 from assay.trainer import report
 from assay.trainer.build import (
     build_trainer,
+    check_judge,
     check_processes,
     encoder,
     evaluation_generator,
@@ -118,6 +119,7 @@ def run(
     recorder: StepRecorder | None = None
     try:
         with _judge(config, world, transport) as judge:
+            check_judge(config, judge)
             if world.main:
                 record(folder, config)
             session = Session(config, folder, display, world, problems, policy, judge)

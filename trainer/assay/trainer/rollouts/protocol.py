@@ -28,9 +28,9 @@ from assay.clients.self_verification import (
     revision_due,
 )
 from assay.rpc.errors import ConfigError
-from assay.trainer.config import TurnsConfig
 from assay.trainer.data import Problem, render
 from assay.trainer.rollouts.types import Tokenizer
+from assay.trainer.turns_config import TurnsConfig
 
 _MARK = "ASSAY-POLICY-TURN"
 

@@ -27,8 +27,8 @@ from assay.clients.self_verification import (
     stated_answer,
     turn_rewards,
 )
-from assay.trainer.config import TurnsConfig
 from assay.trainer.rollouts.types import Rollout, Turn
+from assay.trainer.turns_config import TurnsConfig
 
 ATTEMPT, VERIFICATION = 1, 2
 """Roles of tokens; 0 for what is not the policy's."""
