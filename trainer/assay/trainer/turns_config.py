@@ -62,7 +62,7 @@ class TurnsConfig:
 
 
 def check_turns(config: Config) -> str:
-    """What does not go together with several turns, or with one, in a line; empty where all does."""
+    """What does not go with several turns, or with one, in a line; empty where all does."""
     algorithm, turns = config.algorithm, config.algorithm.turns
     if not turns.on:
         if algorithm.advantage.normalise == "role":
