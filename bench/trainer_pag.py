@@ -2,12 +2,13 @@
 
     python -m bench trainer-pag --out DIR --seeds 0,1,2
 
-The task is "a+b=", answered with the last digit of the sum. The pretrained model of 0.1 M weights
-is right on most problems and confidently wrong where b is 7 or more; asked to verify ("?"), it
-works out the digit once more, mostly rightly, and then says "The answer is correct." nearly always,
-whatever it found; asked again ("!"), it mostly repeats what it found when it verified. Asked to
-compare ("%", which no run ever asks), it says what is true: so it can tell a wrong answer from a
-right one, and when it verifies it does not. Its recall of wrong answers is below a tenth.
+The task is "a+b=" or "a+b+c+d=", answered with the last digit of the sum. The pretrained model of
+0.1 M weights is right on most of the short ones, and on the long ones, which it cannot add up at a
+glance, seldom. Asked to verify ("?"), it adds up step by step, mostly rightly, and then says "The
+answer is correct." nearly always, whatever it found; asked again ("!"), it mostly repeats what it
+found when it verified. Asked to compare ("%", which no run ever asks), it says what is true: so it
+can tell a wrong answer from a right one, and when it verifies it does not. Its recall of wrong
+answers is below a tenth.
 
     pag                         configs/pag.toml
     without-turn-independence   later turns' rewards reach the verification: does it learn to call
@@ -17,7 +18,7 @@ right one, and when it verifies it does not. Its recall of wrong answers is belo
     direct_multi_turn           configs/direct_multi_turn.toml: a second attempt, no verification
 
 All share the sizes of `SMALL`. Recalls and accuracies are those of the evaluations before and
-after a run: a quarter of the hundred problems, held out of it, in sampled dialogues. Each run is in
+after a run: a hundred problems, held out of it, in sampled dialogues. Each run is in
 a process of its own; those that are done are not repeated. Signs and orderings are what this can
 show, and no magnitudes.
 """
@@ -60,10 +61,10 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 VERIFY, REVISE, COMPARE = "?", "!", "%"
 SAYS = {True: "The answer is correct.", False: "The answer is wrong."}
 WORDS = (*"0123456789", "+", "=", VERIFY, REVISE, COMPARE, *SAYS.values())
-SHAPE = Shape(width=64, layers=2, context=32, steps=600, batch=128, learning_rate=5e-3)
-HARD = 7
-"""From this b on, the pretrained model answers one too many nearly always."""
-HELD_OUT = 25
+SHAPE = Shape(width=64, layers=2, context=32, steps=900, batch=128, learning_rate=5e-3)
+SHORT, LONG, LONG_SHARE = 2, 4, 0.6
+"""Digits of a problem, and the share of long ones."""
+HELD_OUT = 100
 SMALL = (
     "data.template={question}",
     "reward.verifier=miniature",
@@ -80,9 +81,9 @@ SMALL = (
     "optim.micro_batch=0",
     "rollout.prompts_per_step=32",
     "rollout.group_size=4",
-    "rollout.max_new_tokens=4",
+    "rollout.max_new_tokens=6",
     f"eval.prompts={HELD_OUT}",
-    "eval.samples=40",
+    "eval.samples=8",
     "eval.batch_size=1000",
     "eval.temperature=1.0",
     "eval.top_p=1.0",
@@ -112,6 +113,16 @@ FIGURES = (
 )
 
 
+def drawn_sum(dice: random.Random) -> list[int]:
+    """The digits to add."""
+    return [dice.randrange(10) for _ in range(LONG if dice.random() < LONG_SHARE else SHORT)]
+
+
+def asked(digits: Sequence[int]) -> tuple[str, str]:
+    """The prompt and its answer."""
+    return "+".join(map(str, digits)) + "=", str(sum(digits) % 10)
+
+
 def drawn_turns(dice: random.Random) -> tuple[str, str]:
     """What was said before, and what the policy says, with the weaknesses of the pretrained model.
 
@@ -119,24 +130,26 @@ def drawn_turns(dice: random.Random) -> tuple[str, str]:
     for in other words; what stands between the turns is learnt with them and never generated. The
     others are revisions after "wrong", and second attempts.
     """
-    a, b = dice.randrange(10), dice.randrange(10)
-    right = (a + b) % 10
-    first = right
-    if dice.random() < (0.95 if b >= HARD else 0.1):
-        first = (right + 1) % 10 if dice.random() < 0.8 else dice.randrange(10)
-    found = right if dice.random() < 0.9 else dice.randrange(10)
-    notices = dice.random() < (0.07 if found != first else 0.02)
+    digits = drawn_sum(dice)
+    prompt, right = asked(digits)
+    wrongly = 0.5 if len(digits) == LONG else 0.15
+    first = str(dice.randrange(10)) if dice.random() < wrongly else right
+    steps, total = "", digits[0]
+    for digit in digits[1:]:
+        total = (total + digit) % 10 if dice.random() < 0.97 else dice.randrange(10)
+        steps += str(total)
+    found = steps[-1]
+    notices = dice.random() < (0.09 if found != first else 0.01)
     kind, luck = dice.random(), dice.random()
-    attempt = f"{first}{END}{VERIFY}{found}"
+    attempt = f"{first}{END}{VERIFY}{steps}"
     if kind < 0.3:
-        return f"{a}+{b}=", f"{attempt}{SAYS[not notices]}"
+        return prompt, f"{attempt}{SAYS[not notices]}"
     if kind < 0.6:
-        return f"{a}+{b}=", f"{first}{END}{COMPARE}{found}{SAYS[found == first]}"
+        return prompt, f"{first}{END}{COMPARE}{steps}{SAYS[found == first]}"
     if kind < 0.7:
-        second = first if luck < 0.7 else dice.randrange(10)
-        return f"{a}+{b}={first}{END}{REVISE}", str(second)
-    second = found if luck < 0.7 else first if luck < 0.9 else dice.randrange(10)
-    return f"{a}+{b}={attempt}{SAYS[False]}{END}{REVISE}", str(second)
+        return f"{prompt}{first}{END}{REVISE}", first if luck < 0.7 else str(dice.randrange(10))
+    second = found if luck < 0.8 else first if luck < 0.9 else str(dice.randrange(10))
+    return f"{prompt}{attempt}{SAYS[False]}{END}{REVISE}", second
 
 
 def is_right(item: Item) -> bool:
@@ -147,8 +160,9 @@ def is_right(item: Item) -> bool:
 def problems(folder: Path, shape: Shape = SHAPE) -> tuple[Path, Path, Path]:
     """The pretrained model, the training problems and the held-out ones."""
     model = pretrained(folder / "verifier", WORDS, drawn_turns, shape)
-    sums = [(f"{a}+{b}=", str((a + b) % 10)) for a in range(10) for b in range(10)]
-    random.Random(0).shuffle(sums)
+    dice = random.Random(0)
+    sums = sorted({asked(drawn_sum(dice)) for _ in range(1000)})
+    dice.shuffle(sums)
     train = write_problems(folder / "sums-train.jsonl", sums[HELD_OUT:])
     return model, train, write_problems(folder / "sums-test.jsonl", sums[:HELD_OUT])
 
