@@ -20,9 +20,16 @@ BENCHES = {
     "trainer-step": "trainer_step",
     "trainer-ladder": "trainer_ladder",
     "trainer-critic": "trainer_critic",
+    "trainer-pairwise": "trainer_pairwise",
     "trainer-pag": "trainer_pag",
 }
-TAKE_OPTIONS = ("trainer-step", "trainer-ladder", "trainer-critic", "trainer-pag")
+TAKE_OPTIONS = (
+    "trainer-step",
+    "trainer-ladder",
+    "trainer-critic",
+    "trainer-pairwise",
+    "trainer-pag",
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -73,7 +73,7 @@ def build_tiny(folder: Path) -> None:
 
 
 class ExactTransport:
-    """Judges in this process: 1 for the very reference, else 0; and faults where it is told to.
+    """Judges in this process: 1 for the very reference or anchor, else 0; and faults where told to.
 
     Args:
         faulty: says of a call's number, counted from 0, and an item whether it is to fault.
@@ -119,7 +119,8 @@ class ExactTransport:
             self.faults += 1
             result.fault.CopyFrom(make_status("WORKER_DIED", "told to"))
             return
-        right = item.response.strip() == item.reference.text
+        reference = item.reference.text or item.reference.anchor_response
+        right = item.response.strip() == reference
         result.judgement.reward = float(right)
         result.judgement.verdict = "correct" if right else "incorrect"
         result.judgement.components.add(name="exact", score=float(right), weight=1.0)

@@ -154,6 +154,33 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 16 mini-batches of 512 responses = 16 optimizer steps",
     ),
+    "pairwise_ppo": (
+        "512 prompts x 1 sample = 512 responses a step, of at most 2,048 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 0.95",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 4 mini-batches of 128 responses = 4 optimizer steps",
+    ),
+    "pairwise_group": (
+        "64 prompts x 8 samples = 512 responses a step, of at most 2,048 tokens",
+        ["A = R - 1/2"],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "- 0.01 * k3(pi, pi_ref)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 4 mini-batches of 128 responses = 4 optimizer steps",
+    ),
     "pag": (
         "512 prompts x 4 samples = 2,048 responses a step, of at most 2,048 tokens",
         [

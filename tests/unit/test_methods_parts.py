@@ -26,8 +26,22 @@ ON: dict[str, dict[str, Any]] = {
     "cosine-length": {"shaping": {"cosine": True}},
     "repetition-penalty": {"shaping": {"repetition_ngram": 4}},
     "dense-rewards": {"dense": {"weight": 0.5}},
+    "span-normalisation": {"dense": {"weight": 0.25}},
+    "outcome-weighted-spans": {"dense": {"weight": 0.25, "correct_share": 0.1}},
+    "anchor-reward": {"pairwise": {"against": "anchor", "anchors": "reference"}},
+    "group-in-pairs": {"pairwise": {"against": "group", "anchors": "reference"}},
+    "best-of-n-anchors": {"pairwise": {"against": "anchor", "anchors": "best-of-n"}},
+    "order-gap-fault": {"pairwise": {"against": "anchor", "anchors": "reference"}},
+    "centred-win": {"pairwise": {"against": "anchor", "anchors": "reference", "reward": "centred"}},
+    "log-odds-win": {
+        "pairwise": {"against": "anchor", "anchors": "reference", "reward": "log-odds"}
+    },
     "group-normalisation": {},
     "leave-one-out": {"advantage": {"estimator": "rloo"}},
+    "symmetric-group": {
+        "advantage": {"estimator": "symmetric"},
+        "pairwise": {"against": "group", "anchors": "reference"},
+    },
     "std-scaling": {},
     "advantage-whitening": {"advantage": {"normalise": "task"}},
     "sigma-filter": {"advantage": {"max_sigma": 3.0}},
@@ -73,7 +87,10 @@ ON: dict[str, dict[str, Any]] = {
 
 
 def make(tree: dict[str, Any], overrides: tuple[str, ...] = ()) -> Config:
-    return configs.build({"algorithm": tree}, overrides, origin="test")
+    whole = {"algorithm": tree}
+    if "pairwise" in tree:
+        whole["reward"] = {"parameters": {"max_order_gap": 0.5}}
+    return configs.build(whole, overrides, origin="test")
 
 
 def names(config: Config) -> list[str]:

@@ -165,6 +165,21 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "algorithm.shaping.overlong": ("soft", "section 3.1"),
         "algorithm.dynamic_sampling.enabled": (True, "section 3.1"),
     },
+    # What the public summaries of arXiv 2504.04950 say, and derivations, marked as such.
+    "pairwise_ppo": {
+        "data.columns.anchor": ("answer", "arXiv 2504.04950"),
+        "reward.verifier": ("judge-pairwise", "arXiv 2504.04950"),
+        "algorithm.pairwise.against": ("anchor", "arXiv 2504.04950"),
+        "algorithm.pairwise.reward": ("win", "a derivation"),
+        "algorithm.advantage.estimator": ("gae", "arXiv 2504.04950"),
+        "algorithm.loss.kl_place": ("reward", "a derivation"),
+    },
+    "pairwise_group": {
+        "reward.verifier": ("judge-pairwise", "arXiv 2504.04950"),
+        "algorithm.pairwise.against": ("group", "a derivation"),
+        "algorithm.advantage.estimator": ("symmetric", "a derivation"),
+        "algorithm.advantage.scale": ("none", "a derivation"),
+    },
     # arXiv 2506.10406 and its authors' code.
     "pag": {
         "algorithm.turns.mode": ("verify", "PAG"),

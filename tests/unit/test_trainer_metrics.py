@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.clients import Component, Judgement, Result
 from assay.trainer.metric_table import COUNTS, GROUPS, METRICS
 from assay.trainer.metrics import reported, reported_evaluation, rollout_metrics, step_row
 from assay.trainer.rollouts.types import Collected
@@ -34,6 +35,16 @@ def test_faults_are_counted_apart() -> None:
     silent = rollout_metrics([rollout(bad())])
     assert [silent[key] for key in ("reward", "reward_std", "correct")] == [None] * 3
     assert silent["fault_ratio"] == 1.0
+
+
+def test_the_gap_between_two_orders_is_told_where_a_judge_has_two() -> None:
+    seen = [
+        Result("", Judgement(0.5, "better", (Component("order-gap", gap, 0.0),)))
+        for gap in (0.25, 0.75)
+    ]
+    assert rollout_metrics([rollout(result) for result in [*seen, bad()]])["order_gap"] == 0.5
+    row = step_row(1, {}, Collected([], [rollout(good())]), step_s=1.0)
+    assert row["order_gap"] is None
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60))

@@ -212,6 +212,8 @@ def group_advantages(
     rewards_PG = across.gather(batch["rewards"]).view(-1, group_size)
     if config.advantage.estimator == "rloo":
         all_PG = estimators.rloo_advantages(rewards_PG, scale=config.advantage.scale)
+    elif config.advantage.estimator == "symmetric":
+        all_PG = estimators.symmetric_advantages(rewards_PG, scale=config.advantage.scale)
     else:
         all_PG = estimators.group_advantages(rewards_PG, scale=config.advantage.scale)
     advantages_B = across.own(all_PG.reshape(-1), batch["rewards"])

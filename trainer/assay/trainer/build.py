@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from trl.trainer.grpo_config import GRPOConfig
 from assay.clients import Fault
 from assay.rpc.errors import ConfigError
 from assay.rpc.reasons import Reason
+from assay.trainer.algos.shaping import win_reward
 from assay.trainer.batch import Scored
-from assay.trainer.config import Config, DynamicSamplingConfig
+from assay.trainer.config import Config, DenseConfig, DynamicSamplingConfig
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
@@ -256,6 +258,18 @@ def evaluation_generator(
     return nullcontext(sampling)
 
 
+def reference_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Generator:
+    """What samples as the rollout does, with numbers of its own draws, before the policy moves."""
+    return HfGenerator(
+        lambda: generating(trainer),
+        policy.tokenizer,
+        replace(config.rollout, batch=config.eval.batch_size),
+        seed=config.run.seed,
+        end_ids=end_token_ids(policy),
+        autocast=policy.autocast,
+    )
+
+
 @contextmanager
 def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Generator]:
     with generating(trainer) as model:
@@ -267,14 +281,19 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
     shaping, limit = config.algorithm.shaping, config.rollout.max_new_tokens
     if config.algorithm.turns.on:
         return lambda groups: [with_turns(r, config) for group in groups for r in group]
+    pairwise = config.algorithm.pairwise
+    form: Callable[[float], float] = partial(
+        win_reward, form=pairwise.reward, clip=pairwise.log_odds_clip
+    )
+    forms = {} if pairwise.against == "none" else {"form": form}
 
     def score(groups: Sequence[Group]) -> list[Scored]:
         scored = []
         for rollout in (rollout for group in groups for rollout in group):
-            shaped = shape(rollout, shaping, limit)
+            shaped = shape(rollout, shaping, limit, **forms)
             item = Scored(rollout, shaped.reward, shaped.in_loss)
             if config.algorithm.dense.weight:
-                item = with_spans(item, policy, normalise=config.algorithm.dense.normalise)
+                item = with_spans(item, policy, config.algorithm.dense)
             scored.append(item)
         return scored
 
@@ -287,8 +306,8 @@ def with_turns(rollout: Rollout, config: Config) -> Scored:
     return Scored(rollout, reward, turns=tokens)
 
 
-def with_spans(item: Scored, policy: Policy, *, normalise: bool) -> Scored:
-    """A rollout with the rewards of its judgement's spans on its tokens.
+def with_spans(item: Scored, policy: Policy, config: DenseConfig) -> Scored:
+    """A rollout with the rewards of its judgement's spans on its tokens, without their weight.
 
     Where they do not fit the response, the judgement is of something else: then it is a fault.
     """
@@ -303,8 +322,9 @@ def with_spans(item: Scored, policy: Policy, *, normalise: bool) -> Scored:
         fault = Fault(Reason.INTERNAL.value, f"{judgement.verifier}: {error}", "INTERNAL")
         return Scored(replace(rollout, result=replace(rollout.result, outcome=fault)), None)
     rewards_T, ends_T = [0.0] * len(response.ids), [False] * len(response.ids)
+    share = config.correct_share if judgement.verdict == "correct" else 1.0
     for span, where in zip(spans, places, strict=True):
-        rewards_T[where] += span.reward / (len(spans) if normalise else 1)
+        rewards_T[where] += share * span.reward / (len(spans) if config.normalise else 1)
         ends_T[where] = True
     return replace(item, token_rewards=rewards_T, ends=ends_T)
 
@@ -332,7 +352,7 @@ def make_source(
     return Collector(
         stream,
         make_generator(trainer, config, policy),
-        lambda: judge.open_round(config.rollout.group_size),
+        lambda: judge.open_training_round(config.rollout.group_size),
         config=config.rollout,
         dynamic=dynamic,
         ranks=AccelerateRanks(trainer.accelerator),

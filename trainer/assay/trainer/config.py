@@ -19,6 +19,7 @@ from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.overrides import expand, keys_of
+from assay.trainer.pairwise_config import PairwiseConfig, pairwise_problem
 from assay.trainer.turns_config import TurnsConfig, check_turns
 
 Positive = Annotated[int, Field(ge=1)]
@@ -78,6 +79,10 @@ class ColumnsConfig:
 
     prompt: str = "question"
     reference: str = "answer"
+    anchor: str = ""
+    """The response to beat, where algorithm.pairwise.anchors is "data"."""
+    tests: str = ""
+    """What programs are held against, in place of a reference; see assay.clients.row_tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +148,11 @@ class AdvantageConfig:
 
     __pydantic_config__ = STRICT
 
-    estimator: Literal["group", "rloo", "gae"] = "group"
-    """group: the group's mean is the baseline. rloo: the mean of the others. gae: a critic."""
+    estimator: Literal["group", "rloo", "gae", "symmetric"] = "group"
+    """group: the group's mean is the baseline. rloo: the mean of the others. gae: a critic.
+    symmetric: parity is, 1/2, of chances of beating the others (Pairwise-RL)."""
     scale: Literal["group", "batch", "none"] = "group"
-    """group, rloo: what the centred reward is divided by: its group's deviation, the batch's, or
+    """All but gae: what the centred reward is divided by: its group's deviation, the batch's, or
     nothing (Dr. GRPO)."""
     normalise: Literal["none", "batch", "task", "role"] = "none"
     """Whitens the advantages of tokens: over the batch, for each task by itself, or, where
@@ -274,6 +280,8 @@ class DenseConfig:
     """0 leaves spans out."""
     normalise: bool = True
     """Divides by the number of spans, so that more of them give no more reward."""
+    correct_share: Ratio = 1.0
+    """How much of it stays where the verdict is "correct" (arXiv 2410.17621: 0.025 of 0.25)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +314,7 @@ class AlgorithmConfig:
     loss: LossConfig = field(default_factory=LossConfig)
     shaping: ShapingConfig = field(default_factory=ShapingConfig)
     dense: DenseConfig = field(default_factory=DenseConfig)
+    pairwise: PairwiseConfig = field(default_factory=PairwiseConfig)
     dynamic_sampling: DynamicSamplingConfig = field(default_factory=DynamicSamplingConfig)
     turns: TurnsConfig = field(default_factory=TurnsConfig)
 
@@ -313,6 +322,11 @@ class AlgorithmConfig:
     def has_critic(self) -> bool:
         """Whether a value function is trained."""
         return self.advantage.estimator == "gae"
+
+    @property
+    def changes_rewards(self) -> bool:
+        """Whether what trains differs from what was judged."""
+        return self.shaping.changes_rewards or self.pairwise.reward != "win"
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,7 +505,8 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
 
 def _check_together(config: Config, origin: str) -> None:
     """Rules that bind several settings."""
-    for check in (_check_sizes, _check_method, _check_critic, check_turns, _check_data):
+    methods = (pairwise_problem, check_turns)
+    for check in (_check_sizes, _check_method, _check_critic, *methods, _check_data):
         problem = check(config)
         if problem:
             raise ConfigError(f"{origin}: {problem}")

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay.clients.row_tests import read_tests
 from assay.rpc.errors import ConfigError
 from assay.trainer.config import DataConfig
 
@@ -41,6 +42,9 @@ class Problem:
         messages: the conversation that the policy continues; roles and contents.
         reference: what the response is judged against.
         task: which kind it is, from the row's `task`; empty where it has none.
+        anchor: a response to beat, from data.columns.anchor; empty where that names no column.
+        tests: of a program, as JSON in a shape of assay.clients.row_tests; empty for none. Then
+            there is no reference.
     """
 
     id: str
@@ -48,6 +52,8 @@ class Problem:
     messages: tuple[tuple[str, str], ...]
     reference: str | tuple[str, ...]
     task: str = ""
+    anchor: str = ""
+    tests: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +237,9 @@ def _problem(
         ConfigError: a column is missing or empty; the message names row and column.
     """
     where = f"{_origin(config)}, row {number}" if number else _origin(config)
-    for setting, column in (("prompt", prompt), ("reference", reference)):
+    anchor, tests = config.columns.anchor, config.columns.tests
+    named = [("prompt", prompt), ("tests", tests) if tests else ("reference", reference)]
+    for setting, column in [*named, ("anchor", anchor)] if anchor else named:
         if column not in row:
             raise ConfigError(
                 f"{where}: no column {column!r}, which data.columns.{setting} names; it has: "
@@ -246,14 +254,28 @@ def _problem(
     for example in config.examples:
         messages += [("user", example.user), ("assistant", example.assistant)]
     messages.append(("user", _fill(config.template, {**row, "question": question}, where)))
-    value = _extract(row[reference], config.reference_pattern, f"{where}: column {reference!r}")
+    value: Any = ""
+    if not tests:
+        column = f"{where}: column {reference!r}"
+        value = _extract(row[reference], config.reference_pattern, column)
     return Problem(
         id=id_,
         question=question,
         messages=tuple(messages),
         reference=tuple(map(str, value)) if isinstance(value, list | tuple) else str(value),
         task=str(row.get("task") or ""),
+        anchor=str(row[anchor]) if anchor else "",
+        tests=_tests(row[tests], f"{where}: column {tests!r}") if tests else "",
     )
+
+
+def _tests(value: Any, where: str) -> str:
+    """The tests as JSON, once it is certain that they can be read."""
+    try:
+        read_tests(value)
+        return json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _extract(value: Any, pattern: str, where: str) -> Any:

@@ -74,8 +74,8 @@ class Answer:
 
     @property
     def correct(self) -> bool:
-        """Judged, and found correct."""
-        return self.verdict == "correct"
+        """Judged, and found correct, or better than its anchor."""
+        return self.verdict in ("correct", "better")
 
 
 @dataclass(frozen=True, slots=True)

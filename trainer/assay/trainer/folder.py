@@ -7,6 +7,7 @@ samples.jsonl   rollouts with their judgements, every few steps
 tensorboard/    the same numbers
 checkpoints/    see checkpoints.py
 evals.jsonl     evaluations within the run, where eval.every asks for them
+anchors.jsonl   the responses to beat, where the initial policy made them
 critic-pretrained/   the critic after value pre-training, for other runs as well
 postmortem/     what led to a loss that is no number
 eval_before.json, eval_after.json   every held-out answer
@@ -54,6 +55,11 @@ class RunFolder(RunPaths):
     def evals(self) -> Path:
         """One row for each evaluation within the run."""
         return self.path / "evals.jsonl"
+
+    @property
+    def anchors(self) -> Path:
+        """The responses to beat, one row for each problem."""
+        return self.path / "anchors.jsonl"
 
     @property
     def adapter(self) -> Path:

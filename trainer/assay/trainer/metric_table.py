@@ -75,6 +75,11 @@ _TABLE = (
         "Judged rollouts by verdict.",
     ),
     _m(
+        "order_gap", "reward", "probability",
+        "Mean difference between the two orders in which a judge of pairs was shown a response and "
+        "what it is held against (arXiv 2504.04950). Null with other judges.",
+    ),
+    _m(
         "signal_ratio", "reward", "share",
         "Groups of the batch with an advantage other than 0: the others teach nothing.",
     ),

@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.clients.runs.records import Row
 from assay.trainer.metric_table import METRICS
+from assay.trainer.rollouts.pairs import order_gap
 from assay.trainer.rollouts.types import Collected, Rollout
 
 
@@ -28,11 +29,13 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
     verdicts = Counter(judgement.verdict for judgement in judgements)
     rewards = [judgement.reward for judgement in judgements]
     lengths = sorted(r.length for r in rollouts)
+    gaps = [gap for judgement in judgements if (gap := order_gap(judgement)) is not None]
     return {
         "reward": _mean(rewards),
         "reward_std": statistics.stdev(rewards) if len(rewards) > 1 else None,
         "correct": verdicts["correct"] / len(judgements) if judgements else None,
         "verdicts": dict(verdicts),
+        **({"order_gap": _mean(gaps)} if gaps else {}),
         "fault_ratio": faults.total() / len(rollouts) if rollouts else None,
         "faults": dict(faults),
         "responses": len(rollouts),

@@ -6,17 +6,23 @@ server elsewhere, or a transport in this process, in tests) does not show.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from assay.clients import Item, Result, RewardClient, VerifierInfo
+from assay.api.execution.v1 import execution_pb2
+from assay.clients import Anchor, Item, Result, RewardClient, VerifierInfo
 from assay.clients.config import ClientConfig
+from assay.clients.row_tests import read_tests
 from assay.clients.services import EmbeddedServices
 from assay.clients.transport import Transport
 from assay.rpc.errors import CallError, ConfigError
 from assay.trainer.config import RewardConfig
+from assay.trainer.data import Problem
+from assay.trainer.rollouts.pairs import PairsRound, as_win
 from assay.trainer.rollouts.scoring import BackgroundClient, StreamingRound
 from assay.trainer.rollouts.types import Request, Response
 
@@ -34,6 +40,7 @@ class Sample:
         group: samples of one prompt share it.
         token_count: tokens of the response.
         truncated: the response was cut at max_new_tokens.
+        tests: JSON of what a program is held against, in place of the reference.
     """
 
     question: str
@@ -42,6 +49,7 @@ class Sample:
     group: str = ""
     token_count: int | None = None
     truncated: bool = False
+    tests: str = ""
 
 
 class Judge:
@@ -54,11 +62,16 @@ class Judge:
 
     Attributes:
         judges_groups: the same.
+        anchors: the response to beat of each problem, where rewards are chances of winning; then a
+            problem that is not in it has nothing to be held against, which is a fault.
+        in_pairs: the samples of a training prompt are held against one another.
     """
 
     def __init__(
         self, client: BackgroundClient, config: RewardConfig, *, judges_groups: bool = False
     ) -> None:
+        self.anchors: Mapping[Problem, str] | None = None
+        self.in_pairs = False
         self._client = client
         self._config = config
         self.judges_groups = judges_groups
@@ -77,14 +90,66 @@ class Judge:
         Raises:
             ConfigError: the client is closed.
         """
+        return self._opened(
+            self._item_of,
+            group_size=group_size if self.judges_groups else 0,
+            settle=(lambda result: result) if self.anchors is None else as_win,
+        )
+
+    def open_training_round(self, group_size: int) -> StreamingRound | PairsRound:
+        """`open_round` for the samples that train: where they are in pairs, against one another.
+
+        Raises:
+            ConfigError: the client is closed.
+        """
+        if not self.in_pairs:
+            return self.open_round(group_size)
+        if self.judges_groups:
+            return self._opened(self._unanchored, group_size=group_size, settle=as_win)
+        inner = self._opened(self._unanchored)
+
+        def item_of(request: Request, response: Response, other: str) -> Item:
+            item = self.item(sample_of(request, response))
+            return replace(item, reference=Anchor(other), group_id="")
+
+        return PairsRound(inner, item_of, group_size=group_size)
+
+    def beside(self, config: RewardConfig) -> Judge:
+        """A judge with another verifier of the same service, for as long as this one.
+
+        Raises:
+            ConfigError: the service does not serve it.
+        """
+        found = _check(self._client, config, config.target or "the run's own service")
+        return Judge(self._client, config, judges_groups=found.needs_group)
+
+    def _opened(
+        self,
+        item_of: Callable[[Request, Response, str], Item],
+        *,
+        group_size: int = 0,
+        settle: Callable[[Result], Result] = lambda result: result,
+    ) -> StreamingRound:
         opened = StreamingRound(
             self._client,
-            lambda request, response, id_: self.item(sample_of(request, response), id_),
+            item_of,
             timeout_s=self._config.timeout_s,
-            group_size=group_size if self.judges_groups else 0,
+            group_size=group_size,
+            settle=settle,
         )
         self._rounds = [*(earlier for earlier in self._rounds if not earlier.closed), opened]
         return opened
+
+    def _item_of(self, request: Request, response: Response, id_: str) -> Item:
+        """Held against the problem's anchor where there are anchors, else its reference."""
+        item = self.item(sample_of(request, response), id_)
+        if self.anchors is None:
+            return item
+        anchor = self.anchors.get(request.draw.problem)
+        return replace(item, reference=None if anchor is None else Anchor(anchor))
+
+    def _unanchored(self, request: Request, response: Response, id_: str) -> Item:
+        return self.item(sample_of(request, response), id_)
 
     def close(self) -> None:
         """Gives up the rounds that are still open."""
@@ -96,7 +161,7 @@ class Judge:
         return Item(
             id=id_,
             response=sample.response,
-            reference=sample.reference,
+            reference=_suite(sample.tests) if sample.tests else sample.reference,
             verifier=self._config.verifier,
             prompt=sample.question,
             group_id=sample.group,
@@ -117,7 +182,14 @@ def sample_of(request: Request, response: Response) -> Sample:
         group=str(request.draw.number),
         token_count=len(response.ids),
         truncated=response.truncated,
+        tests=problem.tests,
     )
+
+
+@lru_cache(maxsize=1024)
+def _suite(tests: str) -> execution_pb2.TestSuite:
+    """Tests as the wire has them; read and found good when the data were loaded."""
+    return read_tests(json.loads(tests))
 
 
 @contextmanager

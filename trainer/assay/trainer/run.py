@@ -29,6 +29,7 @@ from assay.clients.runs.progress import duration
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
 from assay.trainer import report
+from assay.trainer.anchoring import prepare_anchors
 from assay.trainer.build import (
     build_trainer,
     check_judge,
@@ -38,6 +39,7 @@ from assay.trainer.build import (
     make_dialogues,
     make_source,
     prompt_stream,
+    reference_generator,
 )
 from assay.trainer.callbacks import StepRecorder
 from assay.trainer.config import Config, DynamicSamplingConfig
@@ -125,6 +127,8 @@ def run(
             session = Session(config, folder, display, world, problems, policy, judge)
             with _interruptible(display) as stop:
                 recorder, trainer = _prepare(session, stream, stop, checkpoint)
+                if not _anchor(session, trainer, stream, stop, checkpoint):
+                    return None
                 if checkpoint is None:
                     before = _evaluate(session, trainer, "before")
                     if not _pretrain(session, trainer, stream, stop):
@@ -219,6 +223,33 @@ def _prepare(
     )
     recorder.watch(trainer, reporters)
     return recorder, trainer
+
+
+def _anchor(
+    session: Session,
+    trainer: PolicyTrainer,
+    stream: PromptStream,
+    stop: Interrupt,
+    checkpoint: Path | None,
+) -> bool:
+    """The responses to beat, where the method has any; false when it was interrupted.
+
+    A checkpoint is not loaded yet: the policy is the initial one.
+    """
+    config = session.config
+    return prepare_anchors(
+        session.judge,
+        config,
+        problems=session.problems,
+        stream=stream,
+        generator=lambda: reference_generator(trainer, config, session.policy),
+        encode=encoder(session.policy),
+        ranks=AccelerateRanks(trainer.accelerator),
+        folder=session.folder,
+        display=session.display,
+        stop=lambda: session.world.any(stop.requested),
+        may_retry=checkpoint is None,
+    )
 
 
 def _pretrain(

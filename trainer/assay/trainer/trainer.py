@@ -269,7 +269,7 @@ class PolicyTrainer(GRPOTrainer):
     def _observe_shaped(self, batch: Batch) -> None:
         """The mean of what trains, over judged rollouts of all processes."""
         rewards_N = self.across.gather(batch["rewards"])
-        if self.judged and self.config.algorithm.shaping.changes_rewards:
+        if self.judged and self.config.algorithm.changes_rewards:
             self._metrics["train"]["shaped_reward"].append(float(rewards_N.nanmean()))
         self._metrics["train"]["tokens"].append(
             float(self.accelerator.reduce(batch["loss_mask"].sum()))

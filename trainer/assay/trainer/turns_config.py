@@ -90,6 +90,7 @@ def check_turns(config: Config) -> str:
             "algorithm.advantage.length_adaptive_alpha = 0",
             not algorithm.advantage.length_adaptive_alpha,
         ),
+        ('algorithm.pairwise.against = "none"', algorithm.pairwise.against == "none"),
         ('rollout.backend = "hf" or "paged"', config.rollout.backend != "vllm"),
     )
     wanted = [told for told, holds in others if not holds]

@@ -39,6 +39,18 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
+def mend(path: Path) -> None:
+    """Takes off a last row that a kill cut short, so that the next begins on a line of its own."""
+    if not path.is_file():
+        return
+    text = path.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    if whole != text:
+        beside = path.with_name(path.name + ".new")
+        beside.write_bytes(whole)
+        beside.replace(path)
+
+
 def truncate_after(path: Path, step: int) -> None:
     """Drops the rows after a step, so that a resumed run continues the same curve."""
     kept = [row for row in read_rows(path) if row["step"] <= step]

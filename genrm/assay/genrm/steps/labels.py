@@ -13,7 +13,28 @@ Differences from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+
+
+def prefix_search(line_count: int) -> Generator[int, bool, int]:
+    """The search itself: yields lengths, is sent whether so many lines can be completed.
+
+    Whoever asks may take any time over an answer, and may give up.
+
+    Args:
+        line_count: lines of the program, at least 0.
+
+    Returns:
+        The length of the longest feasible prefix.
+    """
+    least, most = 0, line_count
+    while least < most:
+        middle = (least + most + 1) // 2
+        if (yield middle):
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def search_prefix(line_count: int, feasible: Callable[[int], bool]) -> tuple[int, int]:
@@ -28,15 +49,14 @@ def search_prefix(line_count: int, feasible: Callable[[int], bool]) -> tuple[int
         The number of lines, from 0 to `line_count`, and how often `feasible` was asked: at most
         ceil(log2(line_count + 1)) times.
     """
-    least, most, calls = 0, line_count, 0
-    while least < most:
-        middle = (least + most + 1) // 2
-        calls += 1
-        if feasible(middle):
-            least = middle
-        else:
-            most = middle - 1
-    return least, calls
+    search, calls = prefix_search(line_count), 0
+    try:
+        asked = next(search)
+        while True:
+            calls += 1
+            asked = search.send(feasible(asked))
+    except StopIteration as end:
+        return end.value, calls
 
 
 def label_lines(neutral: Sequence[bool], feasible_lines: int) -> tuple[int, ...]:

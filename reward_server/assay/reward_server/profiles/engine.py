@@ -268,13 +268,14 @@ class _Report:
         # The sum of bounds and the sum of numbers within them are rounded each in its own way.
         reward = min(max(reward, self.spec.min_reward), self.spec.max_reward)
         main = self.judged.get(self.main)
+        spanned = self.judged.get(self.definition.spans or self.main)
         return Judgement(
             reward,
             stopped.verdict if stopped is not None else self.judged[self.main].verdict,
             tuple(components),
             main.extracted_answer if main else None,
             "; ".join(self.notes),
-            main.spans if main else (),
+            spanned.spans if spanned else (),
             tuple(self.flags),
         )
 

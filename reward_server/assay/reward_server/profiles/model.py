@@ -215,6 +215,7 @@ class Definition:
         knobs: parameters.
         samples: for the self-test.
         digest: of all of the content that has to do with judging.
+        spans: the part whose spans the judgement has; empty for the one that gives the verdict.
     """
 
     source: str
@@ -229,3 +230,4 @@ class Definition:
     knobs: tuple[Knob, ...]
     samples: tuple[Sample, ...]
     digest: str
+    spans: str = ""

@@ -39,7 +39,7 @@ _RESERVED_ENDS = ("-raw", "-penalty")
 _MAX_PARTS = 64
 _SNAKE = re.compile(r"[a-z][a-z0-9_]*")
 _PROFILE_KEYS = (
-    *("name", "description", "tasks", "clip", "main"),
+    *("name", "description", "tasks", "clip", "main", "spans"),
     *("gate", "component", "route", "parameters", "example"),
 )
 _GATE_KEYS = (
@@ -91,6 +91,7 @@ def _profile(table: Table, source: str) -> Definition:
     tasks = tuple(table.checked_name("tasks", task) for task in table.texts("tasks"))
     clip = table.bounds("clip")
     main = table.name("main", None)
+    spans = table.name("spans", None) or ""
     gates = tuple(_gate(one) for one in table.tables("gate", "gate"))
     parts = tuple(_part(one) for one in table.tables("component", "component"))
     routes = tuple(_route(one) for one in table.tables("route", "route"))
@@ -102,6 +103,9 @@ def _profile(table: Table, source: str) -> Definition:
         raise table.error(f"has more than {_MAX_PARTS} gates and components")
     _check_names(table, [*(gate.name for gate in gates), *(part.name for part in parts)])
     _check_references(table, gates, parts, routes)
+    names = [part.name for part in parts]
+    if spans and spans not in names:
+        raise table.error(f"'spans': no component is named {spans!r}{guess(spans, names)}")
     first = next((part.name for part in parts if part.weight), parts[0].name)
     chosen = _main(table, main or first, parts, routes, named=main is not None)
     return Definition(
@@ -117,6 +121,7 @@ def _profile(table: Table, source: str) -> Definition:
         knobs,
         samples,
         digest,
+        spans,
     )
 
 

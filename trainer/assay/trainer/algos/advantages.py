@@ -3,6 +3,7 @@
     group     A_i = (r_i - mean(r)) / (std(r) + eps)      GRPO (arXiv 2402.03300, section 4.1.2)
     none      A_i = r_i - mean(r)                         Dr. GRPO (arXiv 2503.20783)
     rloo      A_i = r_i - mean of the others' r           RLOO (arXiv 2402.14740)
+    symmetric A_i = mean over j of w_ij - 1/2             Pairwise-RL (arXiv 2504.04950)
     keyed     whitening for each role or task by itself   PAG's RoleAdvNorm (arXiv 2506.10406)
     sigmas    0 where |A - mean| > 3 std                  StableReinforce (arXiv 2505.02835)
 
@@ -16,6 +17,8 @@ Differences from the papers:
 3. `scale="batch"` divides by the std over all judged rewards (arXiv 2508.08221).
 4. RLOO can be scaled as the others can; the paper does not scale.
 5. StableReinforce normalises before it filters; here the two are parts of their own.
+6. The symmetric form is a derivation: the text of Pairwise-RL was not at hand. It can be scaled as
+   the others can.
 """
 
 from __future__ import annotations
@@ -77,6 +80,33 @@ def rloo_advantages(
     centred_PG = _centred(rewards, judged_PG, count_P1)
     scaled_PG = _scaled(centred_PG, rewards, judged_PG, scale, eps)
     return (scaled_PG * (count_P1 / (count_P1 - 1).clamp(min=1))).to(rewards_PG.dtype)
+
+
+def symmetric_advantages(
+    wins_PG: torch.Tensor, *, scale: Scale = "none", eps: float = TRL_EPS
+) -> torch.Tensor:
+    """A_i = mean over j != i of w_ij - 1/2, a derivation from Pairwise-RL (arXiv 2504.04950).
+
+    w_ij is the chance that sample i beats sample j, and w_ji = 1 - w_ij: where every pair of a
+    group is judged the advantages sum to 0 without a mean taken, and no critic is needed. A pair
+    without a judgement is in neither mean; then the sum is 0 with each sample weighed by its pairs.
+
+    Args:
+        wins_PG: a sample's mean chance over its judged pairs, in [0, 1], with what shaping adds;
+            shape (P, G), NaN where no pair was judged.
+        scale: what the difference is divided by; "none" is the form above.
+        eps: added to the std.
+
+    Returns:
+        As `group_advantages`, but a sample that alone was judged keeps its advantage: what it was
+        held against is in its reward.
+
+    Raises:
+        ValueError: the wins have not two dimensions, or the scale is unknown.
+    """
+    wins, judged_PG, _ = _judged(wins_PG)
+    centred_PG = torch.where(judged_PG, wins - 0.5, 0.0)
+    return _scaled(centred_PG, wins, judged_PG, scale, eps).to(wins_PG.dtype)
 
 
 def standardise(

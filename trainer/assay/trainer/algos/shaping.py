@@ -4,6 +4,7 @@
     overlong filter   a response that was cut leaves the loss      DAPO
     cosine            reward by correctness and length             arXiv 2502.03373, appendix C.1
     repetition        share of n-grams that occurred before        arXiv 2502.03373, appendix C.2
+    win               w, w - 1/2 or log(w / (1 - w))               Pairwise-RL, arXiv 2504.04950
 
 These train; the verdict stays as it is, and filters such as dynamic sampling look at that.
 """
@@ -12,10 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 
 Lengths = float | torch.Tensor
+WinForm = Literal["win", "centred", "log-odds"]
 
 
 def soft_overlong(
@@ -112,3 +115,33 @@ def ngram_repetition_penalty(tokens: Sequence[int], n: int, max_penalty: float) 
         return 0.0
     distinct = len(set(zip(*(tokens[start:] for start in range(n)), strict=False)))
     return max_penalty * (1 - distinct / total)
+
+
+def win_reward(win: float, form: WinForm = "win", *, clip: float = 5.0) -> float:
+    """The reward that a chance of beating the anchor comes to.
+
+    w, w - 1/2 or log(w / (1 - w)), the last within [-clip, clip]: derivations from Pairwise-RL
+    (arXiv 2504.04950), whose text was not at hand. Where w = sigmoid(r(y) - r(y*)), the log-odds
+    are the difference of the scores.
+
+    Args:
+        win: w, in [0, 1]; 0.5 is parity.
+        form: "win", "centred" or "log-odds".
+        clip: bound of the log-odds, above 0.
+
+    Raises:
+        ValueError: w is no probability, or the form is unknown.
+    """
+    if not 0 <= win <= 1:
+        raise ValueError(f"a win probability lies in [0, 1], got {win}")
+    match form:
+        case "win":
+            return win
+        case "centred":
+            return win - 0.5
+        case "log-odds":
+            if win in (0.0, 1.0):
+                return clip if win else -clip
+            return min(clip, max(-clip, math.log(win) - math.log1p(-win)))
+        case _:
+            raise ValueError(f"unknown form {form!r}; known: win, centred, log-odds")

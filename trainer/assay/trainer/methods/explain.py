@@ -18,6 +18,7 @@ from assay.trainer.methods.turns import turn_credit_lines, turn_lines, turn_rewa
 
 if TYPE_CHECKING:
     from assay.trainer.config import AdvantageConfig, Config, LossConfig, ShapingConfig
+    from assay.trainer.pairwise_config import PairwiseConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,12 @@ def _reward(config: Config) -> list[str]:
     if config.algorithm.turns.on:
         return turn_reward_lines(config)
     shaping, dense = config.algorithm.shaping, config.algorithm.dense
-    source = "correct or not, says" if shaping.cosine else "J: what is given by"
+    given = "J" if config.algorithm.pairwise.against == "none" else "w"
+    source = "correct or not, says" if shaping.cosine else f"{given}: what is given by"
     lines = [
         f"R = {' + '.join(_reward_terms(config))}",
         f"{source} the verifier {config.reward.verifier}",
+        *_pairwise_lines(config.algorithm.pairwise),
     ]
     lines += _shaping_lines(shaping, config.rollout.max_new_tokens)
     if dense.weight:
@@ -115,12 +118,36 @@ def _reward(config: Config) -> list[str]:
             f"r_t: {dense.weight:g} * the reward of each span (step, line, turn) that ends at "
             f"token t{share}"
         )
+        if dense.correct_share < 1:
+            lines.append(f"of a correct response, {dense.correct_share:g} times that")
     if _kl_in_reward(config.algorithm.loss):
         lines.append(
             f"each token's reward less {config.algorithm.loss.kl_coef:g} * log(pi / pi_ref)"
         )
     lines.append("a response without a judgement (a fault) has no reward and leaves the loss")
     return lines
+
+
+def _pairwise_lines(pairwise: PairwiseConfig) -> list[str]:
+    if pairwise.against == "none":
+        return []
+    form = {
+        "win": "w",
+        "centred": "w - 1/2",
+        "log-odds": f"log(w / (1 - w)) within +-{pairwise.log_odds_clip:g}",
+    }[pairwise.reward]
+    beaten = {"anchor": "the problem's anchor", "group": "the other samples, mean over pairs"}
+    anchors = {
+        "data": "a column of the data",
+        "best-of-n": f"the best of {_count(pairwise.n, 'sample')} of the initial policy, by the "
+        f"verifier {pairwise.selector}",
+        "reference": "one sample of the initial policy",
+    }
+    lines = [f"J = {form}, where w is the chance of beating {beaten[pairwise.against]}"]
+    if pairwise.anchors != "none":
+        only = " (for the evaluation alone)" if pairwise.against == "group" else ""
+        lines.append(f"anchor{only}: {anchors[pairwise.anchors]}")
+    return [*lines, "a pair that the judge abstains from is a fault, never parity"]
 
 
 def _reward_terms(config: Config) -> list[str]:
@@ -186,6 +213,7 @@ def _group_advantage(config: Config) -> str:
     baseline = {
         "group": f"mean of the {size} rewards of its prompt",
         "rloo": f"mean of the {size - 1} other rewards of its prompt",
+        "symmetric": "1/2",
     }[advantage.estimator]
     scale = {
         "group": " / deviation of the same",

@@ -30,6 +30,7 @@ _VC_PPO = "VC-PPO, arXiv 2503.01491"
 _PAG = "PAG, arXiv 2506.10406"
 _STABLE = "StableReinforce, arXiv 2505.02835"
 _LONG_COT = "Demystifying Long CoT, arXiv 2502.03373, appendix C.1"
+_PAIRWISE = "Pairwise-RL, arXiv 2504.04950; the form is a derivation"
 _ESTIMATOR = "algorithm.advantage.estimator"
 _AGGREGATION = "algorithm.loss.aggregation"
 # A token's ratio never stays within a range this narrow: it was made for the ratio of a sequence.
@@ -64,7 +65,7 @@ def _to(key: str, value: object) -> Callable[[Config], Switches]:
 
 
 def _has_group_baseline(config: Config) -> bool:
-    return config.algorithm.advantage.estimator in ("group", "rloo")
+    return config.algorithm.advantage.estimator in ("group", "rloo", "symmetric")
 
 
 def _without_group_sampling(config: Config) -> Switches:
@@ -81,6 +82,17 @@ def _without_critic(config: Config) -> Switches:
     if config.algorithm.loss.kl_place == "reward":
         switches["algorithm.loss.kl_place"] = "loss"
     return switches
+
+
+def _order_gap_limit(config: Config) -> float:
+    """The greatest order gap that counts, of a judge of pairs."""
+    limit = config.reward.parameters.get("max_order_gap", 1.0)
+    return float(limit) if isinstance(limit, int | float) else 1.0
+
+
+def _without_order_gap(config: Config) -> Switches:
+    """Any gap counts."""
+    return {"reward.parameters": {**config.reward.parameters, "max_order_gap": 1.0}}
 
 
 def _without_sequence_ratio(config: Config) -> Switches:
@@ -266,6 +278,72 @@ PARTS: tuple[Part, ...] = (
         lambda c: c.algorithm.dense.weight > 0,
         _to("algorithm.dense.weight", 0.0),
     ),
+    Part(
+        "span-normalisation",
+        "reward",
+        "The rewards of spans are divided by their number, so that more lines earn no more.",
+        "process supervision for code, arXiv 2410.17621; the form is a derivation",
+        lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.normalise,
+        _to("algorithm.dense.normalise", False),
+    ),
+    Part(
+        "outcome-weighted-spans",
+        "reward",
+        "The spans of a response that is correct count for less.",
+        "process supervision for code, arXiv 2410.17621, equation 3",
+        lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.correct_share < 1,
+        _to("algorithm.dense.correct_share", 1.0),
+    ),
+    Part(
+        "anchor-reward",
+        "reward",
+        "The reward is the chance of beating the problem's anchor, asked of a judge in both "
+        "orders.",
+        _PAIRWISE,
+        lambda c: c.algorithm.pairwise.against == "anchor",
+        None,
+    ),
+    Part(
+        "group-in-pairs",
+        "reward",
+        "The reward is the mean chance of beating the other samples of the prompt.",
+        _PAIRWISE,
+        lambda c: c.algorithm.pairwise.against == "group",
+        None,
+    ),
+    Part(
+        "best-of-n-anchors",
+        "reward",
+        "The anchor is the best of several samples of the initial policy by a scalar reward, "
+        "instead of one sample of it.",
+        _PAIRWISE,
+        lambda c: c.algorithm.pairwise.anchors == "best-of-n",
+        _to("algorithm.pairwise.anchors", "reference"),
+    ),
+    Part(
+        "order-gap-fault",
+        "reward",
+        "A pair that a judge sees too differently in its two orders has no judgement.",
+        _PAIRWISE,
+        lambda c: c.algorithm.pairwise.against != "none" and _order_gap_limit(c) < 1,
+        _without_order_gap,
+    ),
+    Part(
+        "centred-win",
+        "reward",
+        "The chance of winning counts from parity, w - 1/2.",
+        _PAIRWISE,
+        lambda c: c.algorithm.pairwise.reward == "centred",
+        _to("algorithm.pairwise.reward", "win"),
+    ),
+    Part(
+        "log-odds-win",
+        "reward",
+        "The chance of winning counts by its log-odds, within bounds.",
+        _PAIRWISE,
+        lambda c: c.algorithm.pairwise.reward == "log-odds",
+        _to("algorithm.pairwise.reward", "win"),
+    ),
     # --- advantage: how rewards become advantages ---
     Part(
         "group-normalisation",
@@ -281,6 +359,15 @@ PARTS: tuple[Part, ...] = (
         "The mean reward of the other samples of a prompt is the baseline of each of them.",
         "RLOO, arXiv 2402.14740",
         lambda c: c.algorithm.advantage.estimator == "rloo",
+        _to(_ESTIMATOR, "group"),
+    ),
+    Part(
+        "symmetric-group",
+        "advantage",
+        "Parity is the baseline: mean chance of beating the others less 1/2, which sums to 0 over "
+        "a group and needs no critic.",
+        _PAIRWISE,
+        lambda c: c.algorithm.advantage.estimator == "symmetric",
         _to(_ESTIMATOR, "group"),
     ),
     Part(

@@ -54,6 +54,20 @@ METHODS: Mapping[str, frozenset[str]] = {
             "token-level-loss",
         }
     ),
+    "pairwise_ppo": frozenset(
+        {
+            "anchor-reward",
+            "order-gap-fault",
+            "critic",
+            "value-pretraining",
+            "decoupled-gae",
+            "token-level-loss",
+            "kl",
+        }
+    ),
+    "pairwise_group": frozenset(
+        {"group-in-pairs", "order-gap-fault", "symmetric-group", "token-level-loss", "kl"}
+    ),
     "pag": frozenset(
         {
             "self-verification",

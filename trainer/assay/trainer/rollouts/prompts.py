@@ -132,7 +132,9 @@ class PromptStream:
         if not self._digest:
             digest = hashlib.sha256()
             for problem in self._problems:
-                digest.update(repr((problem.id, problem.messages, problem.reference)).encode())
+                told: tuple[object, ...] = (problem.id, problem.messages, problem.reference)
+                told += tuple(extra for extra in (problem.anchor, problem.tests) if extra)
+                digest.update(repr(told).encode())
             self._digest = digest.hexdigest()
         return {"problems": len(self._problems), "seed": self._seed, "digest": self._digest}
 

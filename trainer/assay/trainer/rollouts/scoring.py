@@ -18,6 +18,7 @@ exception and never a number.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 import time
 from collections import deque
@@ -76,6 +77,7 @@ class StreamingRound:
         item_of: what the service is asked about a response, under an id.
         timeout_s: how long to wait for results after the last submission.
         group_size: responses of one draw that travel together; 0 sends each at once.
+        settle: what becomes of each result at the end.
 
     Attributes:
         wait_s: seconds that `results` has waited.
@@ -91,8 +93,10 @@ class StreamingRound:
         *,
         timeout_s: float,
         group_size: int = 0,
+        settle: Callable[[Result], Result] = lambda result: result,
     ) -> None:
         self.wait_s = 0.0
+        self._settle = settle
         self._item_of = item_of
         self._timeout_s = timeout_s
         self._group_size = group_size
@@ -116,9 +120,7 @@ class StreamingRound:
 
     def submit(self, request: Request, response: Response) -> None:
         """Sends one response to the service, or keeps it until its group is whole."""
-        item = self._item_of(request, response, str(self._submitted))
-        self._submitted += 1
-        self._last_s = time.monotonic()
+        item = self._item_of(request, response, self._next_id())
         if not self._group_size:
             self._send((item,))
             return
@@ -126,6 +128,15 @@ class StreamingRound:
         group.append(item)
         if len(group) == self._group_size:
             self._send(tuple(self._gathering.pop(request.draw.number)))
+
+    def submit_item(self, item: Item) -> None:
+        """Sends one item to the service at once, under an id of this round."""
+        self._send((dataclasses.replace(item, id=self._next_id()),))
+
+    def _next_id(self) -> str:
+        self._submitted += 1
+        self._last_s = time.monotonic()
+        return str(self._submitted - 1)
 
     @property
     def closed(self) -> bool:
@@ -162,7 +173,7 @@ class StreamingRound:
         )
         ids = map(str, range(self._submitted))
         found = dict(self._exchange.found)
-        return [found.get(id_) or Result(id_, late) for id_ in ids]
+        return [self._settle(found.get(id_) or Result(id_, late)) for id_ in ids]
 
     def close(self) -> None:
         """Gives up what is not judged yet. May be called twice."""

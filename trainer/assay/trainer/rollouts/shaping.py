@@ -3,7 +3,8 @@
 The verdict stays as the verifier gave it: dynamic sampling and accuracy go by it. A fault has no
 reward and gets none here.
 
-In this order:
+In this order, after the form of a chance of winning (algorithm.pairwise.reward), where there is
+one:
 
 1. cosine (arXiv 2502.03373, "Demystifying Long CoT"): the reward is replaced by one that depends on
    whether the verdict is "correct" and on the length. A response as long as max_new_tokens gets
@@ -18,6 +19,7 @@ A response's length counts its end-of-sequence token.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from assay.trainer.algos.shaping import (
@@ -44,20 +46,26 @@ class Shaped:
     components: dict[str, float] = field(default_factory=dict)
 
 
-def shape(rollout: Rollout, config: ShapingConfig, max_new_tokens: int) -> Shaped:
+def shape(
+    rollout: Rollout,
+    config: ShapingConfig,
+    max_new_tokens: int,
+    form: Callable[[float], float] = lambda reward: reward,
+) -> Shaped:
     """Shapes one rollout's reward. Pure.
 
     Args:
         rollout: with its result.
         config: which shapers; without any, the reward is the judgement's, to the bit.
         max_new_tokens: the limit of a response, at least its length.
+        form: what the judgement's reward is turned into before anything else.
     """
     judgement = rollout.result.judgement
     if judgement is None:
         return Shaped(None, in_loss=False)
     correct = judgement.verdict == "correct"
     ids = rollout.response.ids
-    reward = judgement.reward
+    reward = form(judgement.reward)
     components: dict[str, float] = {}
     if config.cosine:
         reward = components["cosine"] = float(

@@ -1,0 +1,301 @@
+"""Chances of winning against Bradley-Terry scores as rewards, in miniature (arXiv 2504.04950).
+
+    python -m bench trainer-pairwise --out DIR --seeds 0,1,2 --offsets 0,4
+
+Synthetic preferences: a response of letters has a quality, the mean worth of its letters, and the
+judge's score of it is that times `SHARPNESS`, plus an offset of the prompt, drawn once for each
+prompt from a normal distribution with a deviation of s: what a Bradley-Terry model that was not
+calibrated across prompts says. Of two responses to a prompt the judge prefers one with
+sigmoid(score - score), where the offset is gone; asked in one order it leans to the first place,
+and both orders are averaged. For each s:
+
+    bt          the score as reward; a critic, one response to a prompt
+    win         the chance of beating an anchor, a sample of the initial policy that the run draws
+                itself (anchors = "reference"); all else as in bt
+    bt-group    the score as reward, against the mean of the prompt's group
+    win-group   each response against every other of its group (estimator = "symmetric")
+
+All have equal steps of equally many responses, settings of configs/pairwise_ppo.toml and
+pairwise_group.toml, no KL, and whitened advantages, so that the scale of a reward decides nothing.
+Prompts come about once each: no critic can learn their offsets. What is compared is the quality of
+held-out samples, which no run has seen. Quality runs from 0 to 1, and to 7/6 for a policy that has
+learnt not to end and writes one letter more.
+
+Where the baseline is the prompt's own group, the offset cancels in bt-group too: there nothing
+should differ much. Orderings and intervals are what this can show, and no magnitudes. The paper's
+text was not at hand; the set-up is a derivation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import random
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.api.reward.v1 import reward_pb2
+from assay.clients.runs import environment
+from assay.trainer import config as configs
+from assay.trainer.config import Config
+from assay.trainer.folder import RunFolder
+from assay.trainer.ladder import plan
+from assay.trainer.ladder.stats import difference
+from bench.miniature import (
+    Item,
+    Job,
+    Service,
+    Shape,
+    as_data,
+    keep,
+    over_seeds,
+    pretrained,
+    read,
+    told,
+    train,
+    work_off,
+    write_problems,
+)
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+ASKED, WRITTEN = "ABCDEFGHIJKLMNOPQRST", "abcdefghij"
+LENGTH = 6
+SHARPNESS = 8.0
+"""The scores of two random responses to a prompt differ by about 1.5."""
+LEANING = 1.0
+"""What the first place is worth to the judge, in its score."""
+PROMPTS, HELD_OUT = 4096, 64
+SHAPE = Shape(width=64, layers=1, context=16, steps=200, batch=64)
+SMALL = (
+    "model.gradient_checkpointing=false",
+    "model.precision=float32",
+    "reward.verifier=miniature",
+    "reward.parameters={}",
+    "algorithm.loss.kl_coef=0.0",
+    "algorithm.advantage.normalise=batch",
+    "algorithm.critic.pretrain_steps=5",
+    "algorithm.critic.learning_rate=1e-3",
+    "algorithm.critic.warmup_steps=0",
+    "optim.learning_rate=5e-4",
+    "optim.warmup_steps=0",
+    "optim.mini_batches=2",
+    "optim.micro_batch=0",
+    f"rollout.max_new_tokens={LENGTH + 1}",
+    f"eval.prompts={HELD_OUT}",
+    "eval.samples=8",
+    "eval.batch_size=256",
+    "run.checkpoint_every=0",
+    "run.samples_every=0",
+    "run.report_to=[]",
+)
+SINGLE = ("rollout.prompts_per_step=64", "rollout.group_size=1")
+GROUPS = ("rollout.prompts_per_step=8", "rollout.group_size=8")
+SCORES = ("algorithm.pairwise.against=none", "algorithm.pairwise.anchors=none")
+ANCHORED = ("algorithm.pairwise.anchors=reference",)
+ARMS = {
+    "bt": ("pairwise_ppo", (*SINGLE, *SCORES)),
+    "win": ("pairwise_ppo", (*SINGLE, *ANCHORED)),
+    "bt-group": (
+        "pairwise_group",
+        (*GROUPS, *SCORES, "algorithm.advantage.estimator=group"),
+    ),
+    "win-group": ("pairwise_group", (*GROUPS, *ANCHORED)),
+}
+PAIRS = (("win", "bt"), ("win-group", "bt-group"))
+
+
+def quality(response: str) -> float:
+    """The worth of a response's letters over `LENGTH`, in [0, 7/6]: up to the limit there is room
+    for one letter more, and what is missing is worth nothing."""
+    worth = sum(WRITTEN.index(sign) for sign in response if sign in WRITTEN)
+    return worth / (len(WRITTEN) - 1) / LENGTH
+
+
+def offset(prompt: str, deviation: float) -> float:
+    """The prompt's own, the same on every machine."""
+    dice = random.Random(hashlib.sha256(prompt.encode()).digest())
+    return deviation * dice.gauss(0, 1)
+
+
+def win(one: float, two: float) -> float:
+    """The chance that the first score wins, by a judge that leans to the first place, in both
+    orders."""
+    forward = _sigmoid(one - two + LEANING)
+    reverse = 1 - _sigmoid(two - one + LEANING)
+    return (forward + reverse) / 2
+
+
+def _sigmoid(value: float) -> float:
+    return 1 / (1 + math.exp(-value))
+
+
+class Preferences(Service):
+    """The judge: scores, or chances of winning where there is something to beat.
+
+    Args:
+        deviation: s, of the prompts' offsets.
+    """
+
+    def __init__(self, deviation: float) -> None:
+        super().__init__(lambda _item: True)
+        self._deviation = deviation
+
+    def _judged(self, item: Item) -> reward_pb2.Result:
+        result = reward_pb2.Result(id=item.id)
+        judgement = result.judgement
+        score = self._score(item, item.response)
+        if item.reference.WhichOneof("kind") == "anchor_response":
+            judgement.reward = win(score, self._score(item, item.reference.anchor_response))
+            judgement.verdict = "better" if judgement.reward >= 0.5 else "worse"
+        else:
+            judgement.reward = score
+            judgement.verdict = "scored"
+        judgement.verifier.name = "miniature"
+        return result
+
+    def _score(self, item: Item, response: str) -> float:
+        prompt = "".join(message.content for message in item.prompt)
+        return SHARPNESS * quality(response) + offset(prompt, self._deviation)
+
+
+def drawn(dice: random.Random) -> tuple[str, str]:
+    """A prompt, and a response that knows nothing of worth."""
+    prompt = "".join(dice.choices(ASKED, k=4))
+    return prompt, "".join(dice.choices(WRITTEN, k=LENGTH))
+
+
+def task(folder: Path) -> tuple[Path, Path, Path]:
+    """The pretrained model, the training problems and the held-out ones."""
+    model = pretrained(folder / "letters", (*ASKED, *WRITTEN), drawn, SHAPE)
+    dice = random.Random(0)
+    prompts = list(dict.fromkeys(drawn(dice)[0] for _ in range(2 * (PROMPTS + HELD_OUT))))
+    asked, held_out = prompts[:PROMPTS], prompts[PROMPTS : PROMPTS + HELD_OUT]
+    return (
+        model,
+        write_problems(folder / "letters-train.jsonl", ((prompt, "-") for prompt in asked)),
+        write_problems(folder / "letters-test.jsonl", ((prompt, "-") for prompt in held_out)),
+    )
+
+
+def config_of(arm: str, *, models: Path, steps: int, seed: int) -> Config:
+    """The settings of a contestant."""
+    model, problems, held_out = task(models)
+    preset, own = ARMS[arm]
+    return configs.load(
+        CONFIGS / f"{preset}.toml",
+        (
+            *SMALL,
+            *own,
+            f"model.name={model}",
+            f"data.path={problems}",
+            f"data.eval_path={held_out}",
+            f"run.steps={steps}",
+            f"run.seed={seed}",
+        ),
+    )
+
+
+def one_run(config: Config, deviation: float, folder: Path) -> dict[str, Any]:
+    """Trains, and says how good held-out samples were before and are afterwards."""
+    report = train(config, folder, lambda: Preferences(deviation))
+    found = {
+        when: statistics.fmean(
+            quality(answer["response"])
+            for answer in json.loads(RunFolder(folder).evaluation(when).read_text())["answers"]
+        )
+        for when in ("before", "after")
+    }
+    return {**found, "train_s": report["run"]["train_s"]}
+
+
+# All runs.
+
+
+def run(options: Sequence[str]) -> None:
+    """Runs what is asked for and not there yet; prints what is known so far."""
+    chosen = _options(options)
+    environment.calm()
+    seeds = plan.read_seeds(chosen.seeds)
+    found = {}
+    task(chosen.out / "models")
+    for deviation in (float(word) for word in chosen.offsets.split(",")):
+        jobs = {
+            (arm, seed): _job(arm, deviation, seed, chosen)
+            for seed in seeds
+            for arm in chosen.arms.split(",")
+        }
+        print(f"\noffsets of deviation {deviation:g}, {chosen.steps} steps, seeds {chosen.seeds}")
+        work_off(jobs.values(), chosen.jobs)
+        runs: dict[str, dict[int, dict[str, Any]]] = {}
+        for (arm, seed), job in jobs.items():
+            if job.result.is_file():
+                runs.setdefault(arm, {})[seed] = read(job.result)
+        found[f"{deviation:g}"] = _table(runs)
+    keep(chosen.out / "trainer-pairwise.json", found)
+
+
+def _options(options: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench trainer-pairwise")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-pairwise"))
+    parser.add_argument("--arms", default=",".join(ARMS))
+    parser.add_argument("--offsets", default="0,4", help="deviations of the prompts' offsets")
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--steps", type=int, default=40, help="of each run")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
+    return parser.parse_args(options)
+
+
+def _table(runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Quality of held-out samples: means over seeds, and differences paired by seed."""
+    found: dict[str, Any] = {}
+    for arm, by_seed in runs.items():
+        values = {
+            when: over_seeds({seed: one[when] for seed, one in by_seed.items()})
+            for when in ("before", "after")
+        }
+        found[arm] = {**{when: as_data(value) for when, value in values.items()}}
+        found[arm]["seeds"] = dict(by_seed)
+        print(f"  {arm:<10} quality {told(values['before'])} -> {told(values['after'])}")
+    after: Callable[[str], dict[int, float]] = lambda arm: {  # noqa: E731  # twice below
+        seed: one["after"] for seed, one in runs[arm].items()
+    }
+    for better, other in PAIRS:
+        if better in runs and other in runs:
+            changed = difference(after(better), after(other))
+            found[f"{better} less {other}"] = as_data(changed)
+            print(f"  {better} less {other}: {told(changed)}")
+    return found
+
+
+def _job(arm: str, deviation: float, seed: int, chosen: argparse.Namespace) -> Job:
+    kept = chosen.out / f"s{deviation:g}-steps{chosen.steps}" / f"{arm}-{seed}"
+    wanted = {
+        "arm": arm,
+        "deviation": deviation,
+        "seed": seed,
+        "steps": chosen.steps,
+        "models": str(chosen.out / "models"),
+        "folder": str(kept),
+    }
+    result = kept.with_suffix(".json")
+    arguments = ("-m", "bench.trainer_pairwise", json.dumps(wanted), str(result))
+    return Job(f"{arm}, offsets {deviation:g}, seed {seed}", arguments, result)
+
+
+def main(wanted: dict[str, Any], result: Path) -> None:
+    """One run: what a job starts."""
+    environment.keep_freed_memory()
+    environment.calm()
+    config = config_of(
+        wanted["arm"], models=Path(wanted["models"]), steps=wanted["steps"], seed=wanted["seed"]
+    )
+    keep(result, one_run(config, wanted["deviation"], Path(wanted["folder"])))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,71 @@
+"""What does not go together in pairwise training, and what the settings say in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.rpc.errors import ConfigError
+from assay.trainer import config as configs
+from assay.trainer.methods.explain import explain
+
+OWN = ("data=rows.jsonl", "model=org/model")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["algorithm.pairwise.anchors=none"], "needs algorithm.pairwise.anchors"),
+        (["algorithm.pairwise.against=none"], "need algorithm.pairwise.against"),
+        (["algorithm.pairwise.against=group"], "takes no critic"),
+        (["reward.parameters={on_gap = 'abstain'}"], "made-up reward"),
+        (["algorithm.loss.positive_lm_coef=0.1"], "go by right and wrong"),
+        (
+            ["algorithm.pairwise.anchors=data", "data.columns.anchor=''"],
+            "needs data.columns.anchor",
+        ),
+        (["algorithm.dynamic_sampling.enabled=true", "rollout.group_size=2"], "right and wrong"),
+        (
+            [
+                "algorithm.advantage.estimator=symmetric",
+                "algorithm.loss.kl_place=loss",
+                "rollout.group_size=2",
+            ],
+            'needs algorithm.pairwise.against = "group"',
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_said(
+    repository: Path, overrides: list[str], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        configs.load(repository / "configs/pairwise_ppo.toml", [*OWN, *overrides])
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "said"),
+    [
+        ("pairwise_ppo", [], "J = w, where w is the chance of beating the problem's anchor"),
+        ("pairwise_ppo", [], "anchor: a column of the data"),
+        (
+            "pairwise_ppo",
+            ["algorithm.pairwise.anchors=best-of-n", "algorithm.pairwise.reward=log-odds"],
+            "J = log(w / (1 - w)) within +-5",
+        ),
+        (
+            "pairwise_ppo",
+            ["algorithm.pairwise.anchors=best-of-n"],
+            "the best of 8 samples of the initial policy, by the verifier reward-model",
+        ),
+        ("pairwise_group", [], "A = R - 1/2"),
+        ("pairwise_group", [], "beating the other samples, mean over pairs"),
+        ("pairwise_group", [], "a pair that the judge abstains from is a fault, never parity"),
+    ],
+)
+def test_the_composition_is_told(
+    repository: Path, name: str, overrides: list[str], said: str
+) -> None:
+    config = configs.load(repository / "configs" / f"{name}.toml", [*OWN, *overrides])
+    lines = [line for section in explain(config).sections for line in section.lines]
+    assert any(said in line for line in lines), lines
