@@ -24,6 +24,7 @@ BENCHES = {
     "trainer-truncation": "trainer_truncation",
     "selection": "selection",
     "fire": "fire",
+    "trainer-pag": "trainer_pag",
 }
 TAKE_OPTIONS = (
     "trainer-step",
@@ -33,6 +34,7 @@ TAKE_OPTIONS = (
     "trainer-truncation",
     "selection",
     "fire",
+    "trainer-pag",
 )
 
 

@@ -11,6 +11,7 @@ reported: none was at hand.
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import json
 import os
@@ -125,8 +126,9 @@ def pretrained(
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=shape.learning_rate, total_steps=shape.steps
     )
+    encode = functools.lru_cache(1 << 16)(lambda text: tuple(tokenizer(text)["input_ids"]))
     for _ in range(shape.steps):
-        ids, labels = _texts(tokenizer, [draw(dice) for _ in range(shape.batch)])
+        ids, labels = _texts(tokenizer, encode, [draw(dice) for _ in range(shape.batch)])
         loss = model(input_ids=ids, attention_mask=ids != tokenizer.pad_token_id, labels=labels)
         optimizer.zero_grad()
         loss.loss.backward()
@@ -140,14 +142,16 @@ def pretrained(
     return folder
 
 
-def _texts(tokenizer: Any, drawn: Sequence[tuple[str, str]]) -> tuple[Any, Any]:
+def _texts(
+    tokenizer: Any, encode: Callable[[str], Sequence[int]], drawn: Sequence[tuple[str, str]]
+) -> tuple[Any, Any]:
     """Token ids, padded on the right, and labels: only responses are learnt."""
     import torch  # noqa: PLC0415
 
     rows = []
     for prompt, response in drawn:
-        asked = tokenizer(prompt)["input_ids"]
-        told = [*tokenizer(response)["input_ids"], tokenizer.eos_token_id]
+        asked = list(encode(prompt))
+        told = [*encode(response), tokenizer.eos_token_id]
         rows.append((asked + told, [-100] * len(asked) + told))
     width = max(len(ids) for ids, _ in rows)
     pad = tokenizer.pad_token_id

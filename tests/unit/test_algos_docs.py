@@ -50,5 +50,14 @@ def test_nothing_here_knows_trl() -> None:
     for found in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{found.name}")
         imports = re.findall(r"^(?:from|import) (\w+)", inspect.getsource(module), re.MULTILINE)
-        known = {"__future__", "assay", "collections", "dataclasses", "math", "torch", "typing"}
+        known = {
+            "__future__",
+            "assay",
+            "collections",
+            "dataclasses",
+            "functools",
+            "math",
+            "torch",
+            "typing",
+        }
         assert set(imports) <= known, found.name

@@ -198,7 +198,91 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 4 mini-batches of 128 responses = 4 optimizer steps",
     ),
+    "pag": (
+        "512 prompts x 4 samples = 2,048 responses a step, of at most 2,048 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 1",
+            (
+                "by turns, each with its own r: neither values nor rewards of later turns reach "
+                "earlier ones"
+            ),
+            (
+                "then whitened over the tokens of attempts and of verifications by themselves, "
+                "over the batch: mean 0, deviation 1"
+            ),
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.28) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 2,048 responses = 1 optimizer step",
+    ),
+    "score": (
+        "512 prompts x 4 samples = 2,048 responses a step, of at most 2,048 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 1",
+            "over turns, each with its own r: the rewards of later turns reach earlier ones",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.28) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 4 mini-batches of 512 responses = 4 optimizer steps",
+    ),
+    "direct_multi_turn": (
+        "512 prompts x 4 samples = 2,048 responses a step, of at most 2,048 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 1",
+            "over turns, each with its own r: the rewards of later turns reach earlier ones",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.28) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 2,048 responses = 1 optimizer step",
+    ),
 }
+
+
+@pytest.mark.parametrize(
+    ("overrides", "turns", "rewards"),
+    [
+        (
+            (),
+            "attempt, verification, revision; each of at most 2,048 tokens",
+            ["first attempt: acc_1", "second attempt: acc_2 + 1 * (acc_2 - acc_1)"],
+        ),
+        (
+            ("ablate=selective-revision,verifier-reward,turn-shaping",),
+            "revision: always; verdicts are read in strict parsing",
+            ["verification: 0", "second attempt: acc_2"],
+        ),
+        (
+            ("ablate=turn-rewards",),
+            "what asks for a turn is in no loss and in no count",
+            ["R = acc of the last attempt, at the end of the last turn; the others earn 0"],
+        ),
+    ],
+)
+def test_turns_are_told(
+    repository: Path, overrides: tuple[str, ...], turns: str, rewards: list[str]
+) -> None:
+    explanation = explain(preset(repository, "pag", *overrides))
+    assert turns in lines_of(explanation, "Turns")
+    assert set(rewards) <= set(lines_of(explanation, "Reward"))
+    assert not lines_of(explain(preset(repository, "ppo")), "Turns")
 
 
 def test_every_preset_is_explained_here() -> None:

@@ -97,6 +97,23 @@ ON: dict[str, dict[str, Any]] = {
     "kl": {"loss": {"kl_coef": 0.04}},
     "importance-correction": {"loss": {"importance_correction": "truncate"}},
     "decoupled-ppo": {"loss": {"importance_correction": "decoupled"}},
+    **{
+        name: {
+            "advantage": {"estimator": "gae", "normalise": "role"},
+            "turns": {"shaping": 1.0, **turns},
+        }
+        for name, turns in {
+            "self-verification": {"mode": "verify"},
+            "second-attempt": {"mode": "reconsider"},
+            "selective-revision": {"mode": "verify"},
+            "turn-rewards": {"mode": "reconsider"},
+            "first-attempt-reward": {"mode": "reconsider"},
+            "verifier-reward": {"mode": "verify"},
+            "turn-shaping": {"mode": "reconsider"},
+            "turn-independence": {"mode": "verify"},
+            "role-normalisation": {"mode": "verify"},
+        }.items()
+    },
 }
 
 

@@ -190,6 +190,48 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "algorithm.advantage.estimator": ("symmetric", "a derivation"),
         "algorithm.advantage.scale": ("none", "a derivation"),
     },
+    # arXiv 2506.10406 and its authors' code.
+    "pag": {
+        "algorithm.turns.mode": ("verify", "PAG"),
+        "algorithm.turns.revise": ("selective", "PAG"),
+        "algorithm.turns.parsing": ("strict", "PAG's code"),
+        "algorithm.turns.independent": (True, "PAG"),
+        "algorithm.turns.reward": ("turns", "PAG"),
+        "algorithm.turns.first_reward": (True, "PAG"),
+        "algorithm.turns.verifier_reward": (True, "PAG"),
+        "algorithm.turns.shaping": (1.0, "PAG"),
+        "algorithm.advantage.estimator": ("gae", "PAG"),
+        "algorithm.advantage.gamma": (1.0, "PAG's code"),
+        "algorithm.advantage.lam": (1.0, "PAG's code"),
+        "algorithm.advantage.normalise": ("role", "PAG"),
+        "algorithm.critic.lam": (1.0, "PAG's code"),
+        "algorithm.critic.learning_rate": (2e-6, "PAG"),
+        "algorithm.loss.clip_low": (0.2, "PAG"),
+        "algorithm.loss.clip_high": (0.28, "PAG"),
+        "algorithm.loss.entropy_coef": (0.0, "PAG"),
+        "algorithm.loss.kl_coef": (0.0, "PAG"),
+        "optim.learning_rate": (1e-6, "PAG"),
+        "optim.epochs": (1, "PAG"),
+        "rollout.prompts_per_step": (512, "PAG"),
+        "rollout.group_size": (4, "PAG"),
+        "rollout.max_new_tokens": (2048, "PAG"),
+        "rollout.temperature": (1.0, "PAG"),
+        "rollout.top_p": (1.0, "PAG"),
+        "eval.samples": (32, "PAG"),
+        "eval.temperature": (0.6, "PAG"),
+        "eval.top_p": (0.95, "PAG"),
+    },
+    # The baselines of the same.
+    "score": {
+        "algorithm.turns.mode": ("reconsider", "PAG's script"),
+        "algorithm.turns.shaping": (1.0, "PAG's script"),
+        "algorithm.advantage.estimator": ("gae", "PAG's script"),
+    },
+    "direct_multi_turn": {
+        "algorithm.turns.mode": ("reconsider", "PAG"),
+        "algorithm.turns.shaping": (0.0, "PAG"),
+        "algorithm.advantage.estimator": ("gae", "PAG"),
+    },
 }
 _SETTING = re.compile(r"^(\w+) = [^#]*#\s*(.+)$")
 _OURS = ("our choice", "the trainer punishes")
@@ -282,7 +324,8 @@ def test_every_part_of_a_preset_can_be_switched_off_on_the_command_line(
     path = file_of(repository, name)
     config = configs.load(path, GIVEN)
     for part in parts_on(config):
-        if part.off is None or (part.name == "critic" and config.rollout.group_size == 1):
+        alone = config.rollout.group_size == 1 or config.algorithm.turns.on
+        if part.off is None or (part.name == "critic" and alone):
             continue
         off = configs.load(path, [*GIVEN, f"ablate={part.name}"])
         assert part.name not in {other.name for other in parts_on(off)}
@@ -334,6 +377,27 @@ def test_the_ladder_of_vapo_takes_one_part_away_at_a_time(repository: Path) -> N
         assert {part.name for part in parts_on(rung.configs[0])} == whole - set(rung.ablate)
         assert rung.configs[0].samples_per_step == 8192
     assert ladder.against == "first"
+
+
+# Section 5 of arXiv 2506.10406's ablations, and the changes with which it fails.
+PAG_ABLATIONS = (
+    {"role-normalisation"},
+    {"turn-shaping"},
+    {"role-normalisation", "turn-shaping"},
+    {"turn-independence"},
+    {"selective-revision"},
+    {"turn-rewards", "turn-independence"},
+    {"first-attempt-reward"},
+)
+
+
+def test_the_ladder_of_pag_takes_parts_away(repository: Path) -> None:
+    ladder = plan.load(repository / "configs/ladders/pag.toml", GIVEN)
+    assert [set(rung.ablate) for rung in ladder.rungs] == [set(), *PAG_ABLATIONS]
+    earns = {"first-attempt-reward", "verifier-reward", "turn-shaping"}
+    for rung in ladder.rungs:
+        gone = set(rung.ablate) | (earns if "turn-rewards" in rung.ablate else set())
+        assert {part.name for part in parts_on(rung.configs[0])} == METHODS["pag"] - gone
 
 
 def test_the_methods_page_has_the_table_of_parts(repository: Path) -> None:

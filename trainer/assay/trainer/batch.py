@@ -16,6 +16,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,9 @@ import torch
 from assay.trainer.algos import advantages as estimators
 from assay.trainer.algos import gae, kl
 from assay.trainer.algos.dense import dense_group_advantages
+from assay.trainer.algos.turns import turn_gae
 from assay.trainer.config import AdvantageConfig, AlgorithmConfig
+from assay.trainer.rollouts.turns import TurnTokens
 from assay.trainer.rollouts.types import Group, Rollout, Stretch, Unfinished
 
 Batch = dict[str, torch.Tensor]
@@ -65,6 +68,7 @@ class Scored:
         token_rewards: of the judgement's spans, one for each token; None without.
         ends: for each token, whether a span ends on it; None without.
         drawn: how many of the last tokens this step drew; None for all of them.
+        turns: of a dialogue, whose tokens are not all the policy's; None for one response.
     """
 
     rollout: Rollout | Unfinished
@@ -73,6 +77,7 @@ class Scored:
     token_rewards: Sequence[float] | None = None
     ends: Sequence[bool] | None = None
     drawn: int | None = None
+    turns: TurnTokens | None = None
 
     @property
     def unfinished(self) -> bool:
@@ -127,7 +132,8 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         where the response is not finished; `unfinished` (B,) bool; `drawn` (B, T) bool, tokens that
         this step drew; `token_rewards` (B, T) and `spans` (B, T) bool, where a span's reward lies;
         `sampler_logps` (B, T), NaN where unknown; `task` (B,), a number for each; `stale` and
-        `correct` (B,) bool.
+        `correct` (B,) bool. Of dialogues also what `_turn_tensors` gives, and `loss_mask` is
+        without what they leave out.
     """
     rows = [item.rollout for item in scored]
     prompts = [row.request.draw.prompt_ids for row in rows]
@@ -163,7 +169,37 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         "stale": torch.tensor([row.policy_step != policy_step for row in rows]),
         "correct": torch.tensor([item.correct for item in scored]),
     }
+    dialogues = [item.turns for item in scored if item.turns is not None]
+    if dialogues:
+        batch |= _turn_tensors(dialogues)
+        batch["loss_mask"] = batch["loss_mask"] & batch.pop("trained_mask")
     return {name: tensor.to(device) for name, tensor in batch.items()}
+
+
+def _turn_tensors(dialogues: Sequence[TurnTokens]) -> Batch:
+    """Of B dialogues, each of shape (B, T).
+
+    `turn`, from 1, and `role`, 0 for both where a token is not the policy's; `turn_rewards`, on the
+    last token of each turn; `trained_mask` bool.
+    """
+    return {
+        "turn": _filled([item.turns for item in dialogues], 0, torch.long),
+        "role": _filled([item.roles for item in dialogues], 0, torch.long),
+        "turn_rewards": _filled([item.rewards for item in dialogues], 0.0, torch.float32),
+        "trained_mask": _filled([item.trained for item in dialogues], False, torch.bool),
+    }
+
+
+def policy_mask(batch: Batch) -> torch.Tensor:
+    """Tokens that the policy wrote, judged or not; (B, T) bool."""
+    return batch["turn"] > 0 if "turn" in batch else batch["completion_mask"].bool()
+
+
+def value_mask(batch: Batch) -> torch.Tensor:
+    """Tokens whose value is trained: the policy's, where what they earn is known; (B, T) bool."""
+    if "turn" in batch:
+        return batch["loss_mask"]
+    return batch["completion_mask"].bool() & (~batch["rewards"].isnan()).unsqueeze(1)
 
 
 def _filled(
@@ -282,6 +318,8 @@ def refined(
         keys_BT = None
         if config.normalise == "task":
             keys_BT = across.gather(batch["task"]).unsqueeze(1).expand_as(all_BT)
+        elif config.normalise == "role":
+            keys_BT = across.gather(batch["role"])
         all_BT = estimators.standardise(all_BT, mask_BT, keys_BT=keys_BT)
     if config.max_sigma:
         all_BT = estimators.within_sigmas(all_BT, mask_BT, config.max_sigma)
@@ -305,7 +343,7 @@ def critic_advantages(
     """
     settings = config.advantage
     rewards_BT = token_rewards(batch, config)
-    mask_BT = batch["completion_mask"].bool()
+    mask_BT = policy_mask(batch)
     length_B = mask_BT.sum(dim=1)
     if settings.length_adaptive_alpha:
         lam_B = gae.length_adaptive_lambda(
@@ -315,14 +353,19 @@ def critic_advantages(
         lam_B = torch.full(
             length_B.shape, settings.lam, dtype=rewards_BT.dtype, device=rewards_BT.device
         )
-    advantages_BT, returns_BT = gae.decoupled_gae(
+    estimate = partial(
+        gae.decoupled_gae,
+        bootstrap_B=gae.boundary_values(batch["values"], mask_BT, batch["unfinished"]),
+    )
+    if config.turns.on:
+        estimate = partial(turn_gae, independent=config.turns.independent)
+    advantages_BT, returns_BT = estimate(
         rewards_BT,
         batch["values"],
         mask_BT,
         gamma=settings.gamma,
         lam_actor=lam_B.to(rewards_BT.dtype),
         lam_critic=config.critic.lam,
-        bootstrap_B=gae.boundary_values(batch["values"], mask_BT, batch["unfinished"]),
     )
     return advantages_BT, returns_BT, lam_B
 
@@ -330,16 +373,22 @@ def critic_advantages(
 def token_rewards(batch: Batch, config: AlgorithmConfig, *, with_kl: bool = True) -> torch.Tensor:
     """The reward of each token, (B, T).
 
-    The response's is on its last, those of spans are where they end, less the KL where it is part
-    of the reward. Rows without a judgement are 0, and are in no loss.
+    The response's is on its last, a dialogue's are on the last of each turn, those of spans are
+    where they end, less the KL where it is part of the reward. Rows without a judgement are 0, and
+    are in no loss.
     """
-    mask_BT = batch["completion_mask"]
-    last_B = mask_BT.sum(dim=1) - 1
-    rewards_BT = torch.zeros_like(batch["token_rewards"])
-    rewards_BT.scatter_(1, last_B.unsqueeze(1), batch["rewards"].nan_to_num(0.0).unsqueeze(1))
-    rewards_BT = rewards_BT + config.dense.weight * batch["token_rewards"]
+    mask_BT = policy_mask(batch)
+    if "turn" in batch:
+        rewards_BT = batch["turn_rewards"]
+    else:
+        last_B = mask_BT.sum(dim=1) - 1
+        rewards_BT = torch.zeros_like(batch["token_rewards"])
+        rewards_BT.scatter_(1, last_B.unsqueeze(1), batch["rewards"].nan_to_num(0.0).unsqueeze(1))
+        rewards_BT = rewards_BT + config.dense.weight * batch["token_rewards"]
     if with_kl and config.loss.kl_coef and config.loss.kl_place == "reward":
         kl_BT = kl.kl_k1(batch["kl_logps"], batch["ref_logps"])
+        if config.turns.kl == "first" and "turn" in batch:
+            kl_BT = torch.where(batch["turn"] == 1, kl_BT, 0.0)
         rewards_BT = rewards_BT - config.loss.kl_coef * kl_BT
     judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
-    return torch.where(judged_B1 & mask_BT.bool(), rewards_BT, 0.0)
+    return torch.where(judged_B1 & mask_BT, rewards_BT, 0.0)

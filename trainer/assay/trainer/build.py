@@ -30,13 +30,16 @@ from assay.trainer.models import Policy
 from assay.trainer.rewards import Judge
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.dense import span_tokens
+from assay.trainer.rollouts.dialogues import DialogueCollector, Dialogues
 from assay.trainer.rollouts.hf import HfGenerator
 from assay.trainer.rollouts.paged import PagedGenerator
 from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.protocol import protocol_of
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.shaping import shape
 from assay.trainer.rollouts.slots import SlotCollector
-from assay.trainer.rollouts.types import Generator, Group, Rollout
+from assay.trainer.rollouts.turns import turn_tokens
+from assay.trainer.rollouts.types import Generator, Group, Ranks, Rollout
 from assay.trainer.rollouts.vllm import VllmGenerator, keep_base_weights
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.filters import filtered
@@ -152,17 +155,23 @@ def check_processes(config: Config, processes: int) -> None:
 
 
 def check_judge(config: Config, judge: Judge) -> None:
-    """Whether what a step has can be judged.
+    """Whether the verifier can judge what a step has.
 
     Raises:
-        ConfigError: rollouts are to be truncated, and the verifier judges whole groups.
+        ConfigError: it judges whole groups, and responses are truncated or have several turns.
     """
-    if config.algorithm.truncation.window and judge.judges_groups:
-        raise ConfigError(
-            f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt against "
-            "one another, and with algorithm.truncation they end in different steps; set "
-            "algorithm.truncation.window = 0, or use another verifier"
-        )
+    algorithm = config.algorithm
+    if not judge.judges_groups or not (algorithm.truncation.window or algorithm.turns.on):
+        return
+    why, off = (
+        ("with algorithm.truncation they end in different steps", "truncation.window = 0")
+        if algorithm.truncation.window
+        else ("algorithm.turns has each attempt judged by itself", 'turns.mode = "off"')
+    )
+    raise ConfigError(
+        f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt against one "
+        f"another, and {why}; set algorithm.{off}, or use another verifier"
+    )
 
 
 def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -> PromptStream:
@@ -172,10 +181,13 @@ def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -
         ConfigError: a prompt leaves no room for max_new_tokens.
     """
     context = getattr(policy.model.config, "max_position_embeddings", None) or 0
-    room, chosen = context - config.rollout.max_new_tokens, config.data.selection
+    turns, most = config.algorithm.turns, config.rollout.max_new_tokens
+    longest = protocol_of(turns, policy.tokenizer).room(most) if turns.on else most
+    room, chosen = context - longest, config.data.selection
     if context and room < 1:
+        dialogue = f", {longest} tokens in {turns.most} turns," if turns.on else ""
         raise ConfigError(
-            f"rollout.max_new_tokens = {config.rollout.max_new_tokens} leaves no room for a prompt "
+            f"rollout.max_new_tokens = {most}{dialogue} leaves no room for a prompt "
             f"in the context of {context} tokens that {config.model.name!r} has"
         )
     return PromptStream(
@@ -299,6 +311,8 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
     """Shapes rewards of groups, places those of spans on tokens, leaves out what is filtered."""
     shaping, limit = config.algorithm.shaping, config.rollout.max_new_tokens
     chosen = config.algorithm.filter
+    if config.algorithm.turns.on:
+        return lambda groups: [with_turns(r, config) for group in groups for r in group]
     pairwise = config.algorithm.pairwise
     form: Callable[[float], float] = partial(
         win_reward, form=pairwise.reward, clip=pairwise.log_odds_clip
@@ -316,6 +330,12 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
         return item
 
     return score
+
+
+def with_turns(rollout: Rollout, config: Config) -> Scored:
+    """A dialogue with what its turns earn on its tokens."""
+    tokens, reward = turn_tokens(rollout, config.algorithm.turns)
+    return Scored(rollout, reward, turns=tokens)
 
 
 def with_spans(item: Scored, rollout: Rollout, policy: Policy, config: DenseConfig) -> Scored:
@@ -349,8 +369,18 @@ def make_source(
     judge: Judge,
     dynamic: DynamicSamplingConfig,
     replay: Replay | None = None,
-) -> Collector:
+) -> Source:
     """What rollouts come from."""
+    if config.algorithm.turns.on:
+        ranks = AccelerateRanks(trainer.accelerator)
+        return DialogueCollector(
+            stream,
+            make_dialogues(make_generator(trainer, config, policy), config, policy, ranks),
+            lambda: judge.open_round(0),
+            prompts_per_step=config.rollout.prompts_per_step,
+            group_size=config.rollout.group_size,
+            ranks=ranks,
+        )
     return Collector(
         stream,
         make_generator(trainer, config, policy),
@@ -385,6 +415,20 @@ def make_training_source(
         config=config.rollout,
         window=window,
         ranks=AccelerateRanks(trainer.accelerator),
+    )
+
+
+def make_dialogues(
+    generator: Generator, config: Config, policy: Policy, ranks: Ranks, *, validation: bool = False
+) -> Dialogues:
+    """The policy in conversation with itself, as the settings say."""
+    tokenizer = policy.tokenizer
+    return Dialogues(
+        generator,
+        protocol_of(config.algorithm.turns, tokenizer),
+        lambda ids: str(tokenizer.decode(ids, skip_special_tokens=True)),
+        ranks,
+        validation=validation,
     )
 
 

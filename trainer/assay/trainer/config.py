@@ -23,6 +23,7 @@ from assay.trainer.overrides import expand, keys_of
 from assay.trainer.pairwise_config import PairwiseConfig
 from assay.trainer.selection.settings import FilterConfig, ReplayConfig, SelectionConfig
 from assay.trainer.truncation import TruncationConfig
+from assay.trainer.turns_config import TurnsConfig
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -159,8 +160,9 @@ class AdvantageConfig:
     scale: Literal["group", "batch", "none"] = "group"
     """All but gae: what the centred reward is divided by: its group's deviation, the batch's, or
     nothing (Dr. GRPO)."""
-    normalise: Literal["none", "batch", "task"] = "none"
-    """Whitens the advantages of tokens: over the batch, or for each task by itself."""
+    normalise: Literal["none", "batch", "task", "role"] = "none"
+    """Whitens the advantages of tokens: over the batch, for each task by itself, or, where
+    `algorithm.turns` has several turns, for attempts and verifications by themselves (PAG)."""
     max_sigma: NonNegativeFloat = 0.0
     """Advantages farther than so many deviations from their mean become 0; 0 keeps all."""
     gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -323,6 +325,7 @@ class AlgorithmConfig:
     filter: FilterConfig = field(default_factory=FilterConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     truncation: TruncationConfig = field(default_factory=TruncationConfig)
+    turns: TurnsConfig = field(default_factory=TurnsConfig)
 
     @property
     def has_critic(self) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from assay.trainer.pairwise_config import pairwise_problem
 from assay.trainer.truncation import check as truncation_problem
+from assay.trainer.turns_config import check_turns
 
 if TYPE_CHECKING:
     from assay.trainer.config import Config
@@ -23,6 +24,7 @@ def problem(config: Config) -> str:
         _check_selection,
         _check_responses,
         truncation_problem,
+        check_turns,
     ):
         found = check(config)
         if found:

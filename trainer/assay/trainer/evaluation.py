@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -80,9 +80,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All answers of one evaluation."""
+    """All answers of one evaluation.
+
+    Attributes:
+        answers: of dialogues the last attempts.
+        turns: of dialogues, the metrics of their turns by name; empty for single responses.
+    """
 
     answers: tuple[Answer, ...]
+    turns: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def judged(self) -> tuple[Answer, ...]:
@@ -155,6 +161,7 @@ class Evaluation:
             "mean_reward": _mean([a.reward for a in judged if a.reward is not None]),
             "mean_length": _mean([a.token_count for a in self.answers]),
             "truncated": _mean([a.truncated for a in self.answers]),
+            **({"turns": dict(self.turns)} if self.turns else {}),
         }
 
     def row(self, step: int) -> Row:
@@ -166,7 +173,8 @@ class Evaluation:
         told = self.summary()
         row: Row = {
             "step": step,
-            **{key: told[key] for key in told if key not in ("pass_at", "maj")},
+            **{key: told[key] for key in told if key not in ("pass_at", "maj", "turns")},
+            **self.turns,
         }
         estimates = {f"pass@{k}": told["pass_at"][k] for k in told["pass_at"] if k != "1"}
         if told["maj"] is not None:
@@ -178,12 +186,13 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """As data, to be read back by `from_json`."""
-        return {"answers": [asdict(answer) for answer in self.answers]}
+        turns = {"turns": dict(self.turns)} if self.turns else {}
+        return {"answers": [asdict(answer) for answer in self.answers], **turns}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Evaluation:
         """Reads what `to_json` gave."""
-        return cls(tuple(Answer(**answer) for answer in data["answers"]))
+        return cls(tuple(Answer(**answer) for answer in data["answers"]), data.get("turns", {}))
 
 
 def powers_up_to(k: int) -> list[int]:
@@ -227,14 +236,7 @@ def evaluate(
     if not problems:
         return Evaluation(())
     ranks = ranks or OneRank()
-    draws = [
-        Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
-    ]
-    requests = [Request(draw, index) for draw in draws for index in range(samples)]
-    share = math.ceil(len(requests) / ranks.count)
-    first = ranks.index * share
-    mine = requests[first : first + share]
-    fillers = [requests[0]] * (share - len(mine))
+    mine, fillers = questions(problems, encode, samples, ranks)
     answers = _answered(
         mine,
         fillers,
@@ -244,6 +246,23 @@ def evaluate(
         on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
     )
     return Evaluation(tuple(ranks.gather(answers)))
+
+
+def questions(
+    problems: Sequence[Problem],
+    encode: Callable[[Problem], Sequence[int]],
+    samples: int,
+    ranks: Ranks,
+) -> tuple[list[Request], list[Request]]:
+    """What this process asks, and what it asks besides so that all ask equally many."""
+    draws = [
+        Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
+    ]
+    requests = [Request(draw, index) for draw in draws for index in range(samples)]
+    share = math.ceil(len(requests) / ranks.count)
+    first = ranks.index * share
+    mine = requests[first : first + share]
+    return mine, [requests[0]] * (share - len(mine))
 
 
 def _answered(
@@ -270,11 +289,12 @@ def _answered(
         on_progress(len(responses))
     by_place = dict(zip(submitted, scoring.results(), strict=True))
     return [
-        _answer(request, responses[place], by_place[place]) for place, request in enumerate(mine)
+        answer_of(request, responses[place], by_place[place]) for place, request in enumerate(mine)
     ]
 
 
-def _answer(request: Request, response: Response, result: Result) -> Answer:
+def answer_of(request: Request, response: Response, result: Result) -> Answer:
+    """A response with its judgement, as an answer."""
     problem, judgement, fault = request.draw.problem, result.judgement, result.fault
     return Answer(
         problem=problem.id,

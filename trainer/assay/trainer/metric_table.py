@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Group = Literal["reward", "faults", "response", "sampling", "policy", "drift", "critic", "time"]
+Group = Literal[
+    "reward", "faults", "response", "sampling", "turns", "policy", "drift", "critic", "time"
+]
 GROUPS: dict[Group, str] = {
     "reward": "Rewards and verdicts, over the judged rollouts of the step",
     "faults": "Rollouts without a judgement",
     "response": "Responses, over all rollouts of the step",
     "sampling": "How the step's groups came together",
+    "turns": "Dialogues without a fault (`algorithm.turns`); null for single responses",
     "policy": "The update",
     "drift": "Sampler against trainer",
     "critic": "The value function (estimator `gae`)",
@@ -87,7 +90,8 @@ _TABLE = (
     ),
     _m(
         "fault_ratio", "faults", "share",
-        "Rollouts without a judgement. They are in no mean of rewards and in no loss.",
+        "Rollouts without a judgement, dialogues with an attempt without one included. They are in "
+        "no mean of rewards and in no loss, but for turns that earn nothing from what is missing.",
         shown="ratio",
     ),
     _m(
@@ -211,6 +215,56 @@ _TABLE = (
     _m(
         "slot_age_max", "sampling", "steps",
         "The oldest of them.",
+    ),
+    _m(
+        "turns_first_correct", "turns", "share",
+        "First attempts that are correct (Acc@t1).",
+        shown="first_correct",
+    ),
+    _m(
+        "turns_final_correct", "turns", "share",
+        "Last attempts that are correct (Acc@final).",
+        shown="final_correct",
+    ),
+    _m(
+        "turns_revised", "turns", "share",
+        "Dialogues with a second attempt.",
+        shown="revised",
+    ),
+    _m(
+        "turns_answer_changed", "turns", "share",
+        "Of these, the last attempt states another answer than the first.",
+        shown="answer_changed",
+    ),
+    _m(
+        "turns_incorrect_to_correct", "turns", "share",
+        "Wrong first attempts whose dialogue ended correct.",
+        shown="incorrect_to_correct",
+    ),
+    _m(
+        "turns_correct_to_incorrect", "turns", "share",
+        "Correct first attempts whose dialogue ended wrong.",
+        shown="correct_to_incorrect",
+    ),
+    _m(
+        "turns_verifier_accuracy", "turns", "share",
+        "Verifications whose verdict is true; one that cannot be read is not.",
+        shown="verifier_accuracy",
+    ),
+    _m(
+        "turns_correct_recall", "turns", "share",
+        "Correct attempts that the verification called correct.",
+        shown="correct_recall",
+    ),
+    _m(
+        "turns_wrong_recall", "turns", "share",
+        "Wrong attempts that the verification called wrong.",
+        shown="wrong_recall",
+    ),
+    _m(
+        "turns_unparsed", "turns", "share",
+        "Verifications without a verdict that algorithm.turns.parsing can read, faults included.",
+        shown="unparsed",
     ),
     _m(
         "loss", "policy", "loss",

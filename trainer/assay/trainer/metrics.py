@@ -29,7 +29,7 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
     verdicts = Counter(judgement.verdict for judgement in judgements)
     rewards = [judgement.reward for judgement in judgements]
     tasks = (r.request.draw.problem.task for r in rollouts if r.request.draw.problem.task)
-    lengths = sorted(len(r.response.ids) for r in rollouts)
+    lengths = sorted(r.length for r in rollouts)
     gaps = [gap for judgement in judgements if (gap := order_gap(judgement)) is not None]
     return {
         "reward": _mean(rewards),

@@ -116,6 +116,8 @@ def policy_loss(
             log_ratio_BT=ratios.log_ratio(logps_BT, old_BT),
         )
         _add(outcome, "kl", kl_BT, mask_BT)
+        if "kl_mask" in batch:
+            kl_BT = torch.where(batch["kl_mask"], kl_BT, 0.0)
         if config.kl_place == "loss":
             losses_BT = losses_BT + config.kl_coef * kl_BT
     loss = aggregated(losses_BT)

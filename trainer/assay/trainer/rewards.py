@@ -61,6 +61,7 @@ class Judge:
         judges_groups: the verifier judges the samples of a prompt against one another.
 
     Attributes:
+        judges_groups: the same.
         anchors: the response to beat of each problem, where rewards are chances of winning; then a
             problem that is not in it has nothing to be held against, which is a fault.
         in_pairs: the samples of a training prompt are held against one another.

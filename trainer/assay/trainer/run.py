@@ -37,6 +37,7 @@ from assay.trainer.build import (
     check_processes,
     encoder,
     evaluation_generator,
+    make_dialogues,
     make_generator,
     make_source,
     prompt_stream,
@@ -61,6 +62,7 @@ from assay.trainer.saving import save_outcome
 from assay.trainer.selection.hints import Hinted
 from assay.trainer.selection.types import Scorable
 from assay.trainer.trainer import PolicyTrainer
+from assay.trainer.turn_evaluation import evaluate_dialogues
 from assay.trainer.warmup import pretrain_critic
 from assay.trainer.world import World, check_engine, join
 
@@ -319,17 +321,30 @@ def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation
     display = session.display
     display.begin(f"evaluation {when}", len(problems))
     started = time.perf_counter()
+    ranks = AccelerateRanks(trainer.accelerator)
     with evaluation_generator(trainer, config, session.policy) as generator:
-        evaluation = evaluate(
-            problems,
-            generator,
-            lambda: session.judge.open_round(config.eval.samples),
-            encoder(session.policy),
-            samples=config.eval.samples,
-            batch_size=config.eval.batch_size,
-            ranks=AccelerateRanks(trainer.accelerator),
-            on_progress=display.advance,
-        )
+        if config.algorithm.turns.on:
+            evaluation = evaluate_dialogues(
+                problems,
+                make_dialogues(generator, config, session.policy, ranks, validation=True),
+                lambda: session.judge.open_round(0),
+                encoder(session.policy),
+                samples=config.eval.samples,
+                batch_size=config.eval.batch_size,
+                ranks=ranks,
+                on_progress=display.advance,
+            )
+        else:
+            evaluation = evaluate(
+                problems,
+                generator,
+                lambda: session.judge.open_round(config.eval.samples),
+                encoder(session.policy),
+                samples=config.eval.samples,
+                batch_size=config.eval.batch_size,
+                ranks=ranks,
+                on_progress=display.advance,
+            )
     display.end()
     if session.world.main and when in ("before", "after"):
         session.folder.evaluation(when).write_text(

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.clients.runs.records import Row
-from assay.trainer.rollouts.types import Rollout, Unfinished
+from assay.trainer.rollouts.types import Rollout, Turn, Unfinished
 
 Place = tuple[int, int]
 """Number of the draw, and index within its group: what names a rollout of a step."""
@@ -54,7 +54,7 @@ def sample_rows(
             "question": problem.question,
             "reference": problem.reference,
             "response": response.text,
-            "tokens": len(response.ids),
+            "tokens": rollout.length,
             "truncated": response.truncated,
             "verdict": judgement.verdict if judgement else None,
             "reward": judgement.reward if judgement else None,
@@ -67,7 +67,23 @@ def sample_rows(
             "suspicions": list(judgement.suspicions) if judgement else None,
             "fault": fault.reason if fault else None,
             "fault_message": fault.message if fault else None,
+            **({"turns": [_turn_row(turn) for turn in rollout.turns]} if rollout.turns else {}),
         }
+
+
+def _turn_row(turn: Turn) -> Row:
+    """One turn: an attempt with its judgement, or a verification with what it says."""
+    judgement = turn.result.judgement if turn.result else None
+    fault = turn.result.fault if turn.result else None
+    return {
+        "role": "attempt" if turn.verdict is None else "verification",
+        "text": turn.text,
+        "tokens": turn.end - turn.start,
+        "truncated": turn.truncated,
+        "says": turn.verdict,
+        "verdict": judgement.verdict if judgement else None,
+        "fault": fault.reason if fault else None,
+    }
 
 
 def telling(rows: Sequence[Row], count: int) -> list[Row]:

@@ -165,6 +165,8 @@ class PolicyTrainer(GRPOTrainer):
         )
         if algorithm.loss.kl_coef:
             batch["ref_logps"] = self._reference_logps(batch)
+            if algorithm.turns.on and algorithm.turns.kl == "first":
+                batch["kl_mask"] = batch["turn"] == 1
         if self.critic is None:
             advantages_BT = batches.group_advantages(
                 batch, algorithm, self.config.rollout.group_size, self.across
@@ -172,7 +174,7 @@ class PolicyTrainer(GRPOTrainer):
         else:
             if computed is not None:
                 batch["kl_logps"] = computed
-            batch["value_mask"] = batch["completion_mask"].bool() & judged_B.unsqueeze(1)
+            batch["value_mask"] = batches.value_mask(batch)
             batch["values"] = self.critic.values(batch, self.args.per_device_train_batch_size)
             advantages_BT, batch["returns"], lam_B = batches.critic_advantages(batch, algorithm)
             self._observe_returns(batch, lam_B)

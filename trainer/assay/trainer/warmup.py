@@ -167,11 +167,10 @@ class Steps:
         if stopped:
             raise TrainingStoppedError(f"stopped in value pre-training: {stopped}")
         batch = self._trainer.padded(collected)
-        judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
         return Experience(
             batch,
             batches.token_rewards(batch, self._config.algorithm, with_kl=False),
-            batch["completion_mask"].bool() & judged_B1,
+            batches.value_mask(batch),
         )
 
     def done(self, row: Row, position: Position) -> None:

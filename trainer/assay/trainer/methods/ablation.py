@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.methods.parts import BY_NAME, Part, parts_on
+from assay.trainer.methods.part import Part
+from assay.trainer.methods.parts import BY_NAME, parts_on
 
 if TYPE_CHECKING:
     from assay.trainer.config import Config

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.parts import BY_NAME, Part, parts_on
+from assay.trainer.methods.part import Part
+from assay.trainer.methods.parts import BY_NAME, parts_on
 from assay.trainer.methods.presets import departures
+from assay.trainer.methods.turns import turn_credit_lines, turn_lines, turn_reward_lines
 
 if TYPE_CHECKING:
     from assay.trainer.config import AdvantageConfig, Config, FireConfig, LossConfig, ShapingConfig
@@ -54,6 +56,7 @@ def explain(config: Config) -> Explanation:
     missing, added = departures(config) or ((), ())
     writers: tuple[tuple[str, Callable[[Config], list[str]]], ...] = (
         ("Sampling", _sampling),
+        ("Turns", turn_lines),
         ("Reward", _reward),
         ("Advantage", _advantage),
         ("Critic", _critic),
@@ -159,6 +162,8 @@ def _fire(fire: FireConfig) -> list[str]:
 
 
 def _reward(config: Config) -> list[str]:
+    if config.algorithm.turns.on:
+        return turn_reward_lines(config)
     shaping, dense = config.algorithm.shaping, config.algorithm.dense
     given = "J" if config.algorithm.pairwise.against == "none" else "w"
     source = "correct or not, says" if shaping.cosine else f"{given}: what is given by"
@@ -254,10 +259,15 @@ def _advantage(config: Config) -> list[str]:
             "a response that goes on: r = 0, and V behind its last token is V before it",
             "the policy learns from the tokens that this step drew, each once",
         ]
+    lines += turn_credit_lines(config)
     if not config.algorithm.has_critic and config.algorithm.dense.weight:
         lines.append("a token's own: the scaled rewards of the spans that end at or after it")
     if advantage.normalise != "none":
-        over = "the batch" if advantage.normalise == "batch" else "each task by itself"
+        over = {
+            "batch": "the batch",
+            "task": "each task by itself",
+            "role": "attempts and of verifications by themselves, over the batch",
+        }[advantage.normalise]
         lines.append(f"then whitened over the tokens of {over}: mean 0, deviation 1")
     if advantage.max_sigma:
         lines.append(f"0 where it is more than {advantage.max_sigma:g} deviations from the mean")

@@ -14,15 +14,15 @@ part (a clip range made for a ratio of sequences), it is set too, and `off` says
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from assay.trainer.methods.part import Part, Switches, to
+from assay.trainer.methods.selection_parts import SELECTION_PARTS
+from assay.trainer.methods.turn_parts import TURN_PARTS
 
 if TYPE_CHECKING:
     from assay.trainer.config import Config
-
-Kind = Literal["sampling", "reward", "advantage", "critic", "loss"]
-Switches = Mapping[str, object]
 
 _DAPO = "DAPO, arXiv 2503.14476"
 _VAPO = "VAPO, arXiv 2504.05118"
@@ -34,33 +34,6 @@ _ESTIMATOR = "algorithm.advantage.estimator"
 _AGGREGATION = "algorithm.loss.aggregation"
 # A token's ratio never stays within a range this narrow: it was made for the ratio of a sequence.
 _SEQUENCE_RANGE = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One named part.
-
-    Attributes:
-        name: kebab-case, as `ablate` takes it.
-        kind: where in a step it acts.
-        what: it does, in one sentence.
-        reference: the paper, with the section or equation where it was read.
-        is_on: whether settings have it.
-        off: the dotted keys that switch it off, with their values; None where nothing would be
-            left.
-    """
-
-    name: str
-    kind: Kind
-    what: str
-    reference: str
-    is_on: Callable[[Config], bool]
-    off: Callable[[Config], Switches] | None
-
-
-def _to(key: str, value: object) -> Callable[[Config], Switches]:
-    """A switch that sets one key, whatever the settings."""
-    return lambda _config: {key: value}
 
 
 def _has_group_baseline(config: Config) -> bool:
@@ -122,100 +95,6 @@ def _without_cispo(config: Config) -> Switches:
     return switches
 
 
-def _selects(name: str, what: str, reference: str) -> Part:
-    """A way to choose problems; off, all come in turn."""
-    return Part(
-        name,
-        "sampling",
-        what,
-        reference,
-        lambda c: c.data.selection.name == name,
-        _to("data.selection.name", "uniform"),
-    )
-
-
-SELECTION_PARTS: tuple[Part, ...] = (
-    _selects(
-        "mopps",
-        "Problems whose success, drawn from what is known of it, is nearest to one half.",
-        "MoPPS, arXiv 2507.04632",
-    ),
-    _selects(
-        "vade",
-        "Problems with the largest variance of success, by evidence that ages.",
-        "ours, after the abstract of VADE",
-    ),
-    _selects(
-        "dump",
-        "Tasks by an upper confidence bound of the size of their advantages.",
-        "DUMP, arXiv 2504.09710",
-    ),
-    _selects(
-        "dads",
-        "Tasks by how far their reward is below a target.",
-        "RuleReasoner, arXiv 2506.08672",
-    ),
-    _selects(
-        "curriculum",
-        "Some tasks first; their share goes to that of the data.",
-        "Data scaling in RLHF, arXiv 2503.22230; the line is ours",
-    ),
-    _selects(
-        "hard-focus",
-        "All problems in turn, then those that were answered worst.",
-        "ours, after the abstract of DRIVE",
-    ),
-    _selects(
-        "vas",
-        "A part of the problems by the variance of their success and the difference of their "
-        "responses.",
-        "MMR1, arXiv 2509.21268",
-    ),
-    _selects(
-        "pre-ppo",
-        "The problems that the policy answers worst before it learns, task by task.",
-        "Data scaling in RLHF, arXiv 2503.22230",
-    ),
-    _selects(
-        "limr",
-        "The problems that an earlier run learnt as it did the average.",
-        "LIMR, arXiv 2502.11886",
-    ),
-    Part(
-        "hints",
-        "sampling",
-        "A problem that nobody answered rightly comes again with the beginning of its solution.",
-        "GHPO, arXiv 2507.10628",
-        lambda c: c.data.selection.hints.enabled,
-        _to("data.selection.hints.enabled", False),
-    ),
-    Part(
-        "replay",
-        "sampling",
-        "Groups without an advantage give their places to groups of earlier steps that had one.",
-        "ours, after the replay of VL-Rethinker",
-        lambda c: c.algorithm.replay.groups > 0,
-        _to("algorithm.replay.groups", 0),
-    ),
-    Part(
-        "prof-filter",
-        "sampling",
-        "Of the correct responses those with the worst steps leave the batch, of the incorrect "
-        "those with the best.",
-        "PROF, arXiv 2509.03403",
-        lambda c: c.algorithm.filter.prof != "none",
-        _to("algorithm.filter.prof", "none"),
-    ),
-    Part(
-        "spread-filter",
-        "sampling",
-        "Groups whose rewards hardly differ leave the batch.",
-        "ours, after the code of ReST-RL",
-        lambda c: c.algorithm.filter.min_group_std > 0,
-        _to("algorithm.filter.min_group_std", 0.0),
-    ),
-)
-
 PARTS: tuple[Part, ...] = (
     # --- sampling: what is answered ---
     Part(
@@ -225,7 +104,7 @@ PARTS: tuple[Part, ...] = (
         "wrong.",
         f"{_DAPO}, section 3.2, equation 11",
         lambda c: c.algorithm.dynamic_sampling.enabled,
-        _to("algorithm.dynamic_sampling.enabled", False),
+        to("algorithm.dynamic_sampling.enabled", False),
     ),
     Part(
         "surplus-kept",
@@ -236,7 +115,7 @@ PARTS: tuple[Part, ...] = (
         lambda c: (
             c.algorithm.dynamic_sampling.enabled and c.algorithm.dynamic_sampling.keep_surplus
         ),
-        _to("algorithm.dynamic_sampling.keep_surplus", False),
+        to("algorithm.dynamic_sampling.keep_surplus", False),
     ),
     Part(
         "group-sampling",
@@ -254,7 +133,7 @@ PARTS: tuple[Part, ...] = (
         "the evaluation decodes regularly.",
         "FIRE, arXiv 2410.21236",
         lambda c: c.rollout.fire.enabled,
-        _to("rollout.fire.enabled", False),
+        to("rollout.fire.enabled", False),
     ),
     *SELECTION_PARTS,
     Part(
@@ -264,7 +143,7 @@ PARTS: tuple[Part, ...] = (
         "not finished is valued by the critic, which learns from what is.",
         "T-PPO, arXiv 2506.15050",
         lambda c: c.algorithm.truncation.window > 0,
-        _to("algorithm.truncation.window", 0),
+        to("algorithm.truncation.window", 0),
     ),
     # --- reward: what a response earns ---
     Part(
@@ -273,7 +152,7 @@ PARTS: tuple[Part, ...] = (
         "A penalty that grows over the last tokens before the limit.",
         f"{_DAPO}, section 3.4, equation 13",
         lambda c: c.algorithm.shaping.overlong == "soft",
-        _to("algorithm.shaping.overlong", "none"),
+        to("algorithm.shaping.overlong", "none"),
     ),
     Part(
         "overlong-filter",
@@ -281,7 +160,7 @@ PARTS: tuple[Part, ...] = (
         "Responses cut at the limit leave the loss.",
         f"{_DAPO}, section 3.4",
         lambda c: c.algorithm.shaping.overlong == "filter",
-        _to("algorithm.shaping.overlong", "none"),
+        to("algorithm.shaping.overlong", "none"),
     ),
     Part(
         "cosine-length",
@@ -290,7 +169,7 @@ PARTS: tuple[Part, ...] = (
         "wrong one.",
         _LONG_COT,
         lambda c: c.algorithm.shaping.cosine,
-        _to("algorithm.shaping.cosine", False),
+        to("algorithm.shaping.cosine", False),
     ),
     Part(
         "repetition-penalty",
@@ -298,7 +177,7 @@ PARTS: tuple[Part, ...] = (
         "Repeated n-grams of tokens cost a response that is not correct.",
         _LONG_COT,
         lambda c: c.algorithm.shaping.repetition_ngram > 0,
-        _to("algorithm.shaping.repetition_ngram", 0),
+        to("algorithm.shaping.repetition_ngram", 0),
     ),
     Part(
         "dense-rewards",
@@ -307,7 +186,7 @@ PARTS: tuple[Part, ...] = (
         "they end.",
         "DeepSeekMath, arXiv 2402.03300, section 4.1.3",
         lambda c: c.algorithm.dense.weight > 0,
-        _to("algorithm.dense.weight", 0.0),
+        to("algorithm.dense.weight", 0.0),
     ),
     Part(
         "span-normalisation",
@@ -315,7 +194,7 @@ PARTS: tuple[Part, ...] = (
         "The rewards of spans are divided by their number, so that more lines earn no more.",
         "process supervision for code, arXiv 2410.17621; the form is a derivation",
         lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.normalise,
-        _to("algorithm.dense.normalise", False),
+        to("algorithm.dense.normalise", False),
     ),
     Part(
         "outcome-weighted-spans",
@@ -323,7 +202,7 @@ PARTS: tuple[Part, ...] = (
         "The spans of a response that is correct count for less.",
         "process supervision for code, arXiv 2410.17621, equation 3",
         lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.correct_share < 1,
-        _to("algorithm.dense.correct_share", 1.0),
+        to("algorithm.dense.correct_share", 1.0),
     ),
     Part(
         "anchor-reward",
@@ -349,7 +228,7 @@ PARTS: tuple[Part, ...] = (
         "instead of one sample of it.",
         _PAIRWISE,
         lambda c: c.algorithm.pairwise.anchors == "best-of-n",
-        _to("algorithm.pairwise.anchors", "reference"),
+        to("algorithm.pairwise.anchors", "reference"),
     ),
     Part(
         "order-gap-fault",
@@ -365,7 +244,7 @@ PARTS: tuple[Part, ...] = (
         "The chance of winning counts from parity, w - 1/2.",
         _PAIRWISE,
         lambda c: c.algorithm.pairwise.reward == "centred",
-        _to("algorithm.pairwise.reward", "win"),
+        to("algorithm.pairwise.reward", "win"),
     ),
     Part(
         "log-odds-win",
@@ -373,7 +252,7 @@ PARTS: tuple[Part, ...] = (
         "The chance of winning counts by its log-odds, within bounds.",
         _PAIRWISE,
         lambda c: c.algorithm.pairwise.reward == "log-odds",
-        _to("algorithm.pairwise.reward", "win"),
+        to("algorithm.pairwise.reward", "win"),
     ),
     # --- advantage: how rewards become advantages ---
     Part(
@@ -390,7 +269,7 @@ PARTS: tuple[Part, ...] = (
         "The mean reward of the other samples of a prompt is the baseline of each of them.",
         "RLOO, arXiv 2402.14740",
         lambda c: c.algorithm.advantage.estimator == "rloo",
-        _to(_ESTIMATOR, "group"),
+        to(_ESTIMATOR, "group"),
     ),
     Part(
         "symmetric-group",
@@ -399,7 +278,7 @@ PARTS: tuple[Part, ...] = (
         "a group and needs no critic.",
         _PAIRWISE,
         lambda c: c.algorithm.advantage.estimator == "symmetric",
-        _to(_ESTIMATOR, "group"),
+        to(_ESTIMATOR, "group"),
     ),
     Part(
         "std-scaling",
@@ -407,16 +286,16 @@ PARTS: tuple[Part, ...] = (
         "The centred reward is divided by the standard deviation of its group, or of the batch.",
         "GRPO, arXiv 2402.03300, section 4.1.2; Dr. GRPO (arXiv 2503.20783) takes it out",
         lambda c: _has_group_baseline(c) and c.algorithm.advantage.scale != "none",
-        _to("algorithm.advantage.scale", "none"),
+        to("algorithm.advantage.scale", "none"),
     ),
     Part(
         "advantage-whitening",
         "advantage",
         "The advantages of tokens are brought to mean 0 and deviation 1, over the batch or for "
         "each task.",
-        "PAG, arXiv 2506.10406 (by role); GoLongRL, arXiv 2605.19577 (by task)",
-        lambda c: c.algorithm.advantage.normalise != "none",
-        _to("algorithm.advantage.normalise", "none"),
+        "ours (batch); GoLongRL, arXiv 2605.19577 (by task)",
+        lambda c: c.algorithm.advantage.normalise in ("batch", "task"),
+        to("algorithm.advantage.normalise", "none"),
     ),
     Part(
         "sigma-filter",
@@ -424,7 +303,7 @@ PARTS: tuple[Part, ...] = (
         "Advantages far from their mean, in standard deviations, become 0.",
         _STABLE,
         lambda c: c.algorithm.advantage.max_sigma > 0,
-        _to("algorithm.advantage.max_sigma", 0.0),
+        to("algorithm.advantage.max_sigma", 0.0),
     ),
     Part(
         "discount",
@@ -432,7 +311,7 @@ PARTS: tuple[Part, ...] = (
         "Later rewards count less.",
         "GAE, arXiv 1506.02438",
         lambda c: c.algorithm.has_critic and c.algorithm.advantage.gamma < 1,
-        _to("algorithm.advantage.gamma", 1.0),
+        to("algorithm.advantage.gamma", 1.0),
     ),
     Part(
         "length-adaptive-gae",
@@ -440,7 +319,7 @@ PARTS: tuple[Part, ...] = (
         "The policy's lambda grows with the length of the response, 1 - 1 / (alpha * length).",
         f"{_VAPO}, section 4.2, equation 5",
         lambda c: c.algorithm.has_critic and c.algorithm.advantage.length_adaptive_alpha > 0,
-        _to("algorithm.advantage.length_adaptive_alpha", 0.0),
+        to("algorithm.advantage.length_adaptive_alpha", 0.0),
     ),
     # --- critic: the value function ---
     Part(
@@ -473,7 +352,7 @@ PARTS: tuple[Part, ...] = (
         "The value function is a head on the policy's hidden states, no model of its own.",
         "PPO, arXiv 1707.06347, section 5, equation 9",
         lambda c: c.algorithm.has_critic and c.algorithm.critic.sharing == "trunk",
-        _to("algorithm.critic.sharing", "separate"),
+        to("algorithm.critic.sharing", "separate"),
     ),
     Part(
         "value-clipping",
@@ -481,7 +360,7 @@ PARTS: tuple[Part, ...] = (
         "A value moves no farther than a given step from the old one in its loss.",
         "Implementation Matters, arXiv 2005.12729",
         lambda c: c.algorithm.has_critic and c.algorithm.critic.loss == "clipped",
-        _to("algorithm.critic.loss", "mse"),
+        to("algorithm.critic.loss", "mse"),
     ),
     Part(
         "categorical-value",
@@ -489,7 +368,7 @@ PARTS: tuple[Part, ...] = (
         "The critic classifies the return into bins instead of regressing it.",
         "Stop Regressing, arXiv 2403.03950",
         lambda c: c.algorithm.has_critic and c.algorithm.critic.loss in ("hl-gauss", "two-hot"),
-        _to("algorithm.critic.loss", "mse"),
+        to("algorithm.critic.loss", "mse"),
     ),
     # --- loss: what is minimised ---
     Part(
@@ -513,7 +392,7 @@ PARTS: tuple[Part, ...] = (
             and c.algorithm.loss.importance_correction != "decoupled"
             and c.algorithm.loss.dual_clip > 0
         ),
-        _to("algorithm.loss.dual_clip", 0.0),
+        to("algorithm.loss.dual_clip", 0.0),
     ),
     Part(
         "pre-clip",
@@ -521,7 +400,7 @@ PARTS: tuple[Part, ...] = (
         "The ratio is clamped into a wide range before anything else.",
         _STABLE,
         lambda c: c.algorithm.loss.pre_clip > 0,
-        _to("algorithm.loss.pre_clip", 0.0),
+        to("algorithm.loss.pre_clip", 0.0),
     ),
     Part(
         "sequence-ratio",
@@ -545,7 +424,7 @@ PARTS: tuple[Part, ...] = (
         "The mean over the tokens of the mini-batch, so that long responses count for more.",
         f"{_DAPO}, section 3.3, equation 12",
         lambda c: c.algorithm.loss.aggregation == "token-mean",
-        _to(_AGGREGATION, "seq-mean-token-mean"),
+        to(_AGGREGATION, "seq-mean-token-mean"),
     ),
     Part(
         "constant-normaliser",
@@ -553,7 +432,7 @@ PARTS: tuple[Part, ...] = (
         "The sum over tokens is divided by responses * max_new_tokens, whatever their lengths.",
         "Dr. GRPO, arXiv 2503.20783",
         lambda c: c.algorithm.loss.aggregation == "constant",
-        _to(_AGGREGATION, "seq-mean-token-mean"),
+        to(_AGGREGATION, "seq-mean-token-mean"),
     ),
     Part(
         "whole-response-loss",
@@ -561,7 +440,7 @@ PARTS: tuple[Part, ...] = (
         "The sum over a response's tokens: the whole response is one action.",
         "RLOO, arXiv 2402.14740",
         lambda c: c.algorithm.loss.aggregation == "seq-mean-token-sum",
-        _to(_AGGREGATION, "seq-mean-token-mean"),
+        to(_AGGREGATION, "seq-mean-token-mean"),
     ),
     Part(
         "positive-lm-loss",
@@ -569,7 +448,7 @@ PARTS: tuple[Part, ...] = (
         "The negative log-likelihood of the correct responses is minimised beside it.",
         f"{_VAPO}, section 4.3, equations 9 and 10",
         lambda c: c.algorithm.loss.positive_lm_coef > 0,
-        _to("algorithm.loss.positive_lm_coef", 0.0),
+        to("algorithm.loss.positive_lm_coef", 0.0),
     ),
     Part(
         "entropy-bonus",
@@ -577,7 +456,7 @@ PARTS: tuple[Part, ...] = (
         "The entropy of the policy is rewarded.",
         "PPO, arXiv 1707.06347, section 5, equation 9",
         lambda c: c.algorithm.loss.entropy_coef > 0,
-        _to("algorithm.loss.entropy_coef", 0.0),
+        to("algorithm.loss.entropy_coef", 0.0),
     ),
     Part(
         "kl",
@@ -585,7 +464,7 @@ PARTS: tuple[Part, ...] = (
         "The divergence from the initial policy costs.",
         "GRPO, arXiv 2402.03300, equations 3 and 4",
         lambda c: c.algorithm.loss.kl_coef > 0,
-        _to("algorithm.loss.kl_coef", 0.0),
+        to("algorithm.loss.kl_coef", 0.0),
     ),
     Part(
         "importance-correction",
@@ -593,7 +472,7 @@ PARTS: tuple[Part, ...] = (
         "A token is weighed by the truncated ratio of the trainer's to the sampler's probability.",
         "truncated importance sampling, as TRL 1.16 describes it",
         lambda c: c.algorithm.loss.importance_correction == "truncate",
-        _to("algorithm.loss.importance_correction", "none"),
+        to("algorithm.loss.importance_correction", "none"),
     ),
     Part(
         "decoupled-ppo",
@@ -601,8 +480,10 @@ PARTS: tuple[Part, ...] = (
         "The policy that sampled is another than the one that the ratio starts from.",
         "AReaL, arXiv 2505.24298",
         lambda c: c.algorithm.loss.importance_correction == "decoupled",
-        _to("algorithm.loss.importance_correction", "none"),
+        to("algorithm.loss.importance_correction", "none"),
     ),
+    # --- several turns in one response ---
+    *TURN_PARTS,
 )
 
 BY_NAME: Mapping[str, Part] = {part.name: part for part in PARTS}

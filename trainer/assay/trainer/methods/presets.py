@@ -79,6 +79,45 @@ METHODS: Mapping[str, frozenset[str]] = {
     "pairwise_group": frozenset(
         {"group-in-pairs", "order-gap-fault", "symmetric-group", "token-level-loss", "kl"}
     ),
+    "pag": frozenset(
+        {
+            "self-verification",
+            "selective-revision",
+            "turn-rewards",
+            "first-attempt-reward",
+            "verifier-reward",
+            "turn-shaping",
+            "turn-independence",
+            "role-normalisation",
+            "group-sampling",
+            "critic",
+            "clip-higher",
+            "token-level-loss",
+        }
+    ),
+    "score": frozenset(
+        {
+            "second-attempt",
+            "turn-rewards",
+            "first-attempt-reward",
+            "turn-shaping",
+            "group-sampling",
+            "critic",
+            "clip-higher",
+            "token-level-loss",
+        }
+    ),
+    "direct_multi_turn": frozenset(
+        {
+            "second-attempt",
+            "turn-rewards",
+            "first-attempt-reward",
+            "group-sampling",
+            "critic",
+            "clip-higher",
+            "token-level-loss",
+        }
+    ),
 }
 
 

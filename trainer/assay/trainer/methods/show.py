@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.trainer.methods.explain import Explanation, Section
-from assay.trainer.methods.parts import Part
+from assay.trainer.methods.part import Part
 
 WIDTH = 100
 

@@ -166,7 +166,7 @@ class SeededDraws(LogitsProcessor):
         self.uneven = bool((self._room_B < limit).any())
         numbers_BT = uniform_rows(
             seed,
-            [(request.draw.number, request.index) for request in requests],
+            [(request.draw.number, request.index, request.turn) for request in requests],
             limit,
             firsts=[place_of(request) for request in requests],
         )

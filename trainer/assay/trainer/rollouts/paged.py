@@ -165,7 +165,7 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
     def __init__(self, requests: Sequence[Request], config: RolloutConfig, *, seed: int) -> None:
         self._config = config
         numbers_BT = uniform_rows(
-            seed, [(r.draw.number, r.index) for r in requests], config.max_new_tokens
+            seed, [(r.draw.number, r.index, r.turn) for r in requests], config.max_new_tokens
         )
         self._words = {str(place): words_T for place, words_T in enumerate(_words(numbers_BT))}
         self._prompt_sizes = {str(p): len(r.draw.prompt_ids) for p, r in enumerate(requests)}

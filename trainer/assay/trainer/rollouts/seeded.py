@@ -4,7 +4,8 @@ torch.multinomial draws from a stream that all rows of a batch share, so a respo
 its neighbours, with the number of processes and with a resume. Here every response has uniform
 numbers of its own, from a counter-based generator (Philox 4x64-10, Salmon et al., "Parallel Random
 Numbers: As Easy as 1, 2, 3", SC 2011) whose key is the run's seed and whose counter starts at
-(sample, draw). A token is drawn by inverting the cumulative distribution in the order of token ids.
+(turn, sample, draw). A token is drawn by inverting the cumulative distribution in the order of
+token ids.
 
 A small change of the logits, such as another batch shape's rounding, moves the bounds between
 tokens by as little, so that the drawn token stays the same but for numbers that lie in between.
@@ -43,13 +44,17 @@ def uniforms(seed: int, draw_number: int, index: int, count: int) -> NDArray[np.
 
 
 def uniform_rows(
-    seed: int, places: Sequence[tuple[int, int]], count: int, *, firsts: Sequence[int] | None = None
+    seed: int,
+    places: Sequence[tuple[int, int] | tuple[int, int, int]],
+    count: int,
+    *,
+    firsts: Sequence[int] | None = None,
 ) -> NDArray[np.float64]:
     """`uniforms` of several responses, (B, count), from one generator that is moved about.
 
     Args:
         seed: of the run.
-        places: draw number and index of each.
+        places: draw number, index and turn of each; without a turn the first, 0.
         count: how many for each.
         firsts: for each, how many numbers at its beginning are left out: those of tokens that it
             has already; None for none.
@@ -58,10 +63,11 @@ def uniform_rows(
     generator = np.random.Philox(key=key)
     state = generator.state  # with an empty buffer
     words_BT = np.empty((len(places), count), dtype=np.uint64)
-    for row, (draw_number, index) in enumerate(places):
+    for row, (draw_number, index, *later) in enumerate(places):
+        turn = later[0] if later else 0
         block, rest = divmod(firsts[row] if firsts else 0, _BLOCK)
         # least significant first
-        state["state"]["counter"] = np.array([block, 0, index, draw_number], dtype=np.uint64)
+        state["state"]["counter"] = np.array([block, turn, index, draw_number], dtype=np.uint64)
         generator.state = state
         words_BT[row] = generator.random_raw(rest + count)[rest:]
     return np.asarray((words_BT >> np.uint64(11)) * 2.0**-53)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from assay.clients import Result
+from assay.clients.verdicts import Verdict
 from assay.trainer.data import Problem
 
 T = TypeVar("T")
@@ -35,17 +36,22 @@ class Draw:
 class Request:
     """One response to generate: sample `index` (from 0) of a draw's group.
 
+    In a dialogue, `turn` (from 0) of that sample, which has random numbers of its own, and
+    draw.prompt_ids holds all that was said before it.
+
     Attributes:
         draw: what is asked.
         index: of the sample.
         begun: what earlier steps drew of the response, where it goes on; not finished.
         window: most tokens to draw now; 0 for as many as the response may have.
+        turn: of the sample's dialogue, from 0.
     """
 
     draw: Draw
     index: int
     begun: Response | None = None
     window: int = 0
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +76,53 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of the policy within a response that is a dialogue.
+
+    Attributes:
+        start: its first token in the response's ids.
+        end: one past its last.
+        text: decoded without special tokens.
+        truncated: cut at max_new_tokens.
+        verdict: of a verification, what it says; None for an attempt.
+        result: of an attempt, a judgement or a fault; None for a verification.
+    """
+
+    start: int
+    end: int
+    text: str
+    truncated: bool
+    verdict: Verdict | None = None
+    result: Result | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Rollout:
     """One response with what came of it.
 
     Attributes:
         request: what was asked for.
-        response: what was answered.
-        result: a judgement or a fault.
+        response: what was answered; a dialogue with all that was said after the prompt.
+        result: a judgement or a fault; of a dialogue the first attempt's fault, else the last
+            attempt's result.
         policy_step: optimizer steps that the policy had made when it answered, or when it drew the
             last tokens.
+        turns: of a dialogue; empty for a response of one turn. What lies between them is not the
+            policy's.
     """
 
     request: Request
     response: Response
     result: Result
     policy_step: int
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Tokens that the policy wrote."""
+        if not self.turns:
+            return len(self.response.ids)
+        return sum(turn.end - turn.start for turn in self.turns)
 
 
 @dataclass(frozen=True, slots=True)

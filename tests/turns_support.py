@@ -1,0 +1,134 @@
+"""Dialogues without a model: policy and judge are functions of draw, sample and turn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.clients import Fault, Judgement, Result
+from assay.clients.verdicts import Verdict
+from assay.trainer.rollouts.dialogues import DialogueCollector, Dialogues
+from assay.trainer.rollouts.protocol import Protocol
+from assay.trainer.rollouts.types import OneRank, Request, Response, Rollout, Turn
+from rollouts_collecting_support import stream
+
+END = 9
+"""Ends a turn."""
+VERIFY, REVISE = (900, 901), (902,)
+SAYS = {"correct": "The answer is correct.", "wrong": "The answer is wrong.", "unparsed": "Hm."}
+VERIFIES = Protocol((VERIFY, REVISE), verifies=True)
+RECONSIDERS = Protocol((REVISE,), verifies=False)
+
+
+def judged(outcome: str) -> Result:
+    """Of "correct", "incorrect" or "fault"."""
+    if outcome == "fault":
+        return Result("0", Fault("WORKER_DIED", "told to", "UNAVAILABLE"))
+    return Result("0", Judgement(float(outcome == "correct"), outcome))
+
+
+def dialogue(first: str, verdict: Verdict | None = None, second: str | None = None) -> Rollout:
+    """Of turns of two tokens with one token between them; without a verdict, attempts alone."""
+    said: list[tuple[Verdict | None, Result | None]] = [(None, judged(first))]
+    if verdict is not None:
+        said.append((verdict, None))
+    if second is not None:
+        said.append((None, judged(second)))
+    turns = tuple(
+        Turn(3 * n, 3 * n + 2, SAYS.get(verdict or "", str(n)), False, verdict, result)
+        for n, (verdict, result) in enumerate(said)
+    )
+    length = 3 * len(turns) - 1
+    results = [turn.result for turn in turns if turn.result is not None]
+    result = next((one for one in results if one.fault is not None), results[-1])
+    response = Response(tuple(range(4, 4 + length)), "text", (-0.5,) * length, False)
+    return Rollout(Request(stream().draw(0), 0), response, result, 0, turns)
+
+
+@dataclass
+class Speaker:
+    """A policy that is none. It answers at once, in an order of its own.
+
+    Attributes:
+        says: what a verification says, given draw and sample.
+        calls: for each call the requests' (draw, sample, turn).
+        prompts: what each (draw, sample, turn) was shown.
+    """
+
+    says: Callable[[int, int], Verdict]
+    calls: list[list[tuple[int, int, int]]] = field(default_factory=list)
+    prompts: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
+    verifies: bool = True
+
+    def generate(
+        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
+    ) -> list[Response]:
+        assert requests
+        self.calls.append([(r.draw.number, r.index, r.turn) for r in requests])
+        for request in requests:
+            key = (request.draw.number, request.index, request.turn)
+            self.prompts[key] = request.draw.prompt_ids
+        responses = [self.response(r.draw.number, r.index, r.turn) for r in requests]
+        order = list(range(len(requests)))
+        random.Random(len(requests)).shuffle(order)
+        for place in order:
+            on_finished(place, responses[place])
+        return responses
+
+    def response(self, number: int, index: int, turn: int) -> Response:
+        dice = random.Random(f"{number}-{index}-{turn}")
+        ids = tuple(dice.randrange(10, 100) for _ in range(dice.randrange(1, 5)))
+        truncated = dice.random() < 0.3
+        if not truncated:
+            ids = (*ids, END)
+        text = f"{number}/{index}/{turn}"
+        if self.verifies and turn == 1:
+            text = SAYS[self.says(number, index)]
+        return Response(ids, text, tuple(-float(i) for i in ids), truncated)
+
+
+@dataclass
+class Round:
+    """A judge: outcomes by draw, sample, turn, as the text says them."""
+
+    outcome: Callable[[int, int, int], str]
+    texts: list[str] = field(default_factory=list)
+
+    def submit(self, request: Request, response: Response) -> None:
+        number, index, _ = response.text.split("/")
+        assert (int(number), int(index)) == (request.draw.number, request.index)
+        self.texts.append(response.text)
+
+    def results(self) -> list[Result]:
+        return [judged(self.outcome(*map(int, text.split("/")))) for text in self.texts]
+
+
+def chance(seed: int, *choices: str) -> Callable[..., Any]:
+    """One of the choices for each place."""
+    return lambda *place: random.Random(f"{seed}-{place}").choice(choices)
+
+
+def decode(ids: list[int]) -> str:
+    return " ".join(map(str, ids))
+
+
+def collector(
+    speaker: Speaker,
+    outcome: Callable[[int, int, int], str],
+    *,
+    protocol: Protocol = VERIFIES,
+    prompts: int = 4,
+    group_size: int = 3,
+    ranks: Any = None,
+) -> DialogueCollector:
+    ranks = ranks or OneRank()
+    return DialogueCollector(
+        stream(),
+        Dialogues(speaker, protocol, decode, ranks, clock=lambda: 0.0),
+        lambda: Round(outcome),
+        prompts_per_step=prompts,
+        group_size=group_size,
+        ranks=ranks,
+    )

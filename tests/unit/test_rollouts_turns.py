@@ -1,0 +1,208 @@
+"""What turns earn, what stands between them, and which settings are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.clients.self_verification import RECONSIDER, REVISE, VERIFY
+from assay.rpc.errors import ConfigError
+from assay.trainer import config as configs
+from assay.trainer.rollouts.protocol import Protocol, protocol_of
+from assay.trainer.rollouts.seeded import uniform_rows, uniforms
+from assay.trainer.rollouts.turns import rewards_of, turn_metrics, turn_tokens
+from assay.trainer.turns_config import TurnsConfig
+from trainer_support import tiny_tokenizer
+from turns_support import RECONSIDERS, VERIFIES, dialogue
+
+PAG = {"mode": "verify", "shaping": 1.0}
+SCORE = {"mode": "reconsider", "shaping": 1.0, "independent": False}
+
+
+@pytest.mark.parametrize(
+    ("said", "settings", "expected"),
+    [
+        (("correct", "correct"), PAG, (1, 1)),
+        (("correct", "wrong", "incorrect"), PAG, (1, 0, -1)),
+        (("incorrect", "wrong", "correct"), PAG, (0, 1, 2)),
+        (("incorrect", "wrong", "incorrect"), PAG, (0, 1, 0)),
+        (("incorrect", "unparsed"), PAG, (0, 0)),
+        (("incorrect", "wrong", "correct"), {**PAG, "shaping": 0.0}, (0, 1, 1)),
+        (("correct", "correct"), {**PAG, "first_reward": False}, (0, 1)),
+        (("incorrect", "wrong", "correct"), {**PAG, "verifier_reward": False}, (0, 0, 2)),
+        (("incorrect", "wrong", "correct"), {**PAG, "reward": "final"}, (0, 0, 1)),
+        (("correct", "correct"), {**PAG, "reward": "final"}, (0, 1)),
+        # SCoRe: r1 + r2 + alpha (r2 - r1)
+        (("incorrect", None, "correct"), SCORE, (0, 2)),
+        (("correct", None, "incorrect"), SCORE, (1, -1)),
+        # a first attempt that nobody judged: no truth, no gain
+        (("fault", "correct"), PAG, (None, None)),
+        (("fault", "wrong", "correct"), PAG, (None, None, None)),
+        (("fault", None, "correct"), SCORE, (None, None)),
+        # a second one: alone, unless its reward would have reached the others
+        (("incorrect", "wrong", "fault"), PAG, (0, 1, None)),
+        (("incorrect", "wrong", "fault"), {**PAG, "independent": False}, (None, None, None)),
+        (("incorrect", "wrong", "fault"), {**PAG, "reward": "final"}, (None, None, None)),
+        (("correct", None, "fault"), SCORE, (None, None)),
+        (("correct", None, "fault"), {**SCORE, "independent": True}, (1, None)),
+    ],
+)
+def test_what_turns_earn(said: Any, settings: Any, expected: Any) -> None:
+    assert rewards_of(dialogue(*said).turns, TurnsConfig(**settings)) == expected
+
+
+def test_a_dialogue_without_a_reward_is_a_fault() -> None:
+    tokens, reward = turn_tokens(dialogue("fault", "wrong", "correct"), TurnsConfig(**PAG))
+    assert reward is None
+    assert not any(tokens.trained)
+    tokens, reward = turn_tokens(dialogue("incorrect", "wrong", "fault"), TurnsConfig(**PAG))
+    assert reward == 1
+    assert tokens.trained == (True, True, False, True, True, False, False, False)
+    assert tokens.turns == (1, 1, 0, 2, 2, 0, 3, 3)
+    assert tokens.roles == (1, 1, 0, 2, 2, 0, 1, 1)
+    assert tokens.rewards == (0, 0, 0, 0, 1, 0, 0, 0)
+
+
+def test_metrics_of_turns() -> None:
+    told = turn_metrics(
+        [
+            dialogue("correct", "correct"),
+            dialogue("correct", "wrong", "incorrect"),
+            dialogue("incorrect", "wrong", "correct"),
+            dialogue("incorrect", "unparsed"),
+            dialogue("fault", "correct"),
+        ]
+    )
+    assert told == {
+        "turns_first_correct": 0.5,
+        "turns_final_correct": 0.5,
+        "turns_answer_changed": 1.0,
+        "turns_verifier_accuracy": 0.5,
+        "turns_correct_recall": 0.5,
+        "turns_wrong_recall": 0.5,
+        "turns_incorrect_to_correct": 0.5,
+        "turns_correct_to_incorrect": 0.5,
+        "turns_revised": 0.5,
+        "turns_unparsed": 0.2,
+    }
+    alone = turn_metrics([dialogue("correct", None, "correct")])
+    assert alone["turns_revised"] == 1
+    assert not [name for name in alone if "verifier" in name or "recall" in name]
+    assert turn_metrics([]) == {}
+
+
+# What stands between turns.
+
+CHATML = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] | trim }}<end>"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def text_of(tokenizer: Any, ids: Any) -> str:
+    return str(tokenizer.decode(list(ids)))
+
+
+def test_the_template_says_what_stands_between_turns() -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = CHATML
+    protocol = protocol_of(TurnsConfig(mode="verify"), tokenizer)
+    assert protocol.verifies
+    for ids, ask in zip(protocol.between, (VERIFY, REVISE), strict=True):
+        assert text_of(tokenizer, ids) == f"<end><|user|>{ask}<end><|assistant|>"
+    reconsider = protocol_of(TurnsConfig(mode="reconsider"), tokenizer)
+    assert not reconsider.verifies
+    assert [text_of(tokenizer, ids) for ids in reconsider.between] == [
+        f"<end><|user|>{RECONSIDER}<end><|assistant|>"
+    ]
+    end = tokenizer.eos_token_id
+    # the policy ended its turn itself; or was cut, and the template ends it
+    assert protocol.before(1, (50, end)) == protocol.between[0][1:]
+    assert protocol.before(1, (50, 51)) == protocol.between[0]
+    assert protocol.room(7) == 21 + sum(map(len, protocol.between))
+
+
+def test_prompts_between_turns_can_be_worded_anew() -> None:
+    tokenizer = tiny_tokenizer()
+    config = TurnsConfig(mode="verify", verify_prompt="Sure?", revise_prompt="So?")
+    protocol = protocol_of(config, tokenizer)
+    assert [text_of(tokenizer, ids) for ids in protocol.between] == ["Sure?", "So?"]
+    tokenizer.chat_template = None
+    assert text_of(tokenizer, protocol_of(config, tokenizer).between[0]) == "\nSure?\n"
+
+
+def test_a_template_that_shows_no_turns_is_refused() -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = "{{ messages[0]['content'] }}"
+    with pytest.raises(ConfigError, match="shows none of the policy's earlier turns"):
+        protocol_of(TurnsConfig(mode="verify"), tokenizer)
+    tokenizer.chat_template = (
+        "{% for m in messages if m['role'] == 'assistant' %}{{ m['content'] }}{% endfor %}"
+    )
+    with pytest.raises(ConfigError, match="shows nothing behind the policy's earlier turns"):
+        protocol_of(TurnsConfig(mode="verify"), tokenizer)
+
+
+def test_when_a_revision_is_asked_for() -> None:
+    assert VERIFIES.asks_again("wrong", validation=False)
+    assert not VERIFIES.asks_again("unparsed", validation=False)
+    assert VERIFIES.asks_again("unparsed", validation=True)
+    assert not VERIFIES.asks_again("correct", validation=True)
+    always = Protocol(VERIFIES.between, verifies=True, always=True)
+    assert always.asks_again("correct", validation=False)
+    assert [VERIFIES.is_verification(turn) for turn in range(3)] == [False, True, False]
+    assert not RECONSIDERS.is_verification(1)
+    tolerant = Protocol(VERIFIES.between, verifies=True, parsing="tolerant")
+    assert tolerant.verdict("So the answer is wrong") == "wrong"
+    assert VERIFIES.verdict("So the answer is wrong") == "unparsed"
+
+
+def test_every_turn_has_random_numbers_of_its_own() -> None:
+    rows = uniform_rows(3, [(4, 2), (4, 2, 0), (4, 2, 1), (4, 2, 2)], 500)
+    assert np.array_equal(rows[0], uniforms(3, 4, 2, 500))
+    assert np.array_equal(rows[0], rows[1])
+    assert len(np.unique(rows[1:])) == 1500
+
+
+# Settings.
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["algorithm.advantage.estimator=group"], 'estimator = "gae"'),
+        (["algorithm.dynamic_sampling.enabled=true"], "dynamic_sampling.enabled = false"),
+        (["algorithm.shaping.overlong=filter"], "algorithm.shaping without"),
+        (["algorithm.shaping.cosine=true"], "algorithm.shaping without"),
+        (["algorithm.dense.weight=1.0"], "algorithm.dense.weight = 0"),
+        (["algorithm.loss.positive_lm_coef=0.1"], "positive_lm_coef = 0"),
+        (["algorithm.advantage.length_adaptive_alpha=0.05"], "length_adaptive_alpha = 0"),
+        (["rollout.backend=vllm"], 'rollout.backend = "hf" or "paged"'),
+        (
+            ["algorithm.turns.independent=false", "algorithm.critic.pretrain_steps=5"],
+            "or algorithm.turns.independent = true",
+        ),
+        (["algorithm.turns.mode=off"], 'normalise = "role" needs several turns'),
+        (["algorithm.turns.shaping=-1"], "algorithm.turns.shaping"),
+        (["algorithm.turns.mode=twice"], "algorithm.turns.mode"),
+        (["ablate=critic"], 'estimator = "gae"'),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused_in_a_line(
+    repository: Path, overrides: list[str], message: str
+) -> None:
+    path = repository / "configs" / "pag.toml"
+    with pytest.raises(ConfigError) as caught:
+        configs.load(path, ["data=rows.jsonl", *overrides])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_ablating_the_turns_leaves_ppo(repository: Path) -> None:
+    path = repository / "configs" / "pag.toml"
+    config = configs.load(path, ["data=rows.jsonl", "ablate=self-verification"])
+    assert not config.algorithm.turns.on
+    assert config.algorithm.advantage.normalise == "none"

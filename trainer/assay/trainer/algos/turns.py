@@ -1,0 +1,54 @@
+"""Advantages of a dialogue, whose masked tokens lie between the policy's turns.
+
+independent   each turn by itself, a turn-level discount of 0       PAG (arXiv 2506.10406)
+joined        as if the turns stood side by side, a discount of 1   [derivation: plain GAE]
+"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from assay.trainer.algos import gae
+
+
+def turn_gae(
+    rewards_BT: torch.Tensor,
+    values_BT: torch.Tensor,
+    mask_BT: torch.Tensor,
+    *,
+    independent: bool,
+    gamma: float = 1.0,
+    lam_actor: gae.Lambda = 1.0,
+    lam_critic: gae.Lambda = 1.0,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The policy's advantages and the critic's targets, by turns or over them (arXiv 2506.10406).
+
+    Args:
+        rewards_BT: reward of each token, shape (B, T).
+        values_BT: V of the state before each token, shape (B, T).
+        mask_BT: of bool or 0 and 1, shape (B, T): the policy's tokens; at least one other stands
+            between two turns.
+        independent: a turn's credit ends with it; else rewards of later turns reach earlier ones,
+            undiminished but for `gamma` and lambda of the policy's own tokens.
+        gamma: discount, in (0, 1].
+        lam_actor: a number or shape (B,).
+        lam_critic: a number or shape (B,).
+
+    Returns:
+        Advantages and targets, each of shape (B, T); 0 at masked tokens.
+
+    Raises:
+        ValueError: the shapes do not agree.
+    """
+    estimate = functools.partial(
+        gae.decoupled_gae, gamma=gamma, lam_actor=lam_actor, lam_critic=lam_critic
+    )
+    if independent:
+        return estimate(rewards_BT, values_BT, mask_BT)
+    # the policy's tokens to the front, in their order: then nothing lies between turns
+    order_BT = (~mask_BT.bool()).long().argsort(dim=1, stable=True)
+    joined = estimate(*(x.gather(1, order_BT) for x in (rewards_BT, values_BT, mask_BT)))
+    advantages_BT, targets_BT = (torch.zeros_like(x).scatter(1, order_BT, x) for x in joined)
+    return advantages_BT, targets_BT
