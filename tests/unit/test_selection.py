@@ -12,7 +12,8 @@ import pytest
 
 from assay.rpc.errors import ConfigError
 from assay.trainer import config as configs
-from assay.trainer.data import Problem
+from assay.trainer.anchoring import needed
+from assay.trainer.data import Problem, Problems
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.choose import SELECTORS, make_selector
@@ -356,6 +357,21 @@ def encode_all(problem: Problem) -> list[int]:
     return list("".join(content for _, content in problem.messages).encode())
 
 
+def test_hints_and_anchors_do_not_go_together() -> None:
+    tree = {
+        "data": {
+            "source": "jsonl",
+            "path": "rows.jsonl",
+            "columns": {"solution": "solution", "anchor": "anchor"},
+            "selection": {"hints": {"enabled": True}},
+        },
+        "algorithm": {"pairwise": {"against": "anchor", "anchors": "data"}},
+        "reward": {"parameters": {"max_order_gap": 0.5}},
+    }
+    with pytest.raises(ConfigError, match="an anchor saw no hint"):
+        configs.build(tree, origin="test")
+
+
 # -- in the stream -------------------------------------------------------------------------------
 
 
@@ -381,6 +397,17 @@ def test_learning_changes_what_comes_and_the_metrics_say_how() -> None:
     assert collected.metrics["selection_entropy"] == pytest.approx(np.log(8) / np.log(100))
     now = [of.draw(n) for n in range(8, 16)]
     assert [of.problems.index(draw.problem) for draw in now] != untaught
+
+
+@pytest.mark.parametrize("name", ["mopps", "pre-ppo"])
+def test_where_a_selector_chooses_any_problem_may_need_an_anchor(name: str) -> None:
+    asked = tuple(problems(40))
+    run = configs.build({"run": {"steps": 1}, "eval": {"prompts": 0}}, origin="test")
+    plain = PromptStream(asked, encode, seed=0)
+    made = make_selector(settings(name), asked, 0)
+    chosen = PromptStream(asked, encode, seed=0, selector=made)
+    assert len(needed(Problems(asked, ()), plain, run)) == run.rollout.prompts_per_step < 40
+    assert len(needed(Problems(asked, ()), chosen, run)) == 40
 
 
 def test_a_uniform_run_has_no_metrics_of_choice() -> None:

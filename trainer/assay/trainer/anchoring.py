@@ -149,12 +149,13 @@ def prepare_anchors(
 def needed(problems: Problems, stream: PromptStream, config: Config) -> list[tuple[int, Problem]]:
     """The problems that the run will ask about, with their places in the data; pure.
 
-    Those that its draws reach, value pre-training included, and all that are held out.
+    Those that its draws reach, value pre-training included, and all that are held out. Where a
+    selector chooses, any problem may be reached.
     """
     steps = config.run.steps + config.algorithm.critic.pretrain_steps
     draws = steps * config.rollout.prompts_per_step
     reached = set(problems.train)
-    if draws < len(problems.train):
+    if draws < len(problems.train) and stream.selector is None:
         reached = {stream.draw(number).problem for number in range(draws)}
     held_out = enumerate(problems.eval, start=len(problems.train))
     return [

@@ -135,6 +135,8 @@ def _check_selection(config: Config) -> str:
             "data.selection.hints needs data.columns.solution: the column with worked solutions to "
             "show the beginning of"
         )
+    if chosen.hints.enabled and config.algorithm.pairwise.against != "none":
+        return "data.selection.hints does not go with algorithm.pairwise: an anchor saw no hint"
     if config.data.columns.solution and config.data.source == "reasoning_gym":
         return 'data.columns.solution: data.source = "reasoning_gym" has no solutions'
     if chosen.mopps.low > chosen.mopps.high:
