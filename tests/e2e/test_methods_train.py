@@ -47,6 +47,8 @@ def miniature(repository: Path, tiny_model: Path, sums_file: Path) -> Callable[.
             small.append("algorithm.critic.pretrain_steps=2")
         if published.algorithm.truncation.window:
             small += ["algorithm.truncation.window=2", "algorithm.truncation.min_finished=1"]
+        if published.algorithm.critic.below_minimum == "refuse":  # two steps teach it too little
+            small.append("algorithm.critic.below_minimum=warn")
         if published.algorithm.shaping.overlong == "soft":
             small.append("algorithm.shaping.overlong_cache=2")
         return configs.load(path, [*small, *overrides])
