@@ -78,7 +78,7 @@ def test_rewards_of_lines_are_those_of_the_paper(scores: list[float], passed: bo
     config = DenseConfig(weight=0.25, correct_share=0.1)
     item = Scored(rollout(text, scores, ids, passed=passed), float(passed))
     policy: Any = SimpleNamespace(tokenizer=tokenizer)
-    placed = with_spans(item, policy, config)
+    placed = with_spans(item, item.rollout, policy, config)
     assert placed.token_rewards is not None
     assert placed.ends is not None
     found = [
@@ -100,7 +100,7 @@ def test_more_lines_earn_no_more_unless_the_guard_is_off(lines: int) -> None:
     policy: Any = SimpleNamespace(tokenizer=tokenizer)
 
     def total(config: DenseConfig) -> float:
-        return sum(with_spans(item, policy, config).token_rewards or ())
+        return sum(with_spans(item, item.rollout, policy, config).token_rewards or ())
 
     assert total(DenseConfig(weight=0.25)) == pytest.approx(1.0)
     assert total(DenseConfig(weight=0.25, normalise=False)) == pytest.approx(lines)

@@ -81,7 +81,7 @@ def _without_sequence_ratio(config: Config) -> Switches:
     """A range made for sequences gives way to that of GSPO's token-level baseline (section 5.1)."""
     switches: dict[str, object] = {"algorithm.loss.ratio": "token"}
     loss = config.algorithm.loss
-    if loss.clip_high < _SEQUENCE_RANGE:
+    if min(loss.clip_low, loss.clip_high) < _SEQUENCE_RANGE:
         high = 0.27 if loss.clip_high > loss.clip_low else 0.2
         switches |= {"algorithm.loss.clip_low": 0.2, "algorithm.loss.clip_high": high}
     return switches
