@@ -18,6 +18,7 @@ BENCHES = {
     "judge-injection": "judge_injection",
     "judge-miniatures": "judge_miniatures",
     "trainer-step": "trainer_step",
+    "scoring-round": "scoring_round",
     "trainer-ladder": "trainer_ladder",
     "trainer-critic": "trainer_critic",
     "trainer-pairwise": "trainer_pairwise",
