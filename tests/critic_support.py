@@ -21,8 +21,10 @@ ROWS = 8
 def accelerator() -> Any:
     """Of one process, on the CPU."""
     from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
 
-    return Accelerator(cpu=True)
+    AcceleratorState._reset_state()  # an earlier run of this process may have been mixed
+    return Accelerator(cpu=True, mixed_precision="no")
 
 
 def policy(folder: Path, *, seed: int = 0, hidden: int = 32) -> Any:
