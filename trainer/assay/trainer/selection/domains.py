@@ -16,6 +16,7 @@ Differences:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -30,7 +31,7 @@ from assay.trainer.selection.settings import CurriculumConfig, DadsConfig, DumpC
 from assay.trainer.selection.types import Seen
 
 
-class ByTask:
+class ByTask(ABC):
     """A Selector of tasks; how they are weighed is for its subclasses to say.
 
     Args:
@@ -52,14 +53,14 @@ class ByTask:
         self._seed = seed
         self._drawn = [0] * len(self.names)
 
+    @abstractmethod
     def weights(self) -> Vector:
         """A chance for each task; they sum to 1."""
-        raise NotImplementedError
 
-    def note(self, task: int, seen: Seen) -> None:
+    def note(self, task: int, seen: Seen) -> None:  # noqa: B027  # nothing, unless a subclass says
         """Takes in a draw with at least one judgement."""
 
-    def close_step(self) -> None:
+    def close_step(self) -> None:  # noqa: B027  # the same
         """Comes after a step's last draw."""
 
     def order(self, first: int) -> Iterator[int]:
