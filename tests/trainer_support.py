@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +129,33 @@ class ExactTransport:
 
     async def close(self) -> None:
         """Nothing to end."""
+
+
+@contextmanager
+def built_trainer(config: Any, folder: Path, transport: Any) -> Iterator[Any]:
+    """The trainer of a run before its first step."""
+    import torch
+
+    from assay.trainer import build
+    from assay.trainer.data import load_problems
+    from assay.trainer.models import load_policy
+    from assay.trainer.rewards import open_judge
+
+    torch.set_num_threads(1)
+    problems = load_problems(config.data, eval_prompts=0).train
+    policy = load_policy(config.model, lambda _text: None)
+    with open_judge(config.reward, lambda: transport) as judge:
+        trainer = build.build_trainer(
+            config,
+            folder,
+            policy,
+            build.prompt_stream(config, problems, policy),
+            judge,
+            callbacks=[],
+            on_broken=lambda _batch, loss: f"broken: {loss}",
+            check_critic=lambda _explained: None,
+            say=lambda _text: None,
+        )
+        assert trainer.model is not None
+        trainer.model.train()
+        yield trainer

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from assay.trainer.errors import TrainingStoppedError
+from trainer_support import built_trainer
 
 Train = Callable[..., list[dict[str, Any]]]
 MakeConfig = Callable[..., Any]
@@ -21,28 +22,7 @@ def trainer_and_batch(
     config: Any, folder: Path, transport: Any
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """A trainer before its first step, and the batch of that step."""
-    from assay.trainer import build
-    from assay.trainer.data import load_problems
-    from assay.trainer.models import load_policy
-    from assay.trainer.rewards import open_judge
-
-    torch.set_num_threads(1)
-    problems = load_problems(config.data, eval_prompts=0).train
-    policy = load_policy(config.model, lambda _text: None)
-    with open_judge(config.reward, lambda: transport) as judge:
-        trainer = build.build_trainer(
-            config,
-            folder,
-            policy,
-            build.prompt_stream(config, problems, policy),
-            judge,
-            callbacks=[],
-            on_broken=lambda _batch, loss: f"broken: {loss}",
-            check_critic=lambda _explained: None,
-            say=lambda _text: None,
-        )
-        assert trainer.model is not None
-        trainer.model.train()
+    with built_trainer(config, folder, transport) as trainer:
         trainer.current_gradient_accumulation_steps = 1
         yield trainer, trainer._generate_and_score_completions([])
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from assay.rpc.errors import ConfigError
+from trainer_support import built_trainer
 
 Train = Callable[..., list[dict[str, Any]]]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
@@ -133,28 +134,7 @@ def test_a_verifier_of_whole_groups_is_refused(
 @contextmanager
 def batches_of(config: Any, folder: Path, transport: Any, steps: int) -> Iterator[list[Any]]:
     """Of a policy and a critic that stand still: what each step collected, and its batch."""
-    from assay.trainer import build
-    from assay.trainer.data import load_problems
-    from assay.trainer.models import load_policy
-    from assay.trainer.rewards import open_judge
-
-    torch.set_num_threads(1)
-    problems = load_problems(config.data, eval_prompts=0).train
-    policy = load_policy(config.model, lambda _text: None)
-    with open_judge(config.reward, lambda: transport) as judge:
-        trainer = build.build_trainer(
-            config,
-            folder,
-            policy,
-            build.prompt_stream(config, problems, policy),
-            judge,
-            callbacks=[],
-            on_broken=lambda _batch, loss: f"broken: {loss}",
-            check_critic=lambda _explained: None,
-            say=lambda _text: None,
-        )
-        assert trainer.model is not None
-        trainer.model.train()
+    with built_trainer(config, folder, transport) as trainer:
         made = []
         for _ in range(steps):
             batch = trainer._generate_and_score_completions([])
