@@ -6,6 +6,9 @@ DISTRIBUTIONS := protos clients reward_server sandbox genrm trainer
 INSTALLED := $(VENV)/.installed
 VLLM_VENV := .venv-vllm
 VLLM_INSTALLED := $(VLLM_VENV)/.installed
+# A worker for each CPU, at most four (tests/conftest.py); the tests of a file stay together, for they share servers.
+# PYTEST_ARGS="-n 0" makes it one process.
+PARALLEL := -n auto --dist loadfile
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -29,13 +32,13 @@ run: $(INSTALLED) ## Train the quickstart on rewards from a real service; prints
 	@$(BIN)/assay train configs/quickstart.toml
 
 test: $(INSTALLED) ## Every test that needs no Docker, no GPU and no hub
-	@$(BIN)/python -m pytest -m 'not exhaustive' $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not exhaustive' $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: $(INSTALLED) ## The same without the slow ones
-	@$(BIN)/python -m pytest -m 'not slow and not exhaustive' $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not slow and not exhaustive' $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: $(INSTALLED) ## With the exhaustive ones, and new random examples: whole benchmark files, about an hour
-	@$(BIN)/python -m pytest --hypothesis-profile=explore $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --hypothesis-profile=explore $(PARALLEL) $(PYTEST_ARGS)
 
 test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, a vLLM server, and rollouts by TRL's vLLM mode, on vLLM's CPU build in an environment of its own
 	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)

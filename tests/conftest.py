@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import hypothesis
@@ -14,6 +15,21 @@ hypothesis.settings.register_profile("explore", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("assay")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+MOST_WORKERS = 4
+WORKER_GB = 5  # with the servers and runs that its tests start
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Two processes with a thread for each CPU wait for one another; what they start inherits this.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """What `-n auto` means: a worker for each CPU that the memory suffices for; 0 is no worker."""
+    memory_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)), int(memory_gb / WORKER_GB))
+    return workers if workers > 1 else 0
 
 
 @pytest.fixture(scope="session")
