@@ -3,6 +3,7 @@ rightly."""
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,29 @@ def sums_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def loaded() -> None:
+    """What a run imports. At its end a run has Python look for garbage, which is not in there."""
+    import assay.trainer.run  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def drawn() -> None:
+    """For a test that looks at a run's curves."""
+
+
+@pytest.fixture(autouse=True)
+def no_curves(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run's panels are found and not drawn, which takes longer than its steps."""
+    if "drawn" not in request.fixturenames:
+        from assay.trainer import plots
+
+        monkeypatch.setattr(plots, "draw", lambda rows, *_args, **_kwargs: plots.panels(rows))
+
+
 @pytest.fixture
 def tiny_config(tiny_model: Path, sums_file: Path) -> Callable[..., Any]:
     """Makes a Config for the tiny model; keyword arguments are sections with what differs."""
@@ -70,7 +94,7 @@ def exact_transport() -> type[ExactTransport]:
 
 
 @pytest.fixture
-def train(tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+def train(loaded: None, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
     """Trains in a folder (a new one, or one to continue), without a word; gives the rows of
     metrics.jsonl."""
     import io

@@ -19,12 +19,6 @@ MakeConfig = Callable[..., Any]
 FIRE = {"enabled": True, "temperature": 30.0, "top_k": 8}
 
 
-@pytest.fixture(autouse=True)
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longer than the steps."""
-    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
-
-
 @pytest.fixture
 def tasks_file(tmp_path: Path) -> Path:
     """Sums with a task: those of less than ten, and the others."""

@@ -18,12 +18,6 @@ Assay = Callable[..., tuple[int, str]]
 GOOD = {"question": "1+1=", "answer": "2"}
 
 
-@pytest.fixture(autouse=True)
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longer than the steps."""
-    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
-
-
 @pytest.fixture
 def target() -> Iterator[str]:
     """Where a reward server judges by equality."""

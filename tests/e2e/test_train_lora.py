@@ -13,12 +13,6 @@ MakeConfig = Callable[..., Any]
 LORA = {"lora": {"rank": 4, "alpha": 8}}
 
 
-@pytest.fixture(autouse=True)
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longer than the steps."""
-    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
-
-
 def weights(folder: Path, name: str = "model.safetensors") -> dict[str, Any]:
     from safetensors.torch import load_file
 

@@ -15,12 +15,6 @@ Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 MakeConfig = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longer than the steps."""
-    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
-
-
 @pytest.fixture
 def lengths() -> Iterator[Counter[tuple[bool, int]]]:
     """Counts calls of transformer layers, by whether a gradient is wanted and by tokens a row."""

@@ -69,12 +69,6 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longer than the steps."""
-    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
-
-
 def stopped_copy(run: Path, copy: Path, *, update: int) -> Path:
     """The folder of a run as a kill after an update would have left it: later checkpoints and
     results are not there."""

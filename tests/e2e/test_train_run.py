@@ -38,6 +38,7 @@ def test_the_reward_rises(tiny_config: MakeConfig, train: Train, tmp_path: Path)
     assert list((tmp_path / "run" / "tensorboard").glob("events.*"))
 
 
+@pytest.mark.usefixtures("drawn")
 def test_a_run_leaves_a_complete_folder(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:

@@ -27,12 +27,6 @@ OF_GROUPS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longer than the steps."""
-    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
-
-
 @pytest.fixture
 def make(tiny_config: MakeConfig) -> MakeConfig:
     """Settings of a run with a window; other sections as for tiny_config."""

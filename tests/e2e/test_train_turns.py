@@ -21,12 +21,6 @@ Train = Callable[..., list[dict[str, Any]]]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 
 
-@pytest.fixture(autouse=True)
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longer than the steps."""
-    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
-
-
 @pytest.fixture(scope="session")
 def verifier(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """A policy that answers, verifies and revises, and problems for it."""
