@@ -125,21 +125,19 @@ def test_an_unknown_verifier_is_answered_with_the_known(
 
 
 @pytest.mark.slow
-def test_a_run_is_calm_and_resumes_by_its_config(tiny_file: Path, tmp_path: Path) -> None:
+def test_a_run_is_calm_and_resumes_by_its_config(
+    assay: Any, tiny_file: Path, tmp_path: Path
+) -> None:
     """The whole command in a process of its own, with services of its own: no warnings, no bars,
     nothing on stderr."""
-
-    def assay_train(*arguments: str) -> str:
-        done = subprocess.run(
-            [ASSAY, "train", tiny_file, *arguments],
-            capture_output=True, text=True, check=False, timeout=110,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stderr == ""
-        return done.stdout
-
-    out = assay_train("run.steps=2", 'run.report_to=["tensorboard"]')
+    done = subprocess.run(
+        [ASSAY, "train", tiny_file, "run.steps=2", 'run.report_to=["tensorboard"]'],
+        capture_output=True, text=True, check=False, timeout=200,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    out = done.stdout
+    assert done.returncode == 0, out + done.stderr
+    assert done.stderr == ""
     lines = out.splitlines()
     assert lines[0].startswith(f"run {tmp_path / 'runs' / 'tiny-'}")
     assert lines[1].startswith("before: ")
@@ -149,5 +147,6 @@ def test_a_run_is_calm_and_resumes_by_its_config(tiny_file: Path, tmp_path: Path
     assert lines[header + 3].startswith("after: ")
     assert "change on the same 20 prompts" in out
     assert [Path(line.strip()).name for line in lines[-3:]] == ["curves.png", "report.md", "model"]
-    again = assay_train("--resume").splitlines()
-    assert "continuing after step 2" in again[1]
+    code, again, err = assay("train", tiny_file, "--resume")
+    assert (code, err) == (0, "")
+    assert "continuing after step 2" in again.splitlines()[1]

@@ -192,12 +192,12 @@ def start(config: Path, folder: Path) -> subprocess.Popen[str]:
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    for _ in range(1000):
+    for _ in range(3000):
         if condition():
             return
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.05)
-    raise AssertionError("it did not come to pass in 50 s")
+    raise AssertionError("it did not come to pass in 150 s")
 
 
 def rows_in(path: Path) -> int:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from assay.clients import Item, RewardClient
 from assay.clients.cli import run
 from assay.clients.commands.up import choose_services
 from assay.clients.evaluation.tallies import Evaluation
@@ -33,7 +32,6 @@ from assay.clients.judging import (
     StepScores,
     StepSettings,
 )
-from assay.clients.services import EmbeddedServices
 from assay.rpc.errors import ConfigError
 from genrm_service import running
 from genrm_support import make_model
@@ -53,11 +51,10 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One tiny model of each kind."""
+    """A tiny judge and a tiny step model."""
     folder = tmp_path_factory.mktemp("models")
     return {
         "judge": make_model(folder / "judge"),
-        "scalar": make_model(folder / "scalar", "scalar"),
         "prm": make_model(folder / "prm", "step"),
     }
 
@@ -302,34 +299,3 @@ def test_genrm_is_left_out_where_it_has_no_model(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("assay.clients.services.installed_services", dict)
     with pytest.raises(ConfigError, match="genrm"):
         choose_services(["reward"], ["--model", "a=b"])
-
-
-@pytest.mark.slow
-def test_embedded_services_tell_the_reward_server_of_genrm(
-    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "models.toml"
-    tables = [f'[model.{name}]\npath = "{models[name]}"\n' for name in ("judge", "scalar")]
-    file.write_text("\n".join(tables), encoding="utf-8")
-    arguments = {"genrm": ["--models", str(file)], "reward": ["--workers", "1"]}
-    with EmbeddedServices(["reward", "genrm"], arguments=arguments) as services:
-        with RewardClient(services.address) as client:
-            info = client.list_verifiers()
-            result = client.score_one(Item("5", reference="5", verifier="judge", prompt=SUM))
-        genrm = services.address_of("genrm")
-        with JudgeClient(genrm) as judges:
-            items = [JudgeItem(SUM, text) for text in ("5", "6", "seven")]
-            found = judges.judge_responses(items, JudgeSettings("scalar"))
-        report = tmp_path / "report.json"
-        told = ("--target", genrm, "--judge", "scalar", "--json", report)
-        assert evaluate(write(tmp_path / "pairs.jsonl", PAIRS), *told) == 0
-    assert info.find("judge") is not None
-    assert result.reward is not None, result.fault
-    assert 0 <= result.reward <= 1
-    logits = [judged for judged in found if isinstance(judged, ModelJudgement)]
-    assert len({judged.score for judged in logits}) == 3
-    assert {judged.judge.template for judged in logits} == {""}
-    assert "rated by itself" in capsys.readouterr().err
-    numbers = json.loads(report.read_text())
-    assert (numbers["kind"], numbers["all"]["judged"]) == ("points", 6)
-    assert "order_consistency" not in numbers["all"]

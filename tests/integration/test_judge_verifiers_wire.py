@@ -6,11 +6,14 @@ arrives, unchanged, as a reward, and that what cannot be judged arrives as a fau
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from assay.clients import Anchor, EmbeddedServices, Item, Result, RewardClient, Turn
+from assay.clients.cli import run
 from assay.clients.execution import CallTest, Limits, TestSuite, suite_to_proto
 from assay.clients.judging import (
     GroupItem,
@@ -279,3 +282,31 @@ def test_genrm_that_is_not_there_makes_faults() -> None:
         )
     assert reason(judged) == "UNREACHABLE"
     assert reward(exact) == 1.0
+
+
+def test_a_reward_model_rates_by_itself(
+    services: EmbeddedServices,
+    client: RewardClient,
+    genrm: JudgeClient,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Asked as a judge is, and measured on pairs by `assay eval-judge`."""
+    assert client.list_verifiers().find("judge") is not None
+    items = [JudgeItem(PROMPT, text) for text in ("5", "6", "seven")]
+    found = genrm.judge_responses(items, JudgeSettings("scalar"))
+    logits = [judged for judged in found if isinstance(judged, ModelJudgement)]
+    assert len({judged.score for judged in logits}) == 3
+    assert {judged.judge.template for judged in logits} == {""}
+    file, report = tmp_path / "pairs.jsonl", tmp_path / "report.json"
+    pairs = [
+        {"id": f"p{n}", "prompt": "What is 2 + 3?", "chosen": f"{n} is 5", "rejected": f"{n} is 6"}
+        for n in range(6)
+    ]
+    file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+    told = ("--target", services.addresses["genrm"], "--judge", "scalar", "--json", str(report))
+    assert run(["eval-judge", str(file), *told]) == 0
+    assert "rated by itself" in capsys.readouterr().err
+    numbers = json.loads(report.read_text(encoding="utf-8"))
+    assert (numbers["kind"], numbers["all"]["judged"]) == ("points", 6)
+    assert "order_consistency" not in numbers["all"]
