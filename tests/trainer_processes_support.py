@@ -7,6 +7,7 @@ One launch has many runs, for to start a process takes longer than to train the 
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import math
@@ -127,7 +128,10 @@ def main(path: str, engine: str = "") -> None:
     calm()
     import torch
 
+    import assay.trainer.run  # noqa: F401
+
     torch.set_num_threads(1)
+    gc.freeze()  # each run's end looks for garbage, which what is imported is not
     if engine == "fsdp2":
         shard_on_cpus()
     for job in json.loads(Path(path).read_text(encoding="utf-8")):
