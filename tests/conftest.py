@@ -17,7 +17,7 @@ hypothesis.settings.load_profile("assay")
 ROOT = Path(__file__).resolve().parent.parent
 
 MOST_WORKERS = 4
-WORKER_GB = 5  # with the servers and runs that its tests start
+WORKER_GB = 4  # with the servers and runs that its tests start
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Two processes with a thread for each CPU wait for one another; what they start inherits this.
