@@ -157,7 +157,8 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
         texts = [process.communicate(timeout=240)[0] for process in processes]
     finally:
         for process in processes:
-            process.kill()
+            with process:  # waits for it, and closes its pipe
+                process.kill()
     assert [p.returncode for p in processes] == [0, 0], "\n".join(t[-2000:] for t in texts)
     return folder, [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
