@@ -33,7 +33,7 @@ def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     flags = [flag for name, path in models.items() for flag in ("--model", f"{name}={path}")]
     arguments = {"genrm": flags, "reward": ["--cache-entries", "0"]}
     with EmbeddedServices(
-        ("reward", "genrm"), arguments=arguments, start_timeout_s=120.0
+        ("reward", "genrm"), arguments=arguments, start_timeout_s=280.0
     ) as services:
         yield services.address
 
