@@ -26,6 +26,7 @@ BENCHES = {
     "selection": "selection",
     "fire": "fire",
     "trainer-pag": "trainer_pag",
+    "trainer-composition": "trainer_composition",
 }
 TAKE_OPTIONS = (
     "trainer-step",
@@ -36,6 +37,7 @@ TAKE_OPTIONS = (
     "selection",
     "fire",
     "trainer-pag",
+    "trainer-composition",
 )
 
 

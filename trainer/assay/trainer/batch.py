@@ -13,6 +13,7 @@ response, tokens that an earlier step drew are not: they were, then.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,12 +24,20 @@ import numpy as np
 import torch
 
 from assay.trainer.algos import advantages as estimators
-from assay.trainer.algos import gae, kl
+from assay.trainer.algos import difficulty, gae, kl
 from assay.trainer.algos.dense import dense_group_advantages
 from assay.trainer.algos.turns import turn_gae
 from assay.trainer.config import AdvantageConfig, AlgorithmConfig
 from assay.trainer.rollouts.turns import TurnTokens
-from assay.trainer.rollouts.types import Group, Rollout, Stretch, Unfinished
+from assay.trainer.rollouts.types import (
+    Collected,
+    Group,
+    Rollout,
+    SegmentTokens,
+    Stretch,
+    Unfinished,
+    place,
+)
 
 Batch = dict[str, torch.Tensor]
 _NUMPY = {torch.long: np.int64, torch.float32: np.float32, torch.bool: np.bool_}
@@ -69,6 +78,7 @@ class Scored:
         ends: for each token, whether a span ends on it; None without.
         drawn: how many of the last tokens this step drew; None for all of them.
         turns: of a dialogue, whose tokens are not all the policy's; None for one response.
+        segments: where advantages are those of segments; None elsewhere.
     """
 
     rollout: Rollout | Unfinished
@@ -78,6 +88,7 @@ class Scored:
     ends: Sequence[bool] | None = None
     drawn: int | None = None
     turns: TurnTokens | None = None
+    segments: SegmentTokens | None = None
 
     @property
     def unfinished(self) -> bool:
@@ -117,6 +128,25 @@ def scored_stretches(
     ]
 
 
+def marked(scored: Sequence[Scored], collected: Collected) -> list[Scored]:
+    """Rollouts with what their source says of them: left out of the loss, advantages of segments.
+
+    Args:
+        scored: of the source's groups, in order.
+        collected: what the source said.
+    """
+    if not collected.left_out and not collected.segments:
+        return list(scored)
+    return [
+        replace(
+            item,
+            in_loss=item.in_loss and place(item.rollout) not in collected.left_out,
+            segments=collected.segments.get(place(item.rollout)),
+        )
+        for item in scored
+    ]
+
+
 def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torch.device) -> Batch:
     """The tensors of B rows.
 
@@ -132,8 +162,8 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         where the response is not finished; `unfinished` (B,) bool; `drawn` (B, T) bool, tokens that
         this step drew; `token_rewards` (B, T) and `spans` (B, T) bool, where a span's reward lies;
         `sampler_logps` (B, T), NaN where unknown; `task` (B,), a number for each; `stale` and
-        `correct` (B,) bool. Of dialogues also what `_turn_tensors` gives, and `loss_mask` is
-        without what they leave out.
+        `correct` (B,) bool. Of dialogues also what `_turn_tensors` gives, of segments
+        `segment_advantages` (B, T), and `loss_mask` is without what these leave out.
     """
     rows = [item.rollout for item in scored]
     prompts = [row.request.draw.prompt_ids for row in rows]
@@ -173,6 +203,9 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
     if dialogues:
         batch |= _turn_tensors(dialogues)
         batch["loss_mask"] = batch["loss_mask"] & batch.pop("trained_mask")
+    if any(item.segments is not None for item in scored):
+        batch["segment_advantages"], trained_BT = _segment_tensors(scored)
+        batch["loss_mask"] = batch["loss_mask"] & trained_BT
     return {name: tensor.to(device) for name, tensor in batch.items()}
 
 
@@ -188,6 +221,19 @@ def _turn_tensors(dialogues: Sequence[TurnTokens]) -> Batch:
         "turn_rewards": _filled([item.rewards for item in dialogues], 0.0, torch.float32),
         "trained_mask": _filled([item.trained for item in dialogues], False, torch.bool),
     }
+
+
+def _segment_tensors(scored: Sequence[Scored]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Advantages of segments (B, T), NaN where not known, and the tokens that may train, bool."""
+    unknown = [math.nan]
+    found = [
+        item.segments or SegmentTokens(tuple(unknown * len(ids)), (False,) * len(ids))
+        for item in scored
+        for ids in [item.rollout.response.ids]
+    ]
+    advantages_BT = _filled([one.advantages for one in found], math.nan, torch.float32)
+    trained_BT = _filled([one.trained for one in found], False, torch.bool)
+    return advantages_BT, trained_BT & ~advantages_BT.isnan()
 
 
 def policy_mask(batch: Batch) -> torch.Tensor:
@@ -207,11 +253,11 @@ def _filled(
 ) -> torch.Tensor:
     width = max(map(len, rows))
     filled: np.ndarray[Any, Any] = np.full((len(rows), width), filler, dtype=_NUMPY[dtype])
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         if left:
-            filled[place, width - len(row) :] = row
+            filled[number, width - len(row) :] = row
         else:
-            filled[place, : len(row)] = row
+            filled[number, : len(row)] = row
     return torch.from_numpy(filled)
 
 
@@ -282,15 +328,28 @@ def group_advantages(
     """Advantages without a critic, shape (B, T).
 
     Every token of a response has the same; where rewards are dense, plus what its own and later
-    steps earned.
+    steps earned. Those of segments are there already.
     """
+    chosen = config.advantage
+    if chosen.estimator == "segments":
+        return segment_advantages(batch)
     rewards_PG = across.gather(batch["rewards"]).view(-1, group_size)
-    if config.advantage.estimator == "rloo":
-        all_PG = estimators.rloo_advantages(rewards_PG, scale=config.advantage.scale)
-    elif config.advantage.estimator == "symmetric":
-        all_PG = estimators.symmetric_advantages(rewards_PG, scale=config.advantage.scale)
-    else:
-        all_PG = estimators.group_advantages(rewards_PG, scale=config.advantage.scale)
+    tasks_P = across.gather(batch["task"]).view(-1, group_size)[:, 0]
+    estimate = {
+        "rloo": estimators.rloo_advantages,
+        "symmetric": estimators.symmetric_advantages,
+    }.get(chosen.estimator, estimators.group_advantages)
+    all_PG = estimate(rewards_PG, scale=chosen.scale, tasks_P=tasks_P)
+    if chosen.difficulty != "none":
+        correct_PG = across.gather(batch["correct"].to(rewards_PG.dtype)).view(-1, group_size)
+        all_PG = all_PG * difficulty.weights(
+            rewards_PG,
+            correct_PG.bool(),
+            tasks_P,
+            form=chosen.difficulty,
+            alpha=chosen.difficulty_alpha,
+            gamma=chosen.difficulty_gamma,
+        )
     advantages_B = across.own(all_PG.reshape(-1), batch["rewards"])
     advantages_BT = advantages_B.unsqueeze(1) * batch["completion_mask"]
     if config.dense.weight:
@@ -301,6 +360,13 @@ def group_advantages(
         )
         advantages_BT = advantages_BT + config.dense.weight * dense_BT
     return advantages_BT * batch["completion_mask"]
+
+
+def segment_advantages(batch: Batch) -> torch.Tensor:
+    """Those of segments, (B, T), 0 outside of the loss; all 0 where no response has any."""
+    if "segment_advantages" not in batch:
+        return torch.zeros_like(batch["sampler_logps"])
+    return torch.where(batch["loss_mask"], batch["segment_advantages"], 0.0)
 
 
 def refined(

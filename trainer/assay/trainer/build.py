@@ -36,13 +36,15 @@ from assay.trainer.rollouts.paged import PagedGenerator
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.protocol import protocol_of
 from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.rollouts.segments import SegmentCollector
 from assay.trainer.rollouts.shaping import shape
 from assay.trainer.rollouts.slots import SlotCollector
 from assay.trainer.rollouts.turns import turn_tokens
 from assay.trainer.rollouts.types import Generator, Group, Ranks, Rollout
 from assay.trainer.rollouts.vllm import VllmGenerator, keep_base_weights
 from assay.trainer.selection.choose import make_selector
-from assay.trainer.selection.filters import filtered
+from assay.trainer.selection.filters import filtered, without_void
+from assay.trainer.selection.recomposition import Recomposition
 from assay.trainer.selection.replay import Replay
 from assay.trainer.trainer import PolicyTrainer, Source
 
@@ -158,16 +160,20 @@ def check_judge(config: Config, judge: Judge) -> None:
     """Whether the verifier can judge what a step has.
 
     Raises:
-        ConfigError: it judges whole groups, and responses are truncated or have several turns.
+        ConfigError: it judges whole groups, and responses are truncated, have several turns, or
+            are continued.
     """
     algorithm = config.algorithm
-    if not judge.judges_groups or not (algorithm.truncation.window or algorithm.turns.on):
+    segments = algorithm.advantage.estimator == "segments"
+    apart = algorithm.truncation.window or algorithm.turns.on or segments
+    if not judge.judges_groups or not apart:
         return
-    why, off = (
-        ("with algorithm.truncation they end in different steps", "truncation.window = 0")
-        if algorithm.truncation.window
-        else ("algorithm.turns has each attempt judged by itself", 'turns.mode = "off"')
-    )
+    why, off = ("algorithm.turns has each attempt judged by itself", 'turns.mode = "off"')
+    if algorithm.truncation.window:
+        why, off = "with algorithm.truncation they end in different steps", "truncation.window = 0"
+    elif segments:
+        why = "algorithm.segments has each continuation judged by itself"
+        off = 'advantage.estimator = "group"'
     raise ConfigError(
         f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt against one "
         f"another, and {why}; set algorithm.{off}, or use another verifier"
@@ -312,7 +318,9 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
     shaping, limit = config.algorithm.shaping, config.rollout.max_new_tokens
     chosen = config.algorithm.filter
     if config.algorithm.turns.on:
-        return lambda groups: [with_turns(r, config) for group in groups for r in group]
+        return lambda groups: without_void(
+            [with_turns(r, config) for group in groups for r in group], chosen
+        )
     pairwise = config.algorithm.pairwise
     form: Callable[[float], float] = partial(
         win_reward, form=pairwise.reward, clip=pairwise.log_odds_clip
@@ -320,7 +328,8 @@ def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[S
     forms = {} if pairwise.against == "none" else {"form": form}
 
     def score(groups: Sequence[Group]) -> list[Scored]:
-        return filtered([[one(rollout) for rollout in group] for group in groups], chosen)
+        scored = filtered([[one(rollout) for rollout in group] for group in groups], chosen)
+        return without_void(scored, chosen)
 
     def one(rollout: Rollout) -> Scored:
         shaped = shape(rollout, shaping, limit, **forms)
@@ -369,6 +378,7 @@ def make_source(
     judge: Judge,
     dynamic: DynamicSamplingConfig,
     replay: Replay | None = None,
+    recomposition: Recomposition | None = None,
 ) -> Source:
     """What rollouts come from."""
     if config.algorithm.turns.on:
@@ -389,6 +399,7 @@ def make_source(
         dynamic=dynamic,
         ranks=AccelerateRanks(trainer.accelerator),
         replay=replay,
+        recomposition=recomposition,
     )
 
 
@@ -398,8 +409,8 @@ def make_training_source(
     """What the policy learns from, as the method says."""
     window = config.algorithm.truncation.window
     if not window:
-        replay = config.algorithm.replay
-        return make_source(
+        replay, recomposition = config.algorithm.replay, config.algorithm.recomposition
+        source = make_source(
             trainer,
             config,
             policy,
@@ -407,6 +418,18 @@ def make_training_source(
             judge=judge,
             dynamic=config.algorithm.dynamic_sampling,
             replay=Replay(replay, config.run.seed) if replay.groups else None,
+            recomposition=Recomposition(recomposition, config.rollout.prompts_per_step)
+            if recomposition.groups
+            else None,
+        )
+        if config.algorithm.advantage.estimator != "segments":
+            return source
+        return SegmentCollector(
+            source,
+            make_generator(trainer, config, policy),
+            lambda: judge.open_round(1),
+            config=config.algorithm.segments,
+            ranks=AccelerateRanks(trainer.accelerator),
         )
     return SlotCollector(
         stream,

@@ -21,7 +21,13 @@ from assay.trainer import config_rules
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.overrides import expand, keys_of
 from assay.trainer.pairwise_config import PairwiseConfig
-from assay.trainer.selection.settings import FilterConfig, ReplayConfig, SelectionConfig
+from assay.trainer.segments_config import SegmentsConfig
+from assay.trainer.selection.settings import (
+    FilterConfig,
+    RecompositionConfig,
+    ReplayConfig,
+    SelectionConfig,
+)
 from assay.trainer.truncation import TruncationConfig
 from assay.trainer.turns_config import TurnsConfig
 
@@ -154,12 +160,20 @@ class AdvantageConfig:
 
     __pydantic_config__ = STRICT
 
-    estimator: Literal["group", "rloo", "gae", "symmetric"] = "group"
+    estimator: Literal["group", "rloo", "gae", "symmetric", "segments"] = "group"
     """group: the group's mean is the baseline. rloo: the mean of the others. gae: a critic.
-    symmetric: parity is, 1/2, of chances of beating the others (Pairwise-RL)."""
-    scale: Literal["group", "batch", "none"] = "group"
-    """All but gae: what the centred reward is divided by: its group's deviation, the batch's, or
-    nothing (Dr. GRPO)."""
+    symmetric: parity is, 1/2, of chances of beating the others (Pairwise-RL). segments: what the
+    policy makes of a state, by continuing from it (SPO)."""
+    scale: Literal["group", "batch", "task", "none"] = "group"
+    """All but gae: what the centred reward is divided by: its group's deviation, the batch's, that
+    of its task's prompts (GoLongRL), or nothing (Dr. GRPO)."""
+    difficulty: Literal["none", "exp", "linear"] = "none"
+    """group, rloo: weighs harder prompts more, by the form of GoLongRL's code, or linearly; see
+    algos/difficulty.py."""
+    difficulty_alpha: Ratio = 0.8
+    """The prompt's share in its smoothed mean, its task has the rest (0.8 in GoLongRL's script)."""
+    difficulty_gamma: NonNegativeFloat = 1.0
+    """exp: how much difficulty tells (1 in GoLongRL's code)."""
     normalise: Literal["none", "batch", "task", "role"] = "none"
     """Whitens the advantages of tokens: over the batch, for each task by itself, or, where
     `algorithm.turns` has several turns, for attempts and verifications by themselves (PAG)."""
@@ -324,6 +338,8 @@ class AlgorithmConfig:
     dynamic_sampling: DynamicSamplingConfig = field(default_factory=DynamicSamplingConfig)
     filter: FilterConfig = field(default_factory=FilterConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
+    recomposition: RecompositionConfig = field(default_factory=RecompositionConfig)
+    segments: SegmentsConfig = field(default_factory=SegmentsConfig)
     truncation: TruncationConfig = field(default_factory=TruncationConfig)
     turns: TurnsConfig = field(default_factory=TurnsConfig)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from assay.trainer.pairwise_config import pairwise_problem
+from assay.trainer.segments_config import segments_problem
 from assay.trainer.truncation import check as truncation_problem
 from assay.trainer.turns_config import check_turns
 
@@ -17,12 +19,15 @@ def problem(config: Config) -> str:
     for check in (
         _check_sizes,
         _check_method,
+        _check_difficulty,
         _check_critic,
         pairwise_problem,
         _check_data,
         _check_fire,
         _check_selection,
         _check_responses,
+        _check_recomposition,
+        segments_problem,
         truncation_problem,
         check_turns,
     ):
@@ -61,7 +66,7 @@ def _check_sizes(config: Config) -> str:
 def _check_method(config: Config) -> str:
     algorithm, loss = config.algorithm, config.algorithm.loss
     estimator = algorithm.advantage.estimator
-    if config.rollout.group_size < 2 and estimator != "gae":
+    if config.rollout.group_size < 2 and estimator not in ("gae", "segments"):
         return (
             "rollout.group_size = 1 leaves nothing to compare within a group, and "
             f'algorithm.advantage.estimator = "{estimator}" does; raise rollout.group_size, or use '
@@ -82,6 +87,22 @@ def _check_method(config: Config) -> str:
         return (
             'algorithm.loss.importance_correction = "decoupled" is an objective of its own: it '
             'goes with ratio = "token", objective = "ppo" and pre_clip = 0'
+        )
+    return ""
+
+
+def _check_difficulty(config: Config) -> str:
+    algorithm = config.algorithm
+    form, estimator = algorithm.advantage.difficulty, algorithm.advantage.estimator
+    if form != "none" and estimator not in ("group", "rloo"):
+        return (
+            f'algorithm.advantage.difficulty = "{form}" weighs prompts by their groups; it needs '
+            'algorithm.advantage.estimator = "group" or "rloo"'
+        )
+    if form == "linear" and algorithm.pairwise.against != "none":
+        return (
+            'algorithm.advantage.difficulty = "linear" goes by right and wrong, which '
+            'algorithm.pairwise does not know; use "exp"'
         )
     return ""
 
@@ -154,9 +175,21 @@ def _check_responses(config: Config) -> str:
             "algorithm.filter.prof_keep must leave at least 2 of the rollout.group_size = "
             f"{rollout.group_size} responses"
         )
+    for key in ("void_answer", "void_code"):
+        pattern = getattr(algorithm.filter, key)
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            return f"algorithm.filter.{key} = {pattern!r} is no regular expression: {error}"
+    if algorithm.filter.void != "none" and algorithm.truncation.window:
+        return (
+            "algorithm.filter.void needs algorithm.truncation.window = 0: whether a turn is void "
+            "is known when it has ended, and its beginning has trained by then"
+        )
     compared = {
         "algorithm.filter.min_group_std": algorithm.filter.min_group_std,
         "algorithm.replay": algorithm.replay.groups,
+        "algorithm.recomposition": algorithm.recomposition.groups,
         "data.selection.hints": config.data.selection.hints.enabled,
     }
     alone = [name for name, value in compared.items() if value]
@@ -171,6 +204,48 @@ def _check_responses(config: Config) -> str:
             "algorithm.replay needs the sampler's log-probabilities, and vLLM does not tell those "
             "of the policy with rollout.top_k or rollout.top_p; take these out"
         )
+    return ""
+
+
+def _check_recomposition(config: Config) -> str:
+    algorithm, rollout = config.algorithm, config.rollout
+    if not algorithm.recomposition.groups:
+        return ""
+    needs: tuple[tuple[bool, str, str], ...] = (
+        (
+            algorithm.advantage.estimator in ("group", "rloo"),
+            'algorithm.advantage.estimator = "group" or "rloo"',
+            "advantages are those of the whole group",
+        ),
+        (
+            not algorithm.replay.groups and not algorithm.dynamic_sampling.keep_surplus,
+            "no algorithm.replay and no kept surplus",
+            "each would bring groups of its own",
+        ),
+        (
+            algorithm.pairwise.against == "none" and algorithm.filter.prof == "none",
+            'algorithm.pairwise.against = "none" and algorithm.filter.prof = "none"',
+            "it goes by right and wrong, of all responses of a group",
+        ),
+        (
+            not algorithm.truncation.window and not algorithm.turns.on,
+            'algorithm.truncation.window = 0 and algorithm.turns.mode = "off"',
+            "it keeps whole groups of responses of one turn",
+        ),
+        (
+            not rollout.fire.enabled,
+            "rollout.fire.enabled = false",
+            "what a later step trains on has no first token that was set apart",
+        ),
+        (
+            rollout.backend != "vllm" or (not rollout.top_k and rollout.top_p == 1),
+            "no rollout.top_k and top_p with vLLM",
+            "it does not tell the policy's log-probabilities with them",
+        ),
+    )
+    for met, needed, why in needs:
+        if not met:
+            return f"algorithm.recomposition needs {needed}: {why}"
     return ""
 
 

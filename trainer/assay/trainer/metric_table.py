@@ -85,6 +85,13 @@ _TABLE = (
         "responses, with truncation.",
     ),
     _m(
+        "left_out_ratio", "reward", "share",
+        "Judged responses of the batch none of whose tokens are in the loss: cut ones with "
+        "`overlong = \"filter\"`, void ones, what recomposition leaves to another step, responses "
+        "without an unsure token with segments. Those that PROF or the spread of rewards drop are "
+        "not counted as judged.",
+    ),
+    _m(
         "advantage_std", "reward", "advantage",
         "Deviation of the advantages over the tokens in the loss.",
     ),
@@ -170,6 +177,36 @@ _TABLE = (
         "replayed_groups", "sampling", "groups",
         "Of those, the ones that took the place of a group without advantage "
         "(`algorithm.replay`).",
+    ),
+    _m(
+        "compensation_groups", "sampling", "groups",
+        "Of the stale ones, those whose remainder trains (`algorithm.recomposition`).",
+    ),
+    _m(
+        "continuations", "sampling", "responses",
+        'Responses written from the cuts of others, with `estimator = "segments"` '
+        "(arXiv 2505.23564). They are in no other line here.",
+    ),
+    _m(
+        "continuation_tokens", "sampling", "tokens",
+        "Tokens drawn for them, on top of generated_tokens.",
+    ),
+    _m(
+        "continuation_faults", "sampling", "share",
+        "Of them, those without a judgement: they are in no value.",
+    ),
+    _m(
+        "segments_per_response", "sampling", "segments",
+        "Mean over judged responses.",
+    ),
+    _m(
+        "valued_states", "sampling", "states",
+        "Different states that continuations valued.",
+    ),
+    _m(
+        "valueless_states", "sampling", "states",
+        "Those all of whose continuations faulted: the segments that begin or end there leave the "
+        "loss.",
     ),
     _m(
         "hinted_groups", "sampling", "groups",

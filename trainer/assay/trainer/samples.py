@@ -11,17 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.clients.runs.records import Row
-from assay.trainer.rollouts.types import Rollout, Turn, Unfinished
+from assay.trainer.rollouts.types import Place, Rollout, Turn, place
 
-Place = tuple[int, int]
-"""Number of the draw, and index within its group: what names a rollout of a step."""
 _VISIBLE = {"\n": "\u23ce", "\t": "\u21e5", "\r": "\u240d"}
 _STYLES = {"correct": "green", "incorrect": "red"}
-
-
-def place(rollout: Rollout | Unfinished) -> Place:
-    """What names the rollout among those of its step."""
-    return rollout.request.draw.number, rollout.request.index
 
 
 def sample_rows(

@@ -42,8 +42,7 @@ from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.drift import DriftReport, alarm, drift
 from assay.trainer.rollouts.ranks import AccelerateRanks
-from assay.trainer.rollouts.types import Collected, Group, Rollout
-from assay.trainer.samples import Place, place
+from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, place
 
 ROLLOUT_STATE = "rollout_state.pt"
 CRITIC = "critic"
@@ -193,7 +192,7 @@ class PolicyTrainer(GRPOTrainer):
         """The tensors of rollouts, before any model has seen them."""
         stretches = collected.stretches
         batch = batches.pad(
-            self._scored(collected.groups)
+            batches.marked(self._scored(collected.groups), collected)
             if stretches is None
             else scored_stretches(stretches, self._scored),
             pad_id=self._tokenizer.pad_token_id,
@@ -283,6 +282,10 @@ class PolicyTrainer(GRPOTrainer):
         self._metrics["train"]["tokens"].append(
             float(self.accelerator.reduce(batch["loss_mask"].sum()))
         )
+        idle_B = ~batch["rewards"].isnan() & ~batch["loss_mask"].any(dim=1)
+        if self.judged:
+            left_out = float(self.accelerator.reduce(idle_B.sum())) / self.judged
+            self._metrics["train"]["left_out_ratio"].append(left_out)
 
     def _count(self, micro_batches: Sequence[Batch]) -> None:
         """Writes a mini-batch's counts, over all processes, into its micro-batches."""

@@ -4,6 +4,7 @@
     none      A_i = r_i - mean(r)                         Dr. GRPO (arXiv 2503.20783)
     rloo      A_i = r_i - mean of the others' r           RLOO (arXiv 2402.14740)
     symmetric A_i = mean over j of w_ij - 1/2             Pairwise-RL (arXiv 2504.04950)
+    task      divided by sqrt(mean over the task's prompts of var)   GoLongRL (arXiv 2605.19577)
     keyed     whitening for each role or task by itself   PAG's RoleAdvNorm (arXiv 2506.10406)
     sigmas    0 where |A - mean| > 3 std                  StableReinforce (arXiv 2505.02835)
 
@@ -19,6 +20,9 @@ Differences from the papers:
 5. StableReinforce normalises before it filters; here the two are parts of their own.
 6. The symmetric form is a derivation: the text of Pairwise-RL was not at hand. It can be scaled as
    the others can.
+7. GoLongRL's scale is that of the authors' repository (tmn_grpo), which gives a prompt of one
+   sample the variance 1; here such a prompt has none, and its advantage is 0 as elsewhere. eps is
+   1e-4 for all; theirs is 1e-6.
 """
 
 from __future__ import annotations
@@ -29,12 +33,16 @@ import torch
 
 from assay.trainer.algos.moments import keyed_moments
 
-Scale = Literal["group", "batch", "none"]
+Scale = Literal["group", "batch", "task", "none"]
 TRL_EPS = 1e-4
 
 
 def group_advantages(
-    rewards_PG: torch.Tensor, *, scale: Scale = "group", eps: float = TRL_EPS
+    rewards_PG: torch.Tensor,
+    *,
+    scale: Scale = "group",
+    tasks_P: torch.Tensor | None = None,
+    eps: float = TRL_EPS,
 ) -> torch.Tensor:
     """Advantages of P groups of G samples: GRPO (arXiv 2402.03300, section 4.1.2).
 
@@ -42,8 +50,9 @@ def group_advantages(
 
     Args:
         rewards_PG: rewards, shape (P, G); NaN where there is no judgement.
-        scale: what the centred reward is divided by: the std of its group, of the batch, or
-            nothing.
+        scale: what the centred reward is divided by: the std of its group, of the batch, of the
+            prompts of its task, or nothing.
+        tasks_P: whole numbers, for the scale "task"; without it all prompts are of one task.
         eps: added to the std.
 
     Returns:
@@ -55,11 +64,17 @@ def group_advantages(
     """
     rewards, judged_PG, count_P1 = _judged(rewards_PG)
     centred_PG = _centred(rewards, judged_PG, count_P1)
-    return _scaled(centred_PG, rewards, judged_PG, scale, eps).to(rewards_PG.dtype)
+    return _scaled(centred_PG, rewards, judged_PG, scale, eps=eps, tasks_P=tasks_P).to(
+        rewards_PG.dtype
+    )
 
 
 def rloo_advantages(
-    rewards_PG: torch.Tensor, *, scale: Scale = "none", eps: float = TRL_EPS
+    rewards_PG: torch.Tensor,
+    *,
+    scale: Scale = "none",
+    tasks_P: torch.Tensor | None = None,
+    eps: float = TRL_EPS,
 ) -> torch.Tensor:
     """A_i = R_i - mean over j != i of R_j: RLOO (arXiv 2402.14740).
 
@@ -68,6 +83,7 @@ def rloo_advantages(
     Args:
         rewards_PG: rewards, shape (P, G); NaN where there is no judgement.
         scale: what the difference is divided by; the paper has "none".
+        tasks_P: as for `group_advantages`.
         eps: added to the std.
 
     Returns:
@@ -78,12 +94,16 @@ def rloo_advantages(
     """
     rewards, judged_PG, count_P1 = _judged(rewards_PG)
     centred_PG = _centred(rewards, judged_PG, count_P1)
-    scaled_PG = _scaled(centred_PG, rewards, judged_PG, scale, eps)
+    scaled_PG = _scaled(centred_PG, rewards, judged_PG, scale, eps=eps, tasks_P=tasks_P)
     return (scaled_PG * (count_P1 / (count_P1 - 1).clamp(min=1))).to(rewards_PG.dtype)
 
 
 def symmetric_advantages(
-    wins_PG: torch.Tensor, *, scale: Scale = "none", eps: float = TRL_EPS
+    wins_PG: torch.Tensor,
+    *,
+    scale: Scale = "none",
+    tasks_P: torch.Tensor | None = None,
+    eps: float = TRL_EPS,
 ) -> torch.Tensor:
     """A_i = mean over j != i of w_ij - 1/2, a derivation from Pairwise-RL (arXiv 2504.04950).
 
@@ -95,6 +115,7 @@ def symmetric_advantages(
         wins_PG: a sample's mean chance over its judged pairs, in [0, 1], with what shaping adds;
             shape (P, G), NaN where no pair was judged.
         scale: what the difference is divided by; "none" is the form above.
+        tasks_P: as for `group_advantages`.
         eps: added to the std.
 
     Returns:
@@ -106,7 +127,7 @@ def symmetric_advantages(
     """
     wins, judged_PG, _ = _judged(wins_PG)
     centred_PG = torch.where(judged_PG, wins - 0.5, 0.0)
-    return _scaled(centred_PG, wins, judged_PG, scale, eps).to(wins_PG.dtype)
+    return _scaled(centred_PG, wins, judged_PG, scale, eps=eps, tasks_P=tasks_P).to(wins_PG.dtype)
 
 
 def standardise(
@@ -205,13 +226,25 @@ def _scaled(
     rewards: torch.Tensor,
     judged_PG: torch.Tensor,
     scale: Scale,
+    *,
     eps: float,
+    tasks_P: torch.Tensor | None,
 ) -> torch.Tensor:
+    count_P1 = judged_PG.sum(dim=1, keepdim=True)
+    variance_P1 = centred_PG.square().sum(dim=1, keepdim=True) / (count_P1 - 1).clamp(min=1)
     match scale:
         case "group":
-            freedom_P1 = (judged_PG.sum(dim=1, keepdim=True) - 1).clamp(min=1)
-            variance_P1 = centred_PG.square().sum(dim=1, keepdim=True) / freedom_P1
             return centred_PG / (variance_P1.sqrt() + eps)
+        case "task":
+            keys_P = torch.zeros_like(count_P1[:, 0]) if tasks_P is None else tasks_P
+            keys_P = keys_P.unique(return_inverse=True)[1]
+            size = int(keys_P.max()) + 1
+            counted_P = (count_P1[:, 0] >= 2).to(centred_PG.dtype)
+            prompts_K = torch.zeros(size, dtype=centred_PG.dtype, device=centred_PG.device)
+            sums_K = prompts_K.index_add(0, keys_P, variance_P1[:, 0] * counted_P)
+            prompts_K = prompts_K.index_add(0, keys_P, counted_P)
+            deviations_K = (sums_K / prompts_K.clamp(min=1)).sqrt()
+            return centred_PG / (deviations_K[keys_P].unsqueeze(1) + eps)
         case "batch":
             judged = rewards[judged_PG]
             deviation = judged.std() if judged.numel() > 1 else judged.new_zeros(())
@@ -219,4 +252,4 @@ def _scaled(
         case "none":
             return centred_PG
         case _:
-            raise ValueError(f"unknown scale {scale!r}; known: group, batch, none")
+            raise ValueError(f"unknown scale {scale!r}; known: group, batch, task, none")

@@ -129,6 +129,8 @@ def _choice(config: Config) -> list[str]:
             f"of the latest {_count(algorithm.replay.groups, 'group')} with an advantage, some "
             "take the places of groups without, with the probabilities that they were sampled under"
         )
+    if algorithm.recomposition.groups:
+        lines.append(_recomposition(config))
     if algorithm.filter.prof != "none":
         keep = algorithm.filter.prof_keep or config.rollout.group_size // 2
         lines.append(
@@ -140,7 +142,32 @@ def _choice(config: Config) -> list[str]:
             "prompts whose rewards deviate by less than "
             f"{algorithm.filter.min_group_std:g} are left out"
         )
+    if algorithm.filter.void != "none":
+        whose = "with an attempt that" if algorithm.turns.on else "that"
+        answer = (
+            "the verifier extracts"
+            if algorithm.filter.void == "verifier"
+            else f"{algorithm.filter.void_answer} finds"
+        )
+        lines.append(
+            f"a response {whose} has neither a block of code nor an answer that {answer} leaves "
+            "the loss; its reward counts for its group"
+        )
     return lines
+
+
+def _recomposition(config: Config) -> str:
+    chosen = config.algorithm.recomposition
+    share = f"{chosen.first:.0%}"
+    if chosen.last != chosen.first:
+        share += f" to {chosen.last:.0%} of a batch, over {_count(chosen.steps, 'step')},"
+    else:
+        share += " of a batch"
+    return (
+        f"of each prompt the shortest {chosen.share:.0%} of the correct responses and the longest "
+        f"{chosen.share:.0%} of the others train at once; {share} is the remainders of earlier "
+        f"prompts, of which the latest {chosen.groups:,} wait"
+    )
 
 
 def _begun(sentence: str) -> str:
@@ -253,7 +280,10 @@ def _shaping_lines(shaping: ShapingConfig, most: int) -> list[str]:
 
 def _advantage(config: Config) -> list[str]:
     advantage = config.algorithm.advantage
-    lines = _gae(advantage) if config.algorithm.has_critic else [_group_advantage(config)]
+    write = {"gae": _gae, "segments": _segments}.get(advantage.estimator, _group_advantage)
+    lines = write(config)
+    if advantage.difficulty != "none":
+        lines.append(_difficulty(advantage))
     if config.algorithm.truncation.window:
         lines += [
             "a response that goes on: r = 0, and V behind its last token is V before it",
@@ -274,7 +304,29 @@ def _advantage(config: Config) -> list[str]:
     return lines
 
 
-def _group_advantage(config: Config) -> str:
+def _segments(config: Config) -> list[str]:
+    chosen = config.algorithm.segments
+    unsure = f"tokens with a probability below {chosen.threshold:g}"
+    lines = [
+        "A_t = V(end of t's segment) - V(its start)",
+        f"segments begin at every {chosen.unsure_per_segment} {unsure}",
+        f"V: mean reward of {_count(chosen.continuations, 'continuation')} from there; at the end R",
+        "faults are in no V; a segment with an end whose V is not known leaves the loss",
+    ]
+    return [*lines, f"only {unsure} are in the loss"] if chosen.mask_sure else lines
+
+
+def _difficulty(advantage: AdvantageConfig) -> str:
+    s = f"s = {advantage.difficulty_alpha:g} * mean of the prompt + the rest * mean of its task"
+    if advantage.difficulty == "linear":
+        return f"times 1 + (1 - s), with {s}, of correctness"
+    return (
+        f"times exp({advantage.difficulty_gamma:g} * (1/2 - q)) where R is above its prompt's "
+        f"mean, else its inverse; q is the share of R above s, with {s}"
+    )
+
+
+def _group_advantage(config: Config) -> list[str]:
     advantage, size = config.algorithm.advantage, config.rollout.group_size
     baseline = {
         "group": f"mean of the {size} rewards of its prompt",
@@ -284,13 +336,15 @@ def _group_advantage(config: Config) -> str:
     scale = {
         "group": " / deviation of the same",
         "batch": " / deviation over the batch",
+        "task": " / sqrt(mean variance within the prompts of its task)",
         "none": "",
     }[advantage.scale]
     centred = f"R - {baseline}"
-    return f"A = ({centred}){scale}" if scale else f"A = {centred}"
+    return [f"A = ({centred}){scale}" if scale else f"A = {centred}"]
 
 
-def _gae(advantage: AdvantageConfig) -> list[str]:
+def _gae(config: Config) -> list[str]:
+    advantage = config.algorithm.advantage
     lines = [
         "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
         "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",

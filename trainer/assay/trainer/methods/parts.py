@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from assay.trainer.methods.credit_parts import CREDIT_PARTS
 from assay.trainer.methods.part import Part, Switches, to
 from assay.trainer.methods.selection_parts import SELECTION_PARTS
 from assay.trainer.methods.turn_parts import TURN_PARTS
@@ -285,9 +286,10 @@ PARTS: tuple[Part, ...] = (
         "advantage",
         "The centred reward is divided by the standard deviation of its group, or of the batch.",
         "GRPO, arXiv 2402.03300, section 4.1.2; Dr. GRPO (arXiv 2503.20783) takes it out",
-        lambda c: _has_group_baseline(c) and c.algorithm.advantage.scale != "none",
+        lambda c: _has_group_baseline(c) and c.algorithm.advantage.scale in ("group", "batch"),
         to("algorithm.advantage.scale", "none"),
     ),
+    *CREDIT_PARTS,
     Part(
         "advantage-whitening",
         "advantage",

@@ -81,6 +81,24 @@ SELECTION_PARTS: tuple[Part, ...] = (
         to("algorithm.replay.groups", 0),
     ),
     Part(
+        "recomposition",
+        "sampling",
+        "Short correct and long incorrect responses train at once, the others of their groups in a "
+        "part of a later batch.",
+        "RoRecomp, arXiv 2509.25958, after its abstract",
+        lambda c: c.algorithm.recomposition.groups > 0,
+        to("algorithm.recomposition.groups", 0),
+    ),
+    Part(
+        "void-turn-filter",
+        "sampling",
+        "A response, or a dialogue with an attempt, that has neither a block of code nor an answer "
+        "leaves the loss.",
+        "SimpleTIR, its abstract and its code",
+        lambda c: c.algorithm.filter.void != "none",
+        to("algorithm.filter.void", "none"),
+    ),
+    Part(
         "prof-filter",
         "sampling",
         "Of the correct responses those with the worst steps leave the batch, of the incorrect "

@@ -48,12 +48,14 @@ from assay.trainer.rollouts.types import (
     Draw,
     Generator,
     Group,
+    Place,
     Ranks,
     Request,
     Response,
     Rollout,
     ScoringRound,
 )
+from assay.trainer.selection.recomposition import Recomposition
 from assay.trainer.selection.replay import Replay
 
 # What one process tells the others of a rollout; the rest they know.
@@ -71,6 +73,8 @@ class Collector:
         dynamic: dynamic sampling; where it is off, a step is one round whose groups all stay.
         ranks: the processes; their count divides `prompts_per_step`.
         replay: groups of earlier steps that come again; None for none.
+        recomposition: what of a group trains now and what later; None for all at once. Not beside
+            a replay, or a surplus that is kept.
         clock: seconds.
     """
 
@@ -84,10 +88,12 @@ class Collector:
         dynamic: DynamicSamplingConfig,
         ranks: Ranks,
         replay: Replay | None = None,
+        recomposition: Recomposition | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
         self._replay = replay
+        self._recomposition = recomposition
         self._generator = generator
         self._open_round = open_round
         self._config = config
@@ -119,12 +125,13 @@ class Collector:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on, in plain containers."""
-        replayed = {} if self._replay is None else {"replay": self._replay.state_dict()}
+        more = {"replay": self._replay, "recomposition": self._recomposition}
+        kept = {name: part.state_dict() for name, part in more.items() if part is not None}
         return {
             "stream": self._stream.state_dict(),
             "surplus": [group_to_plain(group) for group in self._surplus],
             "keep_rate": rate_to_plain(self._rate),
-            **replayed,
+            **kept,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -138,10 +145,13 @@ class Collector:
         self._rate = rate_from_plain(state["keep_rate"], self._config.prompts_per_step)
         if self._replay is not None:
             self._replay.load_state_dict(state["replay"], self._stream.draw)
+        if self._recomposition is not None:
+            self._recomposition.load_state_dict(state["recomposition"], self._stream.draw)
 
     def _collect(self, policy_step: int) -> Collected:
         wanted = self._config.prompts_per_step
-        carried = self._surplus[:wanted]
+        earlier = self._surplus if self._recomposition is None else self._recomposition.due()
+        carried = earlier[:wanted]
         window = _Window(
             self._stream, self._generator, self._open_round, self._ranks, self._clock,
             group_size=self._config.group_size, policy_step=policy_step,
@@ -157,7 +167,7 @@ class Collector:
             fresh, rounds = window.judged(wanted - len(carried)), 1
             tally.add(fresh)
         window.close()
-        collected = self._finished(window, tally, self._surplus + fresh, rounds, policy_step)
+        collected = self._finished(window, tally, earlier + fresh, rounds, policy_step)
         collected.metrics |= self._stream.learn(window.groups)
         return collected
 
@@ -205,6 +215,10 @@ class Collector:
         if self._replay is not None:
             used = self._replay.mix(own, self._stream.cursor)
             self._replay.keep(own)
+        left_out: frozenset[Place] = frozenset()
+        if self._recomposition is not None:
+            left_out = self._recomposition.left_out(own)
+            self._recomposition.keep(own)
         self._surplus = surplus if self._dynamic.enabled and self._dynamic.keep_surplus else []
         stale = sum(group[0].policy_step < policy_step for group in used)
         metrics = {
@@ -219,12 +233,15 @@ class Collector:
         if self._replay is not None:
             pairs = zip(used, own, strict=True)
             metrics["replayed_groups"] = float(sum(one is not other for one, other in pairs))
+        if self._recomposition is not None:
+            metrics["compensation_groups"] = float(stale)
         return Collected(
             groups=deal(used, self._ranks),
             judged=window.rollouts,
             metrics=metrics,
             generate_s=window.generate_s,
             wait_s=window.wait_s,
+            left_out=left_out,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -11,6 +11,8 @@ from assay.clients.verdicts import Verdict
 from assay.trainer.data import Problem
 
 T = TypeVar("T")
+Place = tuple[int, int]
+"""Number of the draw, and index within its group: what names a rollout of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,24 @@ class Unfinished:
     policy_step: int
 
 
+def place(rollout: Rollout | Unfinished) -> Place:
+    """What names the rollout among those of its step."""
+    return rollout.request.draw.number, rollout.request.index
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTokens:
+    """The T tokens of a response in segments (SPO, arXiv 2505.23564).
+
+    Attributes:
+        advantages: of each token, its segment's; NaN where a value at an end is not known.
+        trained: whether the token may be in the loss.
+    """
+
+    advantages: tuple[float, ...]
+    trained: tuple[bool, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """What one slot of a truncated rollout brought to a step (T-PPO, arXiv 2506.15050).
@@ -227,6 +247,9 @@ class Collected:
         generate_s: seconds spent generating.
         wait_s: seconds that the step waited for judgements after the last response was there.
         stretches: this process's share of a truncated rollout; None where responses are whole.
+        left_out: rollouts of the groups none of whose tokens train in this step, while their
+            rewards count for their group.
+        segments: of this process's rollouts, where advantages are those of segments.
     """
 
     groups: list[Group]
@@ -235,6 +258,8 @@ class Collected:
     generate_s: float = 0.0
     wait_s: float = 0.0
     stretches: list[Stretch] | None = None
+    left_out: frozenset[Place] = frozenset()
+    segments: Mapping[Place, SegmentTokens] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[Rollout | Unfinished]:

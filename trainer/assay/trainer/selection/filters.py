@@ -1,7 +1,9 @@
-"""Judged responses that do not train: PROF (arXiv 2509.03403) and ReST-RL's spread of rewards.
+"""Judged responses that do not train: PROF, ReST-RL's spread of rewards, SimpleTIR's void turns.
 
-What is left out is as if it had not been drawn: no token of it is in the loss, and its reward is in
-no mean. Groups stay as large in the batch, so that every process computes equally much.
+What PROF (arXiv 2509.03403) and the spread leave out is as if it had not been drawn: no token of it
+is in the loss, and its reward is in no mean. A trajectory with a void turn leaves the loss, and its
+reward stays in the mean of its group, as in SimpleTIR's code. Groups stay as large in the batch, so
+that every process computes equally much.
 
 Differences:
 
@@ -9,10 +11,15 @@ Differences:
    Which they are in the paper was not at hand. [derivation]
 2. A response without a judged step cannot be ranked, and is left out where PROF is on.
 3. ReST-RL's deviation is the population's, as in numpy.
+4. SimpleTIR's turns are those between calls of a tool. Here they are the attempts of a dialogue
+   (algorithm.turns), or the one response; a verification is asked for neither code nor answer. What
+   is code and what is an answer can be set; the defaults are the code's, but for fences of any
+   language.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,6 +52,39 @@ def filtered(groups: Sequence[Sequence[Scored]], config: FilterConfig) -> list[S
             left = set()
         found += [item if n in left else left_out(item) for n, item in enumerate(group)]
     return found
+
+
+def is_void(text: str, config: FilterConfig, extracted: str | None = None) -> bool:
+    """Whether a turn has neither a block of code nor an answer: SimpleTIR's void turn. Pure.
+
+    Args:
+        text: of the turn.
+        config: what is code, and where an answer is looked for.
+        extracted: the answer that the verifier found; None for none.
+    """
+    if config.void == "verifier":
+        answered = bool(extracted)
+    else:
+        answered = re.search(config.void_answer, text) is not None
+    return not answered and re.search(config.void_code, text) is None
+
+
+def without_void(items: Sequence[Scored], config: FilterConfig) -> list[Scored]:
+    """The rollouts, those with a void turn outside of the loss."""
+    if config.void == "none":
+        return list(items)
+    return [replace(item, in_loss=False) if _has_void(item, config) else item for item in items]
+
+
+def _has_void(item: Scored, config: FilterConfig) -> bool:
+    rollout = item.rollout
+    if not isinstance(rollout, Rollout):
+        return False
+    turns = [(turn.text, turn.result) for turn in rollout.turns if turn.result is not None]
+    return any(
+        is_void(text, config, judged.judgement.extracted_answer if judged.judgement else None)
+        for text, judged in turns or [(rollout.response.text, rollout.result)]
+    )
 
 
 def left_out(item: Scored) -> Scored:

@@ -13,6 +13,7 @@ Count = Annotated[int, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
+BelowHalf = Annotated[float, Field(ge=0, lt=0.5)]
 Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -192,6 +193,14 @@ class FilterConfig:
     """Responses of a group that stay; 0 for half of rollout.group_size."""
     min_group_std: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Groups whose rewards deviate by less are left out (0.05 in ReST-RL's code); 0 for none."""
+    void: Literal["none", "text", "verifier"] = "none"
+    """SimpleTIR's filter: a response, or a dialogue with an attempt, that has neither a block of
+    code nor an answer is in no loss; its reward counts for its group. An answer is what
+    `void_answer` finds (text), or what the verifier extracted (verifier)."""
+    void_answer: str = r"\\boxed\{"
+    """A regular expression that finds an answer in a text."""
+    void_code: str = r"(?s)```[^\n`]*\n.*?```"
+    """A regular expression that finds a block of code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +214,23 @@ class ReplayConfig:
     not; 0 for no replay."""
     alpha: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """A group comes with a chance in proportion to its mean |advantage| ^ alpha."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecompositionConfig:
+    """RoRecomp (arXiv 2509.25958): short correct and long incorrect responses first.
+
+    No number of the paper's was at hand; all are ours.
+    """
+
+    __pydantic_config__ = STRICT
+
+    groups: Count = 0
+    """The latest groups whose remainders wait; 0 for no recomposition."""
+    share: PositiveShare = 0.5
+    """Of a group's correct and of its other responses, that train at once."""
+    first: BelowHalf = 0.25
+    """What part of the first batch is remainders of earlier steps, in groups, rounded."""
+    last: BelowHalf = 0.25
+    """The same from step `steps` on; between them it follows half a cosine."""
+    steps: AtLeastOne = 100

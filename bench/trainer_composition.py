@@ -1,0 +1,334 @@
+"""What a batch is made of and who gets the credit, in miniature: four things, each by itself.
+
+    python -m bench trainer-composition --parts spo,recomposition,void --seeds 0,1,2 --out DIR
+    python -m bench trainer-composition --parts difficulty
+
+    spo            segment advantages (arXiv 2505.23564) beside those of groups, at equal numbers of
+                   generated tokens, the continuations' counted; on `miniature_tasks`' counting
+    recomposition  RoRecomp (arXiv 2509.25958) beside the same without: correctness and length, on
+                   counting, where a response may needlessly begin again
+    void           SimpleTIR's filter beside the same without, on counting by a policy of which a
+                   part of the responses state no answer
+    difficulty     GoLongRL's normalisation by task and its weights (arXiv 2605.19577): how much
+                   prompts of two tasks, one with rewards ten times those of the other, push, by how
+                   hard they are. No model: draws of rewards, and the trainer's own functions
+
+The runs are `assay train`, one after the other in this process. The judge gives 1 and -1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.clients.runs import environment
+from assay.clients.runs.records import Row, read_rows
+from assay.trainer import config as configs
+from assay.trainer.config import Config
+from assay.trainer.folder import RunFolder
+from assay.trainer.ladder import plan
+from assay.trainer.ladder.stats import difference
+from bench.miniature import Service, as_data, keep, over_seeds, pretrained, read, told, train
+from bench.miniature_tasks import (
+    COUNTING_SHAPE,
+    COUNTING_WORDS,
+    LIMIT,
+    counting,
+    counts_right,
+    drawn_count,
+)
+
+BASE: tuple[str, ...] = (
+    "data.source=jsonl",
+    "data.template={question}",
+    "model.precision=float32",
+    "reward.verifier=miniature",
+    "algorithm.loss.aggregation=token-mean",
+    "optim.learning_rate=1e-3",
+    f"rollout.max_new_tokens={LIMIT}",
+    "rollout.prompts_per_step=16",
+    "rollout.group_size=8",
+    "eval.prompts=0",
+    "run.checkpoint_every=0",
+    "run.samples_every=0",
+    "run.report_to=[]",
+)
+SMALL = ("rollout.prompts_per_step=8", "rollout.group_size=4")
+SPO = (
+    *SMALL,
+    "algorithm.advantage.estimator=segments",
+    "algorithm.advantage.scale=none",
+    "algorithm.segments.unsure_per_segment=2",
+    "algorithm.segments.continuations=4",
+)
+RECOMPOSED = ("algorithm.recomposition.groups=64",)
+NO_REMAINDER = ("algorithm.recomposition.first=0.0", "algorithm.recomposition.last=0.0")
+VOID = ("algorithm.filter.void=text", r"algorithm.filter.void_answer==\\d")
+ARMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "spo": {
+        "groups, 16 x 8": (),
+        "groups, 8 x 4": SMALL,
+        "segments, 8 x 4": SPO,
+        "segments, no mask": (*SPO, "algorithm.segments.mask_sure=false"),
+    },
+    "recomposition": {
+        "all at once": (),
+        "recomposed": RECOMPOSED,
+        "priority alone": (*RECOMPOSED, *NO_REMAINDER),
+    },
+    "void": {
+        "all": ("run.samples_every=1",),
+        "filtered": ("run.samples_every=1", *VOID),
+    },
+}
+FIGURES: Mapping[str, Mapping[str, str]] = {
+    "spo": {
+        "correct_half": "correct, about half of the tokens",
+        "correct_late": "correct, the last tenth",
+        "steps": "steps",
+        "extra": "of the tokens, continuations",
+    },
+    "recomposition": {
+        "correct_late": "correct, the last tenth",
+        "length_late": "response length, the same",
+        "generated_tokens": "tokens generated",
+        "left_out": "judged responses left out of the loss",
+    },
+    "void": {
+        "correct_late": "correct, the last tenth",
+        "void_late": "without an answer, the same",
+        "grad_norm": "gradient norm, mean",
+        "left_out": "judged responses left out of the loss",
+    },
+}
+STATES_NO_ANSWER = 0.3
+
+
+# The runs.
+
+
+def void_count(dice: random.Random) -> tuple[str, str]:
+    """As `drawn_count`, but a part of the responses ends before it states an answer."""
+    prompt, response = drawn_count(dice)
+    if dice.random() < STATES_NO_ANSWER:
+        response = response.partition("=")[0]
+    return prompt, response
+
+
+def run_config(part: str, arm: str, models: Path, steps: int, seed: int) -> Config:
+    """The settings of one run."""
+    model, problems, held_out = counting(models)
+    if part == "void":
+        model = pretrained(models / "counting-void", COUNTING_WORDS, void_count, COUNTING_SHAPE)
+    own = (
+        f"model.name={model}",
+        f"data.path={problems}",
+        f"data.eval_path={held_out}",
+        f"run.steps={steps}",
+        f"run.seed={seed}",
+        f"data.seed={seed}",
+    )
+    return configs.build({}, (*BASE, *own, *ARMS[part][arm]), origin="bench")
+
+
+def tokens_of(row: Row) -> int:
+    """All that a step generated."""
+    return int(row["generated_tokens"] + (row["continuation_tokens"] or 0))
+
+
+def within(rows: Sequence[Row], budget: int) -> list[Row]:
+    """The steps that so many tokens paid for."""
+    spent, kept = 0, []
+    for row in rows:
+        spent += tokens_of(row)
+        if spent > budget:
+            break
+        kept.append(row)
+    return kept
+
+
+def mean(rows: Sequence[Row], key: str) -> float | None:
+    """Of what is known, each response counting alike."""
+    known = [(row[key], row["responses"]) for row in rows if row[key] is not None]
+    total = sum(count for _, count in known)
+    return sum(value * count for value, count in known) / total if total else None
+
+
+def figures(part: str, folder: RunFolder, budget: int) -> dict[str, Any]:
+    """What one run came to."""
+    rows = read_rows(folder.metrics)
+    rows = within(rows, budget) if part == "spo" else rows
+    late = rows[-max(1, len(rows) // 10) :]
+    middle = rows[round(0.45 * len(rows)) : max(1, round(0.55 * len(rows)))]
+    extra = sum(row["continuation_tokens"] or 0 for row in rows)
+    found = {
+        "steps": len(rows),
+        "generated_tokens": sum(map(tokens_of, rows)),
+        "extra": extra / sum(map(tokens_of, rows)),
+        "correct_half": mean(middle, "correct"),
+        "correct_late": mean(late, "correct"),
+        "length_late": mean(late, "response_length"),
+        "grad_norm": mean(rows, "grad_norm"),
+        "left_out": mean(rows, "left_out_ratio"),
+        "curve": [[tokens_of(row), row["correct"], row["response_length"]] for row in rows],
+    }
+    if part == "void":
+        last = {row["step"] for row in late}
+        told_late = [r["response"] for r in read_rows(folder.samples) if r["step"] in last]
+        silent = [re.search(r"=\d", text) is None for text in told_late]
+        found["void_late"] = statistics.fmean(silent)
+    return found
+
+
+def _trained(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    seeds, arms = plan.read_seeds(chosen.seeds), ARMS[part]
+    runs: dict[str, dict[int, dict[str, Any]]] = {arm: {} for arm in arms}
+    for seed in seeds:
+        for number, arm in enumerate(arms):
+            result = chosen.out / part / f"{number}-{seed}.json"
+            if not result.is_file():
+                steps = chosen.steps if part != "spo" else 8 * chosen.steps
+                budget = 1300 * chosen.steps
+                if part == "spo" and arm == "groups, 16 x 8":
+                    steps = 2 * chosen.steps
+                folder = chosen.out / part / f"{number}-{seed}"
+                config = run_config(part, arm, chosen.out / "models", steps, seed)
+                _stopped_at(config, folder, budget if part == "spo" else 0)
+                keep(result, figures(part, RunFolder(folder), budget))
+            runs[arm][seed] = read(result)
+    return _table(part, runs)
+
+
+def _stopped_at(config: Config, folder: Path, budget: int) -> None:
+    """One run; with a budget, as many steps of it as that pays for are enough."""
+    if not budget:
+        train(config, folder, lambda: Service(counts_right))
+        return
+    from assay.trainer.callbacks import StepRecorder  # noqa: PLC0415
+
+    spent = 0
+    whole: Callable[..., None] = StepRecorder.on_log
+
+    def on_log(
+        self: Any, args: Any, state: Any, control: Any, logs: Any = None, **more: Any
+    ) -> None:
+        nonlocal spent
+        whole(self, args, state, control, logs, **more)
+        rows = read_rows(RunFolder(folder).metrics)
+        spent = sum(map(tokens_of, rows))
+        if spent > budget:
+            control.should_training_stop = True
+
+    StepRecorder.on_log = on_log  # type: ignore[method-assign]
+    try:
+        train(config, folder, lambda: Service(counts_right))
+    finally:
+        StepRecorder.on_log = whole  # type: ignore[method-assign]
+
+
+def _table(part: str, runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Means over seeds, and changes from the first arm, paired by seed."""
+    first = next(iter(runs))
+    found: dict[str, Any] = {}
+    for arm, by_seed in runs.items():
+        print(f"\n{part}: {arm}")
+        found[arm] = {}
+        for key, name in FIGURES[part].items():
+            values = {seed: one[key] for seed, one in by_seed.items()}
+            others = {seed: one[key] for seed, one in runs[first].items()}
+            digits = 0 if key in ("steps", "generated_tokens") else 3
+            change = difference(values, others) if None not in values.values() else None
+            line = f"  {name:<44}{told(over_seeds(values), digits):<28}"
+            print(line + (f"change {told(change, digits)}" if arm != first else ""))
+            found[arm][key] = {"value": as_data(over_seeds(values)), "change": as_data(change)}
+    return found
+
+
+# Difficulty and task.
+
+RATES = (0.05, 0.25, 0.5, 0.75, 0.95)
+SCALES = {"small": 1.0, "large": 10.0}
+WAYS: Mapping[str, dict[str, Any]] = {
+    "none": {"scale": "none"},
+    "batch": {"scale": "batch"},
+    "group": {"scale": "group"},
+    "task": {"scale": "task"},
+    "task, exp": {"scale": "task", "form": "exp"},
+    "task, linear": {"scale": "task", "form": "linear"},
+}
+
+
+def pushes(seed: int, prompts: int = 64, samples: int = 16) -> dict[str, dict[str, list[float]]]:
+    """By way and task, the mean |advantage| at each pass rate of `RATES`.
+
+    Rewards are 0 or the task's scale, correct with the prompt's rate, in batches of `prompts` of
+    each rate and task.
+    """
+    import torch  # noqa: PLC0415
+
+    from assay.trainer.algos.advantages import group_advantages  # noqa: PLC0415
+    from assay.trainer.algos.difficulty import weights  # noqa: PLC0415
+
+    torch.manual_seed(seed)
+    rates_P = torch.tensor([rate for _ in SCALES for rate in RATES for _ in range(prompts)])
+    tasks_P = torch.tensor(
+        [task for task in range(len(SCALES)) for _ in RATES for _ in range(prompts)]
+    )
+    scales_P = torch.tensor(list(SCALES.values()))[tasks_P]
+    correct_PG = torch.rand(len(rates_P), samples) < rates_P[:, None]
+    rewards_PG = correct_PG * scales_P[:, None]
+    found = {}
+    for way, chosen in WAYS.items():
+        advantages_PG = group_advantages(rewards_PG, scale=chosen["scale"], tasks_P=tasks_P)
+        if "form" in chosen:
+            advantages_PG = advantages_PG * weights(
+                rewards_PG, correct_PG, tasks_P, form=chosen["form"]
+            )
+        sizes = advantages_PG.abs().mean(dim=1).view(len(SCALES), len(RATES), prompts).mean(dim=2)
+        found[way] = dict(zip(SCALES, sizes.tolist(), strict=True))
+    return found
+
+
+def _difficulty(chosen: argparse.Namespace) -> dict[str, Any]:
+    seeds = plan.read_seeds(chosen.seeds)
+    by_seed = {seed: pushes(seed) for seed in seeds}
+    found: dict[str, Any] = {}
+    print(f"\nmean |advantage| at pass rates {RATES}; all of a task's over all there are")
+    for way in WAYS:
+        found[way] = {}
+        for task in SCALES:
+            cells = [
+                over_seeds({seed: one[way][task][n] for seed, one in by_seed.items()})
+                for n in range(len(RATES))
+            ]
+            shares = {
+                seed: sum(one[way][task]) / sum(map(sum, one[way].values()))
+                for seed, one in by_seed.items()
+            }
+            found[way][task] = {
+                "rates": [as_data(cell) for cell in cells], "share": as_data(over_seeds(shares))
+            }  # fmt: skip
+            row = "".join(f"{cell.mean:>8.3f}" for cell in cells if cell is not None)
+            print(f"  {way:<14}{task:<8}{row}   share {told(over_seeds(shares))}")
+    return found
+
+
+def run(options: Sequence[str]) -> None:
+    """Runs what is asked for and not there yet; prints all of it."""
+    parser = argparse.ArgumentParser(prog="bench trainer-composition")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-composition"))
+    parser.add_argument("--parts", default="spo,recomposition,void,difficulty")
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--steps", type=int, default=60, help="of a run with 16 x 8 responses")
+    chosen = parser.parse_args(options)
+    environment.calm()
+    environment.keep_freed_memory()
+    for part in chosen.parts.split(","):
+        found = _difficulty(chosen) if part == "difficulty" else _trained(part, chosen)
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        keep(chosen.out / f"{part}.json", found)
