@@ -22,7 +22,7 @@ import argparse
 import random
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ BASE: tuple[str, ...] = (
     "model.precision=float32",
     "reward.verifier=miniature",
     "algorithm.loss.aggregation=token-mean",
-    "optim.learning_rate=1e-3",
+    "optim.learning_rate=4e-4",
     f"rollout.max_new_tokens={LIMIT}",
     "rollout.prompts_per_step=16",
     "rollout.group_size=8",
@@ -107,6 +107,10 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
     },
 }
 STATES_NO_ANSWER = 0.3
+STEP_TOKENS = 1100
+"""What a step of 16 x 8 responses is taken to generate; the budget is so many times its steps."""
+STEPS = {"groups, 8 x 4": 4.2, "segments, 8 x 4": 0.6, "segments, no mask": 0.6}
+"""Steps that are enough for the budget, over those of the first arm."""
 
 
 # The runs.
@@ -192,43 +196,13 @@ def _trained(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
         for number, arm in enumerate(arms):
             result = chosen.out / part / f"{number}-{seed}.json"
             if not result.is_file():
-                steps = chosen.steps if part != "spo" else 8 * chosen.steps
-                budget = 1300 * chosen.steps
-                if part == "spo" and arm == "groups, 16 x 8":
-                    steps = 2 * chosen.steps
+                steps = round(chosen.steps * STEPS.get(arm, 1.0))
                 folder = chosen.out / part / f"{number}-{seed}"
                 config = run_config(part, arm, chosen.out / "models", steps, seed)
-                _stopped_at(config, folder, budget if part == "spo" else 0)
-                keep(result, figures(part, RunFolder(folder), budget))
+                train(config, folder, lambda: Service(counts_right))
+                keep(result, figures(part, RunFolder(folder), STEP_TOKENS * chosen.steps))
             runs[arm][seed] = read(result)
     return _table(part, runs)
-
-
-def _stopped_at(config: Config, folder: Path, budget: int) -> None:
-    """One run; with a budget, as many steps of it as that pays for are enough."""
-    if not budget:
-        train(config, folder, lambda: Service(counts_right))
-        return
-    from assay.trainer.callbacks import StepRecorder  # noqa: PLC0415
-
-    spent = 0
-    whole: Callable[..., None] = StepRecorder.on_log
-
-    def on_log(
-        self: Any, args: Any, state: Any, control: Any, logs: Any = None, **more: Any
-    ) -> None:
-        nonlocal spent
-        whole(self, args, state, control, logs, **more)
-        rows = read_rows(RunFolder(folder).metrics)
-        spent = sum(map(tokens_of, rows))
-        if spent > budget:
-            control.should_training_stop = True
-
-    StepRecorder.on_log = on_log  # type: ignore[method-assign]
-    try:
-        train(config, folder, lambda: Service(counts_right))
-    finally:
-        StepRecorder.on_log = whole  # type: ignore[method-assign]
 
 
 def _table(part: str, runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, Any]:
@@ -264,7 +238,9 @@ WAYS: Mapping[str, dict[str, Any]] = {
 
 
 def pushes(seed: int, prompts: int = 64, samples: int = 16) -> dict[str, dict[str, list[float]]]:
-    """By way and task, the mean |advantage| at each pass rate of `RATES`.
+    """By way, task and side, what right and wrong responses push at each pass rate of `RATES`.
+
+    That is the sum of their |advantages|, over all responses of the prompt.
 
     Rewards are 0 or the task's scale, correct with the prompt's rate, in batches of `prompts` of
     each rate and task.
@@ -275,22 +251,23 @@ def pushes(seed: int, prompts: int = 64, samples: int = 16) -> dict[str, dict[st
     from assay.trainer.algos.difficulty import weights  # noqa: PLC0415
 
     torch.manual_seed(seed)
-    rates_P = torch.tensor([rate for _ in SCALES for rate in RATES for _ in range(prompts)])
-    tasks_P = torch.tensor(
+    rates = torch.tensor([rate for _ in SCALES for rate in RATES for _ in range(prompts)])
+    tasks = torch.tensor(
         [task for task in range(len(SCALES)) for _ in RATES for _ in range(prompts)]
     )
-    scales_P = torch.tensor(list(SCALES.values()))[tasks_P]
-    correct_PG = torch.rand(len(rates_P), samples) < rates_P[:, None]
-    rewards_PG = correct_PG * scales_P[:, None]
-    found = {}
+    scales = torch.tensor(list(SCALES.values()))[tasks]
+    correct = torch.rand(len(rates), samples) < rates[:, None]
+    rewards = correct * scales[:, None]
+    found: dict[str, dict[str, list[float]]] = {way: {} for way in WAYS}
     for way, chosen in WAYS.items():
-        advantages_PG = group_advantages(rewards_PG, scale=chosen["scale"], tasks_P=tasks_P)
+        advantages = group_advantages(rewards, scale=chosen["scale"], tasks_P=tasks)
         if "form" in chosen:
-            advantages_PG = advantages_PG * weights(
-                rewards_PG, correct_PG, tasks_P, form=chosen["form"]
-            )
-        sizes = advantages_PG.abs().mean(dim=1).view(len(SCALES), len(RATES), prompts).mean(dim=2)
-        found[way] = dict(zip(SCALES, sizes.tolist(), strict=True))
+            advantages = advantages * weights(rewards, correct, tasks, form=chosen["form"])
+        for side, chosen_ones in (("right", correct), ("wrong", ~correct)):
+            sizes = torch.where(chosen_ones, advantages.abs(), 0.0).mean(dim=1)
+            cells = sizes.view(len(SCALES), len(RATES), prompts).mean(dim=2).tolist()
+            for task, cell in zip(SCALES, cells, strict=True):
+                found[way][f"{task}, {side}"] = cell
     return found
 
 
@@ -298,10 +275,10 @@ def _difficulty(chosen: argparse.Namespace) -> dict[str, Any]:
     seeds = plan.read_seeds(chosen.seeds)
     by_seed = {seed: pushes(seed) for seed in seeds}
     found: dict[str, Any] = {}
-    print(f"\nmean |advantage| at pass rates {RATES}; all of a task's over all there are")
+    print(f"\nsum of |advantages| / responses at pass rates {RATES}; share of all")
     for way in WAYS:
         found[way] = {}
-        for task in SCALES:
+        for task in (f"{task}, {side}" for task in SCALES for side in ("right", "wrong")):
             cells = [
                 over_seeds({seed: one[way][task][n] for seed, one in by_seed.items()})
                 for n in range(len(RATES))
@@ -314,7 +291,7 @@ def _difficulty(chosen: argparse.Namespace) -> dict[str, Any]:
                 "rates": [as_data(cell) for cell in cells], "share": as_data(over_seeds(shares))
             }  # fmt: skip
             row = "".join(f"{cell.mean:>8.3f}" for cell in cells if cell is not None)
-            print(f"  {way:<14}{task:<8}{row}   share {told(over_seeds(shares))}")
+            print(f"  {way:<14}{task:<14}{row}   share {told(over_seeds(shares))}")
     return found
 
 
