@@ -26,8 +26,9 @@ from assay.trainer.methods.parts import PARTS, parts_on
 
 _CHOICES: dict[str, dict[str, list[Any]]] = {
     "advantage": {
-        "estimator": ["group", "rloo", "gae"],
-        "scale": ["group", "batch", "none"],
+        "estimator": ["group", "rloo", "gae", "segments"],
+        "scale": ["group", "batch", "task", "none"],
+        "difficulty": ["none", "exp", "linear"],
         "normalise": ["none", "batch", "task"],
         "max_sigma": [0.0, 3.0],
         "gamma": [1.0, 0.99],
@@ -81,6 +82,13 @@ def settings_at_random(draw: st.DrawFn) -> Config:
     }
     if tree["advantage"]["estimator"] == "gae":
         tree["loss"]["kl_place"] = draw(st.sampled_from(["loss", "reward"]))
+    if tree["advantage"]["estimator"] not in ("group", "rloo"):
+        tree["advantage"]["difficulty"] = "none"
+    if tree["advantage"]["estimator"] == "segments":  # differences of values of states
+        tree["advantage"]["scale"] = "none"
+        tree["shaping"] |= {"overlong": "none", "cosine": False, "repetition_ngram": 0}
+        tree["dense"]["weight"] = 0.0
+        tree["dynamic_sampling"]["keep_surplus"] = False
     if tree["loss"]["importance_correction"] == "decoupled":  # an objective of its own
         tree["loss"] |= {"objective": "ppo", "ratio": "token", "pre_clip": 0.0}
     sections = {name: _KINDS[name](**values) for name, values in tree.items()}

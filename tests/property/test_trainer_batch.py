@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from assay.clients import Fault, Judgement, Result
 from assay.trainer import batch as batches
 from assay.trainer import objective
+from assay.trainer.algos import difficulty
 from assay.trainer.batch import Scored
 from assay.trainer.config import (
     AdvantageConfig,
@@ -22,7 +23,14 @@ from assay.trainer.config import (
     LossConfig,
 )
 from assay.trainer.data import Problem
-from assay.trainer.rollouts.types import Draw, Request, Response, Rollout
+from assay.trainer.rollouts.types import (
+    Collected,
+    Draw,
+    Request,
+    Response,
+    Rollout,
+    SegmentTokens,
+)
 
 CPU = torch.device("cpu")
 REWARDS = st.one_of(st.none(), st.floats(-1, 1, width=32))
@@ -231,3 +239,41 @@ def test_whitening_over_two_processes_is_that_over_one(rewards: list[float]) -> 
         got = batches.refined(parts[index], half, config, gathered(index))
         rows_of = slice(4 * index, 4 * index + 4)
         torch.testing.assert_close(got, expected[rows_of, : widths[index]])
+
+
+def test_a_batch_is_weighed_by_its_prompts_tasks() -> None:
+    rows = [scored(reward, 3, draw=n // 3) for n, reward in enumerate([1.0, -1.0, -1.0] * 2)]
+    batch = padded(rows)
+    plain = AlgorithmConfig(advantage=AdvantageConfig(scale="task"))
+    heavy = AlgorithmConfig(advantage=AdvantageConfig(scale="task", difficulty="exp"))
+    one, two = (batches.group_advantages(batch, config, 3) for config in (plain, heavy))
+    rewards, correct, tasks = (batch[name].view(2, 3) for name in ("rewards", "correct", "task"))
+    expected = difficulty.weights(rewards, correct, tasks[:, 0], form="exp").reshape(-1, 1)
+    torch.testing.assert_close(two, one * expected)
+    assert not torch.equal(one, two)
+
+
+def test_what_a_source_leaves_out_counts_for_its_group_and_trains_nothing() -> None:
+    rows = [scored(reward, 2, draw=n) for n, reward in enumerate([1.0, -1.0, None])]
+    collected = Collected([], [], left_out=frozenset({(0, 0), (2, 0)}))
+    batch = padded(batches.marked(rows, collected))
+    assert batch["loss_mask"].any(dim=1).tolist() == [False, True, False]
+    assert batch["rewards"][:2].tolist() == [1.0, -1.0]
+
+
+def test_segments_train_where_both_their_ends_have_a_value() -> None:
+    rows = [scored(1.0, 3, draw=0), scored(0.0, 2, draw=1), scored(None, 2, draw=2)]
+    nan = float("nan")
+    found = {
+        (0, 0): SegmentTokens((0.0, 0.5, nan), (True, True, True)),
+        (1, 0): SegmentTokens((0.25, -0.25), (False, True)),
+    }
+    batch = padded(batches.marked(rows, Collected([], [], segments=found)))
+    config = AlgorithmConfig(advantage=AdvantageConfig(estimator="segments", scale="none"))
+    advantages = batches.group_advantages(batch, config, 1)
+    assert batch["loss_mask"].tolist() == [
+        [True, True, False], [False, True, False], [False, False, False]
+    ]  # fmt: skip
+    assert advantages.tolist() == [[0.0, 0.5, 0.0], [0.0, -0.25, 0.0], [0.0, 0.0, 0.0]]
+    without = padded([scored(None, 2)])
+    assert not batches.group_advantages(without, config, 1).any(), "all faulted: nothing to value"

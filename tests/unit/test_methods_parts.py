@@ -45,6 +45,8 @@ ON: dict[str, dict[str, Any]] = {
         }
     },
     "replay": {"replay": {"groups": 64}},
+    "recomposition": {"recomposition": {"groups": 64}},
+    "void-turn-filter": {"filter": {"void": "text"}},
     "prof-filter": {"filter": {"prof": "both"}},
     "spread-filter": {"filter": {"min_group_std": 0.05}},
     "truncation": {
@@ -74,6 +76,10 @@ ON: dict[str, dict[str, Any]] = {
         "pairwise": {"against": "group", "anchors": "reference"},
     },
     "std-scaling": {},
+    "segment-advantages": {"advantage": {"estimator": "segments", "scale": "none"}},
+    "probability-mask": {"advantage": {"estimator": "segments", "scale": "none"}},
+    "task-scaling": {"advantage": {"scale": "task"}},
+    "difficulty-weight": {"advantage": {"difficulty": "exp"}},
     "advantage-whitening": {"advantage": {"normalise": "task"}},
     "sigma-filter": {"advantage": {"max_sigma": 3.0}},
     "discount": {"advantage": {"estimator": "gae", "gamma": 0.99}},

@@ -13,8 +13,8 @@ from assay.rpc.errors import ConfigError
 from assay.trainer import config as configs
 from assay.trainer.batch import Scored
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.rollouts.types import Request, Response, Rollout
-from assay.trainer.selection.filters import filtered
+from assay.trainer.rollouts.types import Request, Response, Rollout, Turn
+from assay.trainer.selection.filters import filtered, is_void, without_void
 from assay.trainer.selection.replay import Replay, size_of
 from assay.trainer.selection.settings import FilterConfig, ReplayConfig
 from rollouts_collecting_support import stream
@@ -90,6 +90,43 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
         ["data.selection.hints.enabled=true"],
         ["data.columns.solution=solution"],
         ["data.selection.name=nearest"],
+        ["algorithm.filter.void=text", "algorithm.filter.void_answer=("],
+        [
+            "algorithm.filter.void=text",
+            "algorithm.truncation.window=4",
+            "algorithm.advantage.estimator=gae",
+            "algorithm.critic.pretrain_steps=1",
+        ],
+        ["algorithm.advantage.difficulty=exp", "algorithm.advantage.estimator=gae"],
+        [
+            "algorithm.advantage.difficulty=linear",
+            "algorithm.pairwise.against=anchor",
+            "algorithm.pairwise.anchors=reference",
+        ],
+        ["algorithm.recomposition.groups=8", "algorithm.advantage.estimator=gae"],
+        ["algorithm.recomposition.groups=8", "algorithm.replay.groups=8"],
+        ["algorithm.recomposition.groups=8", "algorithm.filter.prof=both"],
+        ["algorithm.recomposition.groups=8", "rollout.fire.enabled=true"],
+        ["algorithm.recomposition.groups=8", "rollout.backend=vllm", "rollout.top_p=0.9"],
+        ["algorithm.recomposition.groups=8", "algorithm.recomposition.last=0.5"],
+        *(
+            ["algorithm.advantage.estimator=segments", "algorithm.advantage.scale=none", more]
+            for more in (
+                "algorithm.advantage.scale=group",
+                "algorithm.advantage.difficulty=exp",
+                "algorithm.shaping.cosine=true",
+                "algorithm.dense.weight=0.5",
+                "algorithm.replay.groups=4",
+                "algorithm.recomposition.groups=4",
+                "algorithm.dynamic_sampling.keep_surplus=true",
+                "algorithm.filter.min_group_std=0.1",
+                "algorithm.truncation.window=4",
+                "algorithm.turns.mode=verify",
+                "rollout.fire.enabled=true",
+                "rollout.backend=vllm",
+                "algorithm.segments.threshold=0",
+            )
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(overrides: list[str]) -> None:
@@ -128,3 +165,75 @@ def test_replay_prefers_large_advantages_and_keeps_the_latest() -> None:
     assert replay.mix([silent] * 3, 0)[2] == silent, "none comes twice"
     replay.keep([group(4, True, False)])
     assert [saved["draw"] for saved in replay.state_dict()] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "void"),
+    [
+        ("```python\nprint(1)\n```", False),
+        ("first\n```\nx = 1\ny = 2\n```\nthen", False),
+        ("so it is \\boxed{4}", False),
+        ("so it is 4", True),
+        ("```python\nprint(1)", True),  # never closed: cut, or given up
+        ("`print(1)`", True),
+        ("", True),
+    ],
+)
+def test_a_turn_is_void_without_code_and_without_an_answer(text: str, void: bool) -> None:
+    assert is_void(text, FilterConfig(void="text")) == void
+    asks_the_verifier = FilterConfig(void="verifier")
+    code = text.count("```") == 2
+    assert not is_void(text, asks_the_verifier, "4")
+    assert is_void(text, asks_the_verifier, None) == is_void(text, asks_the_verifier, "") != code
+
+
+def answering(item: Scored, text: str, extracted: str | None = None) -> Scored:
+    assert isinstance(item.rollout, Rollout)
+    outcome = item.rollout.result.outcome
+    if isinstance(outcome, Judgement):
+        outcome = dataclasses.replace(outcome, extracted_answer=extracted)
+    rollout = dataclasses.replace(
+        item.rollout,
+        response=dataclasses.replace(item.rollout.response, text=text),
+        result=dataclasses.replace(item.rollout.result, outcome=outcome),
+    )
+    return dataclasses.replace(item, rollout=rollout)
+
+
+def test_void_responses_leave_the_loss_and_their_rewards_stay() -> None:
+    items = [
+        answering(scored(True), "\\boxed{4}"),
+        answering(scored(False), "no idea"),
+        answering(scored(None), "no idea"),
+        answering(scored(False), "it is 5", "5"),
+    ]
+    for void, trains in (
+        ("none", [True, True, True, True]),
+        ("text", [True, False, False, False]),
+        ("verifier", [False, False, False, True]),
+    ):
+        found = without_void(items, FilterConfig(void=void))  # type: ignore[arg-type]
+        assert [item.in_loss for item in found] == trains
+        assert [item.reward for item in found] == [item.reward for item in items]
+    assert items[2].reward is None
+
+
+def test_a_dialogue_is_dropped_for_any_void_attempt_and_for_no_verification() -> None:
+    one = scored(True)
+    assert isinstance(one.rollout, Rollout)
+    result = one.rollout.result
+
+    def dialogue(*texts: str) -> Scored:
+        assert isinstance(one.rollout, Rollout)
+        first, verification, last = texts
+        turns = (
+            Turn(0, 1, first, False, result=result),
+            Turn(1, 2, verification, False, verdict="wrong"),
+            Turn(2, 3, last, False, result=result),
+        )
+        return dataclasses.replace(one, rollout=dataclasses.replace(one.rollout, turns=turns))
+
+    yes, no = "\\boxed{4}", "hm"
+    dialogues = [dialogue(yes, no, yes), dialogue(no, yes, yes), dialogue(yes, no, no)]
+    found = without_void(dialogues, FilterConfig(void="text"))
+    assert [item.in_loss for item in found] == [True, False, False]

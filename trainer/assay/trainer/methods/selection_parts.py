@@ -94,7 +94,7 @@ SELECTION_PARTS: tuple[Part, ...] = (
         "sampling",
         "A response, or a dialogue with an attempt, that has neither a block of code nor an answer "
         "leaves the loss.",
-        "SimpleTIR, its abstract and its code",
+        "SimpleTIR, arXiv 2509.02479, its abstract and its code",
         lambda c: c.algorithm.filter.void != "none",
         to("algorithm.filter.void", "none"),
     ),

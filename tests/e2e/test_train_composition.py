@@ -1,0 +1,110 @@
+"""Segments, recomposition and void turns in the whole trainer: what its batches hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer_support import ExactTransport, built_trainer
+
+MakeConfig = Callable[..., Any]
+
+
+def steps_of(config: Any, folder: Path, transport: Any, steps: int) -> list[tuple[Any, Any]]:
+    """What each step collected, and its batch; weights stand still."""
+    with built_trainer(config, folder, transport) as trainer:
+        made = []
+        for _ in range(steps):
+            batch = trainer._generate_and_score_completions([])
+            made.append((trainer.collected, batch))
+        return made
+
+
+def test_segments_are_valued_by_judged_continuations_and_faults_make_nothing_up(
+    tiny_config: MakeConfig, tmp_path: Path
+) -> None:
+    """Every fifth item faults, continuations among them."""
+    asked = 0
+
+    def faulty(_call: int, _item: Any) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked % 5 == 0
+
+    config = tiny_config(
+        algorithm={
+            "advantage": {"estimator": "segments", "scale": "none"},
+            "segments": {"unsure_per_segment": 1, "continuations": 4},
+        },
+        rollout={"prompts_per_step": 4, "group_size": 2},
+    )
+    transport = ExactTransport(faulty)
+    [(collected, batch)] = steps_of(config, tmp_path, transport, 1)
+    count = int(collected.metrics["continuations"])
+    assert asked == 8 + count, "each is judged as any response is"
+    assert transport.faults == round(collected.metrics["continuation_faults"] * count) + sum(
+        rollout.result.fault is not None for rollout in collected.judged
+    )
+    assert 0 < collected.metrics["continuation_faults"] < 1
+    assert len(collected.judged) == 8
+    limit = torch.log(torch.tensor(0.9))
+    moved = 0
+    for row, rollout in enumerate(collected.rows):
+        length = len(rollout.response.ids)
+        advantages_T = batch["advantages"][row, :length]
+        trained_T = batch["loss_mask"][row, :length]
+        if rollout.result.judgement is None:
+            assert not trained_T.any()
+            continue
+        found = collected.segments[rollout.request.draw.number, rollout.request.index]
+        told_T = torch.tensor(found.advantages)
+        unsure_T = torch.tensor(rollout.response.logprobs) < limit
+        assert trained_T.equal(unsure_T & ~told_T.isnan())
+        torch.testing.assert_close(advantages_T[trained_T], told_T[trained_T])
+        assert bool((advantages_T.abs() <= 1).all()), "differences of mean rewards of 0 and 1"
+        moved += int((advantages_T[trained_T] != 0).sum())
+    assert moved
+
+
+def test_recomposed_batches_are_as_large_and_remainders_start_from_their_sampler(
+    tiny_config: MakeConfig, tmp_path: Path
+) -> None:
+    config = tiny_config(
+        algorithm={"recomposition": {"groups": 16, "first": 0.25, "last": 0.25}},
+        rollout={"prompts_per_step": 4, "group_size": 8},
+    )
+    with built_trainer(config, tmp_path, ExactTransport()) as trainer:
+        first = trainer._generate_and_score_completions([])
+        trainer.state.global_step = 1
+        second = trainer._generate_and_score_completions([])
+        collected = trainer.collected
+    assert not first["stale"].any()
+    assert len(first["rewards"]) == len(second["rewards"]) == 32
+    assert second["stale"].sum() == 8, "one group of four"
+    assert len(collected.judged) == 24, "whose prompt was not drawn"
+    stale_BT = second["stale"][:, None] & second["completion_mask"].bool()
+    assert second["old_logps"][stale_BT].equal(second["sampler_logps"][stale_BT])
+    some_B = second["loss_mask"].any(dim=1)
+    left_out = [(r.request.draw.number, r.request.index) in collected.left_out
+                for r in collected.rows]  # fmt: skip
+    assert (~some_B).tolist() == left_out
+    assert 0 < sum(left_out) < 32
+    assert not second["rewards"].isnan().any(), "they count for their groups"
+
+
+def test_void_responses_are_in_no_loss_and_in_their_groups_mean(
+    tiny_config: MakeConfig, tmp_path: Path
+) -> None:
+    """An answer is one of two digits here."""
+    config = tiny_config(algorithm={"filter": {"void": "text", "void_answer": r"^\d\d$"}})
+    plain = tiny_config()
+    [(_, filtered)] = steps_of(config, tmp_path / "one", ExactTransport(), 1)
+    [(collected, whole)] = steps_of(plain, tmp_path / "two", ExactTransport(), 1)
+    void_B = torch.tensor([re.search(r"^\d\d$", r.response.text) is None for r in collected.rows])
+    assert 0 < int(void_B.sum()) < len(void_B)
+    assert (~filtered["loss_mask"].any(dim=1)).equal(void_B)
+    assert filtered["advantages"].equal(whole["advantages"])
