@@ -149,6 +149,40 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 16 mini-batches of 512 responses = 16 optimizer steps",
     ),
+    "tmn_grpo": (
+        "128 prompts x 16 samples = 2,048 responses a step, of at most 16,384 tokens",
+        [
+            "A = (R - mean of the 16 rewards of its prompt) / sqrt(mean variance within the prompts "
+            "of its task)",
+            "times exp(1 * (1/2 - q)) where R is above its prompt's mean, else its inverse; q is "
+            "the share of R above s, with s = 0.8 * mean of the prompt + the rest * mean of its "
+            "task",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "max(min(r * A, clip(r, 0.8, 1.28) * A), 3 * A where A < 0)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 2,048 responses = 1 optimizer step",
+    ),
+    "spo": (
+        "64 prompts x 8 samples = 512 responses a step, of at most 1,024 tokens",
+        [
+            "A_t = V(end of t's segment) - V(its start)",
+            "a segment holds 5 tokens with a probability below 0.9, and begins at the first",
+            "V: mean reward of 9 continuations from there; at the end R",
+            "faults are in no V; a segment with an end whose V is not known leaves the loss",
+            "only tokens with a probability below 0.9 are in the loss",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 8 mini-batches of 64 responses = 8 optimizer steps",
+    ),
     "gspo": (
         "128 prompts x 16 samples = 2,048 responses a step, of at most 8,192 tokens",
         ["A = (R - mean of the 16 rewards of its prompt) / deviation of the same"],
@@ -323,6 +357,33 @@ def test_the_reward_of_dapo(repository: Path) -> None:
         "J: what is given by the verifier math-dapo",
         "O(L): 0 up to L = 16,384 tokens, then falling to -1 at 20,480",
     ]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "line"),
+    [
+        (
+            ["algorithm.filter.void=text"],
+            "a response that has neither a block of code nor an answer that \\\\boxed\\{ finds "
+            "leaves the loss; its reward counts for its group",
+        ),
+        (
+            ["algorithm.recomposition.groups=512", "algorithm.recomposition.first=0.4"],
+            "of each prompt the shortest 50% of the correct responses and the longest 50% of the "
+            "others train at once; 40% to 25% of a batch, over 100 steps, is the remainders of "
+            "earlier prompts, of which the latest 512 wait",
+        ),
+    ],
+)
+def test_what_leaves_a_batch_is_told(repository: Path, overrides: list[str], line: str) -> None:
+    explanation = explain(preset(repository, "grpo", *overrides))
+    assert line in lines_of(explanation, "Sampling")
+    assert "times 1 + (1 - s), with s = " in " ".join(
+        lines_of(
+            explain(preset(repository, "grpo", "algorithm.advantage.difficulty=linear")),
+            "Advantage",
+        )
+    )
 
 
 def test_the_critic_of_vapo(repository: Path) -> None:

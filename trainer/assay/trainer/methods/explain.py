@@ -309,7 +309,7 @@ def _segments(config: Config) -> list[str]:
     unsure = f"tokens with a probability below {chosen.threshold:g}"
     lines = [
         "A_t = V(end of t's segment) - V(its start)",
-        f"segments begin at every {chosen.unsure_per_segment} {unsure}",
+        f"a segment holds {chosen.unsure_per_segment} {unsure}, and begins at the first",
         f"V: mean reward of {_count(chosen.continuations, 'continuation')} from there; at the end R",
         "faults are in no V; a segment with an end whose V is not known leaves the loss",
     ]

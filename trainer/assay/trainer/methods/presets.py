@@ -54,6 +54,17 @@ METHODS: Mapping[str, frozenset[str]] = {
             "token-level-loss",
         }
     ),
+    "tmn_grpo": frozenset(
+        {
+            "group-normalisation",
+            "task-scaling",
+            "difficulty-weight",
+            "clip-higher",
+            "dual-clip",
+            "token-level-loss",
+        }
+    ),
+    "spo": frozenset({"segment-advantages", "probability-mask", "token-level-loss"}),
     "gspo": frozenset({"group-normalisation", "std-scaling", "clip-higher", "sequence-ratio"}),
     "cispo": frozenset(
         {
