@@ -1,10 +1,12 @@
 """What a batch is made of and who gets the credit, in miniature: four things, each by itself.
 
-    python -m bench trainer-composition --parts spo,recomposition,void --seeds 0,1,2 --out DIR
-    python -m bench trainer-composition --parts difficulty
+    python -m bench trainer-composition --parts spo,updates,recomposition,void --out DIR
+    python -m bench trainer-composition --parts difficulty --seeds 0,1,2,3,4
 
     spo            segment advantages (arXiv 2505.23564) beside those of groups, at equal numbers of
                    generated tokens, the continuations' counted; on `miniature_tasks`' counting
+    updates        the same two at equal numbers of steps, of as many responses, whatever the
+                   continuations cost
     recomposition  RoRecomp (arXiv 2509.25958) beside the same without: correctness and length, on
                    counting, where a response may needlessly begin again
     void           SimpleTIR's filter beside the same without, on counting by a policy of which a
@@ -76,6 +78,7 @@ ARMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "segments, 8 x 4": SPO,
         "segments, no mask": (*SPO, "algorithm.segments.mask_sure=false"),
     },
+    "updates": {"groups, 8 x 4": SMALL, "segments, 8 x 4": SPO},
     "recomposition": {
         "all at once": (),
         "recomposed": RECOMPOSED,
@@ -92,6 +95,11 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
         "correct_late": "correct, the last tenth",
         "steps": "steps",
         "extra": "of the tokens, continuations",
+    },
+    "updates": {
+        "correct_half": "correct, about half of the steps",
+        "correct_late": "correct, the last tenth",
+        "generated_tokens": "tokens generated",
     },
     "recomposition": {
         "correct_late": "correct, the last tenth",
@@ -196,7 +204,7 @@ def _trained(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
         for number, arm in enumerate(arms):
             result = chosen.out / part / f"{number}-{seed}.json"
             if not result.is_file():
-                steps = round(chosen.steps * STEPS.get(arm, 1.0))
+                steps = round(chosen.steps * (2.0 if part == "updates" else STEPS.get(arm, 1.0)))
                 folder = chosen.out / part / f"{number}-{seed}"
                 config = run_config(part, arm, chosen.out / "models", steps, seed)
                 train(config, folder, lambda: Service(counts_right))

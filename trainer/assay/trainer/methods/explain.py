@@ -310,7 +310,7 @@ def _segments(config: Config) -> list[str]:
     lines = [
         "A_t = V(end of t's segment) - V(its start)",
         f"a segment holds {chosen.unsure_per_segment} {unsure}, and begins at the first",
-        f"V: mean reward of {_count(chosen.continuations, 'continuation')} from there; at the end R",
+        f"V: mean reward of {_count(chosen.continuations, 'continuation')}; at the end R",
         "faults are in no V; a segment with an end whose V is not known leaves the loss",
     ]
     return [*lines, f"only {unsure} are in the loss"] if chosen.mask_sure else lines

@@ -12,9 +12,9 @@ Differences:
 2. A response without a judged step cannot be ranked, and is left out where PROF is on.
 3. ReST-RL's deviation is the population's, as in numpy.
 4. SimpleTIR's turns (arXiv 2509.02479) are those between calls of a tool. Here they are the
-   attempts of a dialogue (algorithm.turns), or the one response; a verification is asked for neither
-   code nor answer. What is code and what is an answer can be set; the defaults are those of its
-   code, but for fences of any language.
+   attempts of a dialogue (algorithm.turns), or the one response; a verification is asked for
+   neither code nor answer. What is code and what is an answer can be set; the defaults are those
+   of its code, but for fences of any language.
 """
 
 from __future__ import annotations
