@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from assay.clients.self_verification import RECONSIDER, REVISE, VERIFY
 from assay.rpc.errors import ConfigError
 from assay.trainer import config as configs
+from assay.trainer.batch import pad
+from assay.trainer.build import scorer
 from assay.trainer.rollouts.protocol import Protocol, protocol_of
 from assay.trainer.rollouts.seeded import uniform_rows, uniforms
 from assay.trainer.rollouts.turns import rewards_of, turn_metrics, turn_tokens
@@ -206,3 +209,20 @@ def test_ablating_the_turns_leaves_ppo(repository: Path) -> None:
     config = configs.load(path, ["data=rows.jsonl", "ablate=self-verification"])
     assert not config.algorithm.turns.on
     assert config.algorithm.advantage.normalise == "none"
+
+
+@pytest.mark.parametrize(("answer", "trains"), [("wrong", True), ("right", False)])
+def test_a_dialogue_with_a_void_attempt_leaves_the_loss_as_a_whole(
+    answer: str, trains: bool
+) -> None:
+    settings = {
+        "advantage": {"estimator": "gae"},
+        "turns": {"mode": "verify"},
+        "filter": {"void": "text", "void_answer": answer},
+    }
+    config = configs.build({"algorithm": settings}, origin="test")
+    policy: Any = None  # places spans, and there are none
+    scored = scorer(config, policy)([(dialogue("incorrect", "wrong", "correct"),)])
+    batch = pad(scored, pad_id=0, policy_step=0, device=torch.device("cpu"))
+    assert bool(batch["loss_mask"].any()) == trains
+    assert not batch["rewards"].isnan().any(), "what it earned is known"

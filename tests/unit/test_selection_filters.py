@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.rpc.errors import ConfigError
 from assay.trainer import config as configs
 from assay.trainer.batch import Scored
+from assay.trainer.build import check_judge
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.types import Request, Response, Rollout, Turn
 from assay.trainer.selection.filters import filtered, is_void, without_void
@@ -132,6 +134,18 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
 def test_what_does_not_go_together_is_refused(overrides: list[str]) -> None:
     with pytest.raises(ConfigError):
         configs.build({}, overrides, origin="test")
+
+
+def test_a_verifier_of_whole_groups_cannot_judge_continuations() -> None:
+    config = configs.build(
+        {},
+        ["algorithm.advantage.estimator=segments", "algorithm.advantage.scale=none"],
+        origin="test",
+    )
+    judge: Any = SimpleNamespace(judges_groups=True)
+    with pytest.raises(ConfigError, match="each continuation judged by itself; set algorithm"):
+        check_judge(config, judge)
+    check_judge(config, SimpleNamespace(judges_groups=False))  # type: ignore[arg-type]
 
 
 def group(number: int, *correct: bool | None) -> tuple[Rollout, ...]:
