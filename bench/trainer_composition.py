@@ -1,6 +1,6 @@
 """What a batch is made of and who gets the credit, in miniature: four things, each by itself.
 
-    python -m bench trainer-composition --parts spo,updates,recomposition,void --out DIR
+    python -m bench trainer-composition --parts spo,updates,recomposition,length,void --out DIR
     python -m bench trainer-composition --parts difficulty --seeds 0,1,2,3,4
 
     spo            segment advantages (arXiv 2505.23564) beside those of groups, at equal numbers of
@@ -9,6 +9,8 @@
                    continuations cost
     recomposition  RoRecomp (arXiv 2509.25958) beside the same without: correctness and length, on
                    counting, where a response may needlessly begin again
+    length         the same where right is a coin of the judge, the same chance for whatever was
+                   written: correctness cannot change, and length alone is left
     void           SimpleTIR's filter beside the same without, on counting by a policy of which a
                    part of the responses state no answer
     difficulty     GoLongRL's normalisation by task and its weights (arXiv 2605.19577): how much
@@ -21,6 +23,8 @@ The runs are `assay train`, one after the other in this process. The judge gives
 from __future__ import annotations
 
 import argparse
+import functools
+import hashlib
 import random
 import re
 import statistics
@@ -35,7 +39,18 @@ from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import plan
 from assay.trainer.ladder.stats import difference
-from bench.miniature import Service, as_data, keep, over_seeds, pretrained, read, told, train
+from bench.miniature import (
+    IsRight,
+    Item,
+    Service,
+    as_data,
+    keep,
+    over_seeds,
+    pretrained,
+    read,
+    told,
+    train,
+)
 from bench.miniature_tasks import (
     COUNTING_SHAPE,
     COUNTING_WORDS,
@@ -84,6 +99,11 @@ ARMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "recomposed": RECOMPOSED,
         "priority alone": (*RECOMPOSED, *NO_REMAINDER),
     },
+    "length": {
+        "all at once": (),
+        "recomposed": RECOMPOSED,
+        "priority alone": (*RECOMPOSED, *NO_REMAINDER),
+    },
     "void": {
         "all": ("run.samples_every=1",),
         "filtered": ("run.samples_every=1", *VOID),
@@ -106,6 +126,12 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
         "length_late": "response length, the same",
         "generated_tokens": "tokens generated",
         "left_out": "judged responses left out of the loss",
+    },
+    "length": {
+        "length_first": "response length, the first tenth",
+        "length_late": "response length, the last tenth",
+        "correct_late": "correct, the same",
+        "generated_tokens": "tokens generated",
     },
     "void": {
         "correct_late": "correct, the last tenth",
@@ -130,6 +156,16 @@ def void_count(dice: random.Random) -> tuple[str, str]:
     if dice.random() < STATES_NO_ANSWER:
         response = response.partition("=")[0]
     return prompt, response
+
+
+def coin(seed: int) -> IsRight:
+    """Right with a chance of one half, of the seed, the draw and the response."""
+
+    def right(item: Item) -> bool:
+        text = f"{seed}/{item.group_id}/{item.response}/{item.id}"
+        return hashlib.sha256(text.encode()).digest()[0] < 128
+
+    return right
 
 
 def run_config(part: str, arm: str, models: Path, steps: int, seed: int) -> Config:
@@ -184,6 +220,7 @@ def figures(part: str, folder: RunFolder, budget: int) -> dict[str, Any]:
         "extra": extra / sum(map(tokens_of, rows)),
         "correct_half": mean(middle, "correct"),
         "correct_late": mean(late, "correct"),
+        "length_first": mean(rows[: len(late)], "response_length"),
         "length_late": mean(late, "response_length"),
         "grad_norm": mean(rows, "grad_norm"),
         "left_out": mean(rows, "left_out_ratio"),
@@ -207,7 +244,8 @@ def _trained(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
                 steps = round(chosen.steps * (2.0 if part == "updates" else STEPS.get(arm, 1.0)))
                 folder = chosen.out / part / f"{number}-{seed}"
                 config = run_config(part, arm, chosen.out / "models", steps, seed)
-                train(config, folder, lambda: Service(counts_right))
+                right = coin(seed) if part == "length" else counts_right
+                train(config, folder, functools.partial(Service, right))
                 keep(result, figures(part, RunFolder(folder), STEP_TOKENS * chosen.steps))
             runs[arm][seed] = read(result)
     return _table(part, runs)
