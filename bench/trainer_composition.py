@@ -85,7 +85,7 @@ SPO = (
 )
 RECOMPOSED = ("algorithm.recomposition.groups=64",)
 NO_REMAINDER = ("algorithm.recomposition.first=0.0", "algorithm.recomposition.last=0.0")
-VOID = ("algorithm.filter.void=text", r"algorithm.filter.void_answer==\\d")
+VOID = ("algorithm.filter.void=text", r"algorithm.filter.void_answer==\d")
 ARMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "spo": {
         "groups, 16 x 8": (),
