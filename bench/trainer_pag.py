@@ -60,10 +60,11 @@ from bench.miniature import (
 CONFIGS = Path(__file__).parents[1] / "configs"
 VERIFY, REVISE, COMPARE = "?", "!", "%"
 SAYS = {True: "The answer is correct.", False: "The answer is wrong."}
-WORDS = (*"0123456789", "+", "=", VERIFY, REVISE, COMPARE, *SAYS.values())
-SHAPE = Shape(width=64, layers=2, context=32, steps=900, batch=128, learning_rate=5e-3)
-SHORT, LONG, LONG_SHARE = 2, 4, 0.6
-"""Digits of a problem, and the share of long ones."""
+MODULUS, DIGITS = 8, 4
+WORDS = (*map(str, range(MODULUS)), "=", VERIFY, REVISE, COMPARE, *SAYS.values())
+SHAPE = Shape(width=64, layers=2, context=32, steps=1500, batch=128, learning_rate=5e-3)
+LONG_SHARE = 0.6
+NOTICES, KEEPS, REPAIRS = 0.06, 0.35, 0.15
 HELD_OUT = 100
 SMALL = (
     "data.template={question}",
@@ -114,42 +115,41 @@ FIGURES = (
 
 
 def drawn_sum(dice: random.Random) -> list[int]:
-    """The digits to add."""
-    return [dice.randrange(10) for _ in range(LONG if dice.random() < LONG_SHARE else SHORT)]
+    """The digits to add; those of a short problem are two, and zeros."""
+    some = DIGITS if dice.random() < LONG_SHARE else 2
+    return [dice.randrange(MODULUS) if n < some else 0 for n in range(DIGITS)]
 
 
 def asked(digits: Sequence[int]) -> tuple[str, str]:
     """The prompt and its answer."""
-    return "+".join(map(str, digits)) + "=", str(sum(digits) % 10)
+    return "".join(map(str, digits)) + "=", str(sum(digits) % MODULUS)
 
 
 def drawn_turns(dice: random.Random) -> tuple[str, str]:
     """What was said before, and what the policy says, with the weaknesses of the pretrained model.
 
-    More than half are an attempt with its verification, half of these honest ones that are asked
-    for in other words; what stands between the turns is learnt with them and never generated. The
-    others are revisions after "wrong", and second attempts.
+    Two thirds are an attempt with its verification, many of them honest ones that are asked for
+    in other words; what stands between the turns is learnt with them and never generated. The
+    others are revisions, and second attempts.
     """
     digits = drawn_sum(dice)
     prompt, right = asked(digits)
-    wrongly = 0.5 if len(digits) == LONG else 0.15
-    first = str(dice.randrange(10)) if dice.random() < wrongly else right
-    steps, total = "", digits[0]
-    for digit in digits[1:]:
-        total = (total + digit) % 10 if dice.random() < 0.97 else dice.randrange(10)
-        steps += str(total)
-    found = steps[-1]
-    notices = dice.random() < (0.09 if found != first else 0.01)
+    guess = str(dice.randrange(MODULUS))
+    long = any(digits[2:])
+    first = guess if dice.random() < (0.5 if long else 0.15) else right
+    steps = "".join(str(sum(digits[: n + 1]) % MODULUS) for n in range(DIGITS))
     kind, luck = dice.random(), dice.random()
-    attempt = f"{first}{END}{VERIFY}{steps}"
-    if kind < 0.3:
-        return prompt, f"{attempt}{SAYS[not notices]}"
-    if kind < 0.6:
-        return prompt, f"{first}{END}{COMPARE}{steps}{SAYS[found == first]}"
-    if kind < 0.7:
-        return f"{prompt}{first}{END}{REVISE}", first if luck < 0.7 else str(dice.randrange(10))
-    second = found if luck < 0.8 else first if luck < 0.9 else str(dice.randrange(10))
-    return f"{prompt}{attempt}{SAYS[False]}{END}{REVISE}", second
+    if kind < 0.35:
+        notices = dice.random() < NOTICES
+        return prompt, f"{first}{END}{VERIFY}{steps}{SAYS[not notices]}"
+    if kind < 0.65:
+        return prompt, f"{first}{END}{COMPARE}{steps}{SAYS[right == first]}"
+    another = str(dice.randrange(MODULUS))
+    second = first if luck < KEEPS else right if luck < KEEPS + REPAIRS else another
+    if kind < 0.75:
+        return f"{prompt}{first}{END}{REVISE}", first if luck < 0.5 else another
+    said = SAYS[kind < 0.85]
+    return f"{prompt}{first}{END}{VERIFY}{steps}{said}{END}{REVISE}", second
 
 
 def is_right(item: Item) -> bool:

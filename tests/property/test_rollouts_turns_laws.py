@@ -47,7 +47,7 @@ _SETTINGS = st.builds(
     mode=st.just("verify"),
     independent=st.booleans(),
     reward=st.sampled_from(["turns", "final"]),
-    first_reward=st.booleans(),
+    first_reward=st.sampled_from(["accuracy", "verification", "none"]),
     verifier_reward=st.booleans(),
     shaping=st.sampled_from([0.0, 1.0, 5.0]),
 )

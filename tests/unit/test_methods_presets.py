@@ -240,7 +240,7 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "algorithm.turns.parsing": ("strict", "PAG's code"),
         "algorithm.turns.independent": (True, "PAG"),
         "algorithm.turns.reward": ("turns", "PAG"),
-        "algorithm.turns.first_reward": (True, "PAG"),
+        "algorithm.turns.first_reward": ("accuracy", "PAG"),
         "algorithm.turns.verifier_reward": (True, "PAG"),
         "algorithm.turns.shaping": (1.0, "PAG"),
         "algorithm.advantage.estimator": ("gae", "PAG"),

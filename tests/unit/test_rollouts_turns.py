@@ -34,7 +34,21 @@ SCORE = {"mode": "reconsider", "shaping": 1.0, "independent": False}
         (("incorrect", "wrong", "incorrect"), PAG, (0, 1, 0)),
         (("incorrect", "unparsed"), PAG, (0, 0)),
         (("incorrect", "wrong", "correct"), {**PAG, "shaping": 0.0}, (0, 1, 1)),
-        (("correct", "correct"), {**PAG, "first_reward": False}, (0, 1)),
+        (("correct", "correct"), {**PAG, "first_reward": "none"}, (0, 1)),
+        # PAG without the first reward: what the verification earns, and not what comes later
+        (("correct", "correct"), {**PAG, "first_reward": "verification"}, (1, 1)),
+        (("incorrect", "wrong", "correct"), {**PAG, "first_reward": "verification"}, (1, 1, 2)),
+        (("correct", "wrong", "fault"), {**PAG, "first_reward": "verification"}, (0, 0, None)),
+        (
+            ("incorrect", "wrong", "correct"),
+            {**PAG, "first_reward": "verification", "independent": False},
+            (0, 1, 2),
+        ),
+        (
+            ("incorrect", "wrong", "correct"),
+            {**PAG, "first_reward": "verification", "verifier_reward": False},
+            (0, 0, 2),
+        ),
         (("incorrect", "wrong", "correct"), {**PAG, "verifier_reward": False}, (0, 0, 2)),
         (("incorrect", "wrong", "correct"), {**PAG, "reward": "final"}, (0, 0, 1)),
         (("correct", "correct"), {**PAG, "reward": "final"}, (0, 1)),
@@ -191,6 +205,10 @@ def test_every_turn_has_random_numbers_of_its_own() -> None:
         (["algorithm.turns.mode=off"], 'normalise = "role" needs several turns'),
         (["algorithm.turns.shaping=-1"], "algorithm.turns.shaping"),
         (["algorithm.turns.mode=twice"], "algorithm.turns.mode"),
+        (
+            ["algorithm.turns.mode=reconsider", "algorithm.turns.first_reward=verification"],
+            'first_reward = "accuracy" or "none"',
+        ),
         (["ablate=critic"], 'estimator = "gae"'),
     ],
 )

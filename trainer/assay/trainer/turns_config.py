@@ -35,8 +35,9 @@ class TurnsConfig:
     reward: Literal["turns", "final"] = "turns"
     """turns: each turn earns its own reward. final: only the last attempt's correctness counts, at
     the response's end."""
-    first_reward: bool = True
-    """turns: the first attempt earns its correctness; else nothing."""
+    first_reward: Literal["accuracy", "verification", "none"] = "accuracy"
+    """turns: what the first attempt earns. accuracy: its correctness. verification, in verify: what
+    its verification earns, and nothing of its own (PAG's ablation). none: nothing."""
     verifier_reward: bool = True
     """turns: a verification earns 1 where its verdict is true; else nothing."""
     shaping: NonNegativeFloat = 0.0
@@ -71,6 +72,11 @@ def check_turns(config: Config) -> str:
                 'algorithm.turns.mode, or normalise = "batch"'
             )
         return ""
+    if turns.first_reward == "verification" and turns.mode != "verify":
+        return (
+            f'algorithm.turns.mode = "{turns.mode}" has no verification whose reward the first '
+            'attempt could earn: set algorithm.turns.first_reward = "accuracy" or "none"'
+        )
     if algorithm.critic.pretrain_steps and not turns.independent:
         return (
             "algorithm.critic.pretrain_steps fits the returns of each turn by itself; set it to 0, "

@@ -66,8 +66,8 @@ TURN_PARTS: tuple[Part, ...] = (
         "reward",
         "The first attempt earns its correctness.",
         _PAG,
-        lambda c: _earns_by_turns(c) and c.algorithm.turns.first_reward,
-        to("algorithm.turns.first_reward", False),
+        lambda c: _earns_by_turns(c) and c.algorithm.turns.first_reward == "accuracy",
+        lambda c: {"algorithm.turns.first_reward": "verification" if _verifies(c) else "none"},
     ),
     Part(
         "verifier-reward",

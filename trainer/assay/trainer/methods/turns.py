@@ -39,7 +39,8 @@ def turn_reward_lines(config: Config) -> list[str]:
     if turns.reward == "final":
         lines.append("R = acc of the last attempt, at the end of the last turn; the others earn 0")
     else:
-        lines.append(f"first attempt: {'acc_1' if turns.first_reward else '0'}")
+        first = {"accuracy": "acc_1", "verification": "what its verification earns", "none": "0"}
+        lines.append(f"first attempt: {first[turns.first_reward]}")
         if turns.mode == "verify":
             told = "1 where its verdict is true, else 0" if turns.verifier_reward else "0"
             lines.append(f"verification: {told}")

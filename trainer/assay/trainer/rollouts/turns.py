@@ -5,6 +5,10 @@ correctness, a verification 1 where its verdict is true, a second attempt its co
 `shaping` times what it gained over the first. Correctness is the verdict of the reward service, so
 that services which reward with -1 and 1, or add for form, give the same 0 and 1.
 
+Without the first attempt's reward PAG's authors let that of its verification reach it, and nothing
+of later turns: a discount of 1 between the two. As gamma and lambda are 1 there, that is the reward
+of the verification on the first attempt as well, with turns that are independent [derivation].
+
 A fault is not a zero, and what depends on a faulted judgement is not known either:
 
     first attempt faulted    a verification has no truth, a second attempt nothing to gain on: the
@@ -97,10 +101,12 @@ def rewards_of(turns: Sequence[Turn], config: TurnsConfig) -> tuple[float | None
         earned = list(turn_rewards(known, verdicts, config.shaping))
     else:  # attempts alone: as if each but the last had been verified, without what that earns
         earned = list(turn_rewards(known, ["unparsed"] * (len(known) - 1), config.shaping)[::2])
-    if not config.first_reward:
-        earned[0] = 0.0
     if verdicts and not config.verifier_reward:
         earned[1] = 0.0
+    if config.first_reward != "accuracy":
+        # where turns are joined, the verification's reward reaches the first attempt anyway
+        passed = config.first_reward == "verification" and config.independent and verdicts
+        earned[0] = earned[1] if passed else 0.0
     return (*earned, *unknown[len(earned) :])
 
 
