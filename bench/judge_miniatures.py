@@ -14,8 +14,6 @@ The programs are lines of arithmetic that are run; which prefix can still reach 
 exactly, by dynamic programming.
 """
 
-# ruff: noqa: N803, N806, N815  # shapes in names: P prompts, 2 responses, F features
-
 from __future__ import annotations
 
 import random

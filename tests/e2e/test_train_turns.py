@@ -111,6 +111,8 @@ def test_a_policy_in_dialogue_with_itself_trains(
     for when in ("before", "after"):
         told = report[when]["turns"]
         assert report[when]["accuracy"] == pytest.approx(told["turns_final_correct"])
+        chosen = [told.get(f"turns_{how}") for how in ("best_of_n", "first_majority")]
+        assert all(0 <= share <= 1 for share in chosen) if name == "pag" else chosen == [None, None]
 
 
 def test_a_resumed_run_matches_an_uninterrupted_one(

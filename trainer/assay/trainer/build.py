@@ -29,6 +29,7 @@ from assay.trainer.evaluation import Greedy, end_token_ids
 from assay.trainer.models import Policy
 from assay.trainer.rewards import Judge
 from assay.trainer.rollouts.collector import Collector
+from assay.trainer.rollouts.confidence import Confidence
 from assay.trainer.rollouts.dense import span_tokens
 from assay.trainer.rollouts.dialogues import DialogueCollector, Dialogues
 from assay.trainer.rollouts.hf import HfGenerator
@@ -442,7 +443,13 @@ def make_training_source(
 
 
 def make_dialogues(
-    generator: Generator, config: Config, policy: Policy, ranks: Ranks, *, validation: bool = False
+    generator: Generator,
+    config: Config,
+    policy: Policy,
+    ranks: Ranks,
+    *,
+    validation: bool = False,
+    confidence: Confidence | None = None,
 ) -> Dialogues:
     """The policy in conversation with itself, as the settings say."""
     tokenizer = policy.tokenizer
@@ -452,6 +459,23 @@ def make_dialogues(
         lambda ids: str(tokenizer.decode(ids, skip_special_tokens=True)),
         ranks,
         validation=validation,
+        confidence=confidence,
+    )
+
+
+def make_confidence(trainer: PolicyTrainer, config: Config, policy: Policy) -> Confidence | None:
+    """Asks the policy how sure it is of its attempts, where an evaluation can choose among several.
+
+    None where it has not.
+    """
+    if config.algorithm.turns.mode != "verify" or config.eval.samples == 1:
+        return None
+    return Confidence(
+        lambda: generating(trainer),
+        policy.tokenizer,
+        end_ids=end_token_ids(policy),
+        batch=config.eval.batch_size,
+        autocast=policy.autocast,
     )
 
 

@@ -37,6 +37,7 @@ from assay.trainer.build import (
     check_processes,
     encoder,
     evaluation_generator,
+    make_confidence,
     make_dialogues,
     make_generator,
     make_source,
@@ -326,7 +327,14 @@ def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation
         if config.algorithm.turns.on:
             evaluation = evaluate_dialogues(
                 problems,
-                make_dialogues(generator, config, session.policy, ranks, validation=True),
+                make_dialogues(
+                    generator,
+                    config,
+                    session.policy,
+                    ranks,
+                    validation=True,
+                    confidence=make_confidence(trainer, config, session.policy),
+                ),
                 lambda: session.judge.open_round(0),
                 encoder(session.policy),
                 samples=config.eval.samples,

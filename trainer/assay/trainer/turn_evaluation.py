@@ -3,17 +3,23 @@
 The answers are those of the last attempts, so that accuracy is that of the whole dialogue; the
 metrics of turns (Acc@t1, recalls of the verifier, ...) stand beside it. A verification that cannot
 be read asks for a revision here, and does not in training: so do PAG's authors (arXiv 2506.10406).
+
+Of several dialogues about a problem, the policy's own confidence chooses among the first attempts
+(PAG's best of n), and so does the majority of their answers, to compare.
 """
 
 from __future__ import annotations
 
+import statistics
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from assay.trainer.data import Problem
+from assay.trainer.estimates import majority
 from assay.trainer.evaluation import Evaluation, answer_of, questions
 from assay.trainer.rollouts.dialogues import Dialogues
-from assay.trainer.rollouts.turns import turn_metrics
+from assay.trainer.rollouts.turns import is_correct, stated, turn_metrics
 from assay.trainer.rollouts.types import Ranks, Rollout, ScoringRound
 
 
@@ -57,4 +63,23 @@ def evaluate_dialogues(
         last = [turn.result for turn in rollout.turns if turn.result is not None][-1]
         answer = answer_of(rollout.request, rollout.response, last)
         answers.append(replace(answer, token_count=rollout.length))
-    return Evaluation(tuple(answers), turn_metrics(everyone))
+    return Evaluation(tuple(answers), {**turn_metrics(everyone), **_voted(everyone)})
+
+
+def _voted(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    """Accuracy of the most frequent first attempt, over the dialogues that best of n is over.
+
+    Nothing where the policy was not asked how sure it is.
+    """
+    answers: defaultdict[int, list[str]] = defaultdict(list)
+    correct: defaultdict[int, list[bool]] = defaultdict(list)
+    for rollout in rollouts:
+        sure = [t for t in rollout.turns if t.correct_probability is not None]
+        first = rollout.turns[0]
+        if sure and rollout.result.fault is None and first.result is not None:
+            answers[rollout.request.draw.number].append(stated(first))
+            correct[rollout.request.draw.number].append(bool(is_correct(first.result)))
+    if not answers:
+        return {}
+    shares = [majority(answers[number], correct[number]) for number in answers]
+    return {"turns_first_majority": statistics.fmean(shares)}

@@ -48,6 +48,8 @@ class Dialogues:
         decode: tokens to text, without special tokens.
         ranks: the processes.
         validation: of an evaluation, where a verdict that cannot be read asks for a revision.
+        confidence: P(correct) of verifications, given what was asked and what was said; None asks
+            nobody.
         clock: seconds.
 
     Attributes:
@@ -63,6 +65,7 @@ class Dialogues:
         ranks: Ranks,
         *,
         validation: bool = False,
+        confidence: Callable[[Sequence[Request], Sequence[Response]], list[float]] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._generator = generator
@@ -70,6 +73,7 @@ class Dialogues:
         self._decode = decode
         self._ranks = ranks
         self._validation = validation
+        self._confidence = confidence
         self._clock = clock
         self.generate_s = 0.0
         self.wait_s = 0.0
@@ -107,13 +111,24 @@ class Dialogues:
 
         speak(0, everyone)
         speak(1, everyone)
+        chances: list[float] = []
         if self._protocol.verifies:
+            if self._confidence is not None:
+                asked = [self._next(requests[place], said[place][:1], 1) for place in everyone]
+                chances = self._confidence(asked, [said[place][1] for place in everyone])
             speak(2, [place for place in everyone if self._is_due(said[place][1])])
         before = self._clock()
         results = dict(zip(submitted, scoring.results(), strict=True))
         self.wait_s += self._clock() - before
         return [
-            self._whole(request, place, said[place], results, policy_step)
+            self._whole(
+                request,
+                place,
+                said[place],
+                results,
+                policy_step,
+                chance=chances[place] if chances else None,
+            )
             for place, request in enumerate(requests)
         ]
 
@@ -172,29 +187,25 @@ class Dialogues:
         said: Sequence[Response],
         results: Mapping[tuple[int, int], Result],
         policy_step: int,
+        *,
+        chance: float | None,
     ) -> Rollout:
         """One dialogue as one response."""
         ids, places = self._joined(said)
-        turns = tuple(
-            Turn(
-                start,
-                end,
-                response.text,
-                response.truncated,
-                self._protocol.verdict(response.text)
-                if self._protocol.is_verification(turn)
-                else None,
-                results.get((place, turn)),
-            )
-            for turn, (response, (start, end)) in enumerate(zip(said, places, strict=True))
-        )
+        turns = []
+        for turn, (response, (start, end)) in enumerate(zip(said, places, strict=True)):
+            one = Turn(start, end, response.text, response.truncated)
+            if self._protocol.is_verification(turn):
+                verdict = self._protocol.verdict(response.text)
+                one = replace(one, verdict=verdict, correct_probability=chance)
+            turns.append(replace(one, result=results.get((place, turn))))
         response = Response(
             ids=tuple(ids),
             text=self._decode(ids),
             logprobs=_logprobs(said, places, len(ids)),
             truncated=any(turn.truncated for turn in turns),
         )
-        return Rollout(request, response, row_result(turns), policy_step, turns)
+        return Rollout(request, response, row_result(turns), policy_step, tuple(turns))
 
 
 def _logprobs(

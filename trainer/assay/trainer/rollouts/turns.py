@@ -47,6 +47,7 @@ _METRICS = {
     "turns_incorrect_to_correct": "incorrect_to_correct_ratio",
     "turns_correct_to_incorrect": "correct_to_incorrect_ratio",
     "turns_revised": "revision_ratio",
+    "turns_best_of_n": "best_of_n_accuracy",
 }
 _OF_VERIFICATIONS = ("turns_verifier_accuracy", "turns_correct_recall", "turns_wrong_recall")
 
@@ -131,12 +132,13 @@ def turn_tokens(rollout: Rollout, config: TurnsConfig) -> tuple[TurnTokens, floa
 def turn_metrics(rollouts: Iterable[Rollout]) -> dict[str, float]:
     """How dialogues did, by the names of `metric_table`; what there was nothing of is left out.
 
-    Over dialogues whose attempts all have a judgement; verdicts that cannot be read over all.
+    Over dialogues whose attempts all have a judgement; verdicts that cannot be read over all. Best
+    of n is there where the policy was asked how sure it is.
     """
     rollouts = list(rollouts)
     judged = [r for r in rollouts if r.turns and r.result.fault is None]
     said = [turn.verdict for r in rollouts for turn in r.turns if turn.verdict is not None]
-    found = metrics([_dialogue(rollout.turns) for rollout in judged])
+    found = metrics([_dialogue(rollout) for rollout in judged])
     told: dict[str, float] = {}
     for name, attribute in _METRICS.items():
         value = getattr(found, attribute)
@@ -147,7 +149,8 @@ def turn_metrics(rollouts: Iterable[Rollout]) -> dict[str, float]:
     return told
 
 
-def _dialogue(turns: Sequence[Turn]) -> Dialogue:
+def _dialogue(rollout: Rollout) -> Dialogue:
+    turns = rollout.turns
     attempts = [turn for turn in turns if turn.result is not None]
     verdicts: list[Verdict] = [turn.verdict for turn in turns if turn.verdict is not None]
     if not verdicts:  # attempts alone
@@ -157,12 +160,16 @@ def _dialogue(turns: Sequence[Turn]) -> Dialogue:
             bool(is_correct(turn.result)) for turn in attempts if turn.result is not None
         ),
         verdicts=tuple(verdicts),
-        answers=tuple(_stated(turn) for turn in attempts),
+        correct_probabilities=tuple(
+            turn.correct_probability for turn in turns if turn.verdict is not None
+        ),
+        answers=tuple(stated(turn) for turn in attempts),
+        group_id=str(rollout.request.draw.number),
     )
 
 
-def _stated(turn: Turn) -> str:
-    """The answer that the verifier found, else what the text states."""
+def stated(turn: Turn) -> str:
+    """The answer of an attempt: that which the verifier found, else what the text states."""
     judgement = turn.result.judgement if turn.result is not None else None
     found = judgement.extracted_answer if judgement is not None else None
     return stated_answer(turn.text) if found is None else found

@@ -88,6 +88,8 @@ class Turn:
         truncated: cut at max_new_tokens.
         verdict: of a verification, what it says; None for an attempt.
         result: of an attempt, a judgement or a fault; None for a verification.
+        correct_probability: of a verification, how sure the policy is that the attempt is right, in
+            [0, 1]; None where it was not asked, and for an attempt.
     """
 
     start: int
@@ -96,6 +98,7 @@ class Turn:
     truncated: bool
     verdict: Verdict | None = None
     result: Result | None = None
+    correct_probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
