@@ -27,6 +27,7 @@ import json
 import random
 import statistics
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ SHORT, MIDDLE, LONG = 2, 3, 5
 """Digits of a problem that may be other than zero: it is right at a glance; step by step; never."""
 SHARES = {SHORT: 0.45, MIDDLE: 0.2, LONG: 0.35}
 WORDS = (*map(str, range(MODULUS)), "=", VERIFY, REVISE, COMPARE, *SAYS.values())
-SHAPE = Shape(width=64, layers=2, context=32, steps=1500, batch=128, learning_rate=5e-3)
+SHAPE = Shape(width=64, layers=2, context=32, steps=1300, batch=128, learning_rate=5e-3)
 NOTICES, KEEPS, REPAIRS = 0.06, 0.45, 0.3
 PROBLEMS, HELD_OUT = 600, 80
 SMALL = (
@@ -374,7 +375,7 @@ def _job(names: Sequence[str], seed: int, steps: int, out: Path) -> Job:
     """All runs of one seed, in one process, as what it imports takes as long as a run."""
     runs = out / f"{steps}-steps"
     wanted = {"names": list(names), "seed": seed, "steps": steps, "out": str(out)}
-    result = runs / f"seed-{seed}-{len(names)}.json"
+    result = runs / f"seed-{seed}-{zlib.crc32(','.join(names).encode()):08x}.json"
     arguments = ("-m", "bench.trainer_pag", json.dumps(wanted), str(result))
     return Job(f"seed {seed}", arguments, result)
 
