@@ -6,13 +6,13 @@ Two miniatures. `--parts tables` has no model: see turns_table.py. `--parts runs
 0.1 M weights with the rungs of configs/ladders/pag.toml, and with configs/direct_multi_turn.toml.
 
 The task is to add five digits modulo 8, "25000=" to "36174=". A first attempt is one digit, at a
-glance: sums of two digits are mostly right, sums of three seldom, and those of five by chance. Asked
-to verify ("?"), the policy adds up three digits step by step, rightly, and then says "The answer is
-correct." 94 times in a hundred, whatever it found; asked to compare ("%", which no run ever asks),
-it says what is true where it can know. So it can tell a wrong answer from a right one, and when it
-verifies it does not. Sums of five are beyond it; that its answer to one of these is probably wrong
-it can learn. Asked again ("!"), it mostly repeats its answer, and now and then says what it found.
-So a revision repairs sums of two and of three digits, and no others.
+glance: sums of two digits are mostly right, sums of three seldom, and those of five by chance.
+Asked to verify ("?"), the policy adds up three digits step by step, rightly, and then says "The
+answer is correct." 94 times in a hundred, whatever it found; asked to compare ("%", which no run
+ever asks), it mostly says what is true where it can know. So it can tell a wrong answer from a
+right one, and when it verifies it does not. Sums of five are beyond it; that its answer to one of
+these is probably wrong it can learn. Asked again ("!"), it mostly repeats its answer, and now and
+then says what it found. So a revision repairs sums of two and of three digits, and no others.
 
 All runs share the sizes of `SMALL`. Recalls and accuracies are those of the evaluations before and
 after a run: `HELD_OUT` problems, eight sampled dialogues of each. The runs of a seed are in a
@@ -29,6 +29,7 @@ import statistics
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ from bench.miniature import (
 CONFIGS = Path(__file__).parents[1] / "configs"
 LADDER = CONFIGS / "ladders" / "pag.toml"
 BASELINE = "direct_multi_turn"
+POORLY = ("pag", "final-reward-only")
+"""Rungs that are also run with the model that revises poorly."""
 VERIFY, REVISE, COMPARE = "?", "!", "%"
 SAYS = {True: "The answer is correct.", False: "The answer is wrong."}
 MODULUS = 8
@@ -69,7 +72,10 @@ SHORT, MIDDLE, LONG = 2, 3, 5
 SHARES = {SHORT: 0.45, MIDDLE: 0.2, LONG: 0.35}
 WORDS = (*map(str, range(MODULUS)), "=", VERIFY, REVISE, COMPARE, *SAYS.values())
 SHAPE = Shape(width=64, layers=2, context=32, steps=1300, batch=128, learning_rate=5e-3)
-NOTICES, KEEPS, REPAIRS = 0.06, 0.45, 0.3
+NOTICES = 0.06
+"""Verifications that say "wrong", of right and of wrong attempts alike."""
+REVISIONS = {"": (0.45, 0.3), "-poor-reviser": (0.5, 0.15)}
+"""Of two pretrained models: revisions that keep the answer, and that say what was found."""
 PROBLEMS, HELD_OUT = 600, 80
 SMALL = (
     "data.template={question}",
@@ -155,7 +161,7 @@ def asked(digits: Sequence[int]) -> tuple[str, str]:
     return "".join(map(str, digits)) + "=", str(sum(digits) % MODULUS)
 
 
-def drawn_turns(dice: random.Random) -> tuple[str, str]:
+def drawn_turns(dice: random.Random, reviser: str = "") -> tuple[str, str]:
     """What was said before, and what the policy says, with the weaknesses of the pretrained model.
 
     Two thirds are an attempt with its verification, many of them honest ones that are asked for
@@ -168,6 +174,7 @@ def drawn_turns(dice: random.Random) -> tuple[str, str]:
     first = str(dice.randrange(MODULUS)) if dice.random() < wrongly else right
     steps = "".join(str(sum(digits[: n + 1]) % MODULUS) for n in range(MIDDLE))
     another = str(dice.randrange(MODULUS))
+    keeps, repairs = REVISIONS[reviser]
     kind, luck = dice.random(), dice.random()
     if kind < 0.35:
         notices = dice.random() < NOTICES
@@ -175,9 +182,9 @@ def drawn_turns(dice: random.Random) -> tuple[str, str]:
     if kind < 0.65:
         return prompt, f"{first}{END}{COMPARE}{steps}{SAYS[right == first]}"
     if kind < 0.75:
-        return f"{prompt}{first}{END}{REVISE}", first if luck < KEEPS else another
+        return f"{prompt}{first}{END}{REVISE}", first if luck < keeps else another
     said = SAYS[kind < 0.85]
-    second = first if luck < KEEPS else steps[-1] if luck < KEEPS + REPAIRS else another
+    second = first if luck < keeps else steps[-1] if luck < keeps + repairs else another
     return f"{prompt}{first}{END}{VERIFY}{steps}{said}{END}{REVISE}", second
 
 
@@ -186,9 +193,10 @@ def is_right(item: Item) -> bool:
     return item.response.strip() == item.reference.text
 
 
-def problems(folder: Path, shape: Shape = SHAPE) -> tuple[Path, Path, Path]:
+def problems(folder: Path, shape: Shape = SHAPE, reviser: str = "") -> tuple[Path, Path, Path]:
     """The pretrained model, the training problems and the held-out ones."""
-    model = pretrained(folder / "verifier", WORDS, drawn_turns, shape)
+    draw = partial(drawn_turns, reviser=reviser)
+    model = pretrained(folder / f"verifier{reviser}", WORDS, draw, shape)
     train, test = folder / "sums-train.jsonl", folder / "sums-test.jsonl"
     if test.is_file():  # written last; runs that go at the same time must not write it anew
         return model, train, test
@@ -209,21 +217,33 @@ def problems(folder: Path, shape: Shape = SHAPE) -> tuple[Path, Path, Path]:
 
 
 def contestants(models: Path, seeds: tuple[int, ...], steps: int) -> dict[str, dict[int, Config]]:
-    """The rungs of the ladder with the miniature's sizes, and a baseline; by name and seed."""
-    model, rows, held_out = problems(models)
-    own = (
+    """The rungs of the ladder with the miniature's sizes, and a baseline; by name and seed.
+
+    Of two rungs also those of a model that revises poorly.
+    """
+    found: dict[str, dict[int, Config]] = {}
+    for reviser in REVISIONS:
+        own = _own(models, steps, reviser)
+        for rung in plan.load(LADDER, own, seeds=seeds).rungs:
+            if not reviser or rung.name in POORLY:
+                found[f"{rung.name}{reviser}"] = dict(rung.configs)
+    own = _own(models, steps, "")
+    found[BASELINE] = {
+        seed: configs.load(CONFIGS / f"{BASELINE}.toml", (*own, f"run.seed={seed}"))
+        for seed in seeds
+    }
+    return found
+
+
+def _own(models: Path, steps: int, reviser: str) -> tuple[str, ...]:
+    model, rows, held_out = problems(models, reviser=reviser)
+    return (
         *SMALL,
         f"model.name={model}",
         f"data.path={rows}",
         f"data.eval_path={held_out}",
         f"run.steps={steps}",
     )
-    rungs = plan.load(LADDER, own, seeds=seeds).rungs
-    baseline = {
-        seed: configs.load(CONFIGS / f"{BASELINE}.toml", (*own, f"run.seed={seed}"))
-        for seed in seeds
-    }
-    return {**{rung.name: dict(rung.configs) for rung in rungs}, BASELINE: baseline}
 
 
 def one_run(config: Config, folder: Path) -> dict[str, Any]:
