@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -9,9 +10,13 @@ import pytest
 import torch
 
 from assay.trainer.data import Problem
+from assay.trainer.evaluation import FIRST_DRAW
 from assay.trainer.rollouts.confidence import Confidence, until_verdict
-from assay.trainer.rollouts.types import Draw, Request, Response
+from assay.trainer.rollouts.dialogues import Dialogues
+from assay.trainer.rollouts.types import Draw, OneRank, Request, Response
+from assay.trainer.turn_evaluation import evaluate_dialogues
 from trainer_support import tiny_tokenizer
+from turns_support import VERIFIES, Round, Speaker, decode
 
 TOKENIZER = tiny_tokenizer()
 END = TOKENIZER.eos_token_id
@@ -81,3 +86,45 @@ def test_it_is_what_one_pass_over_the_whole_text_says(batch: int) -> None:
         c, w = (float(probs[ids_of(letter)[0]]) for letter in "cw")
         assert chance == pytest.approx(c / (c + w), abs=1e-5)
     assert model.training, "as it was"
+
+
+def test_best_of_n_is_the_most_trusted_first_attempt_and_never_a_faulted_one() -> None:
+    """Of two problems with three dialogues each; every answer is another, so that all are tied."""
+    correct = {(0, 0): "correct", (1, 1): "correct", (1, 2): "fault"}
+    sure = {(0, 0): 0.9, (0, 1): 0.2, (0, 2): 0.8, (1, 0): 0.6, (1, 1): 0.5, (1, 2): 1.0}
+
+    def place(number: int, index: int) -> tuple[int, int]:
+        return number - FIRST_DRAW, index
+
+    def confidence(asked: Sequence[Request], said: Sequence[Response]) -> list[float]:
+        assert len(asked) == len(said)
+        assert all(request.turn == 1 for request in asked)
+        return [sure[place(request.draw.number, request.index)] for request in asked]
+
+    def judge(number: int, index: int, _turn: int) -> str:
+        return correct.get(place(number, index), "incorrect")
+
+    problems = [Problem(str(n), "?", (("user", "?"),), "") for n in range(2)]
+    told: dict[bool, dict[str, float]] = {}
+    for asks in (True, False):
+        dialogues = Dialogues(
+            Speaker(lambda _number, _index: "correct"),
+            VERIFIES,
+            decode,
+            OneRank(),
+            validation=True,
+            confidence=confidence if asks else None,
+        )
+        found = evaluate_dialogues(
+            problems,
+            dialogues,
+            lambda: Round(judge),
+            lambda _problem: (1, 2),
+            samples=3,
+            batch_size=4,
+            ranks=OneRank(),
+        )
+        told[asks] = dict(found.turns)
+    assert told[True].pop("turns_best_of_n") == 0.5
+    assert told[True].pop("turns_first_majority") == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert told[True] == told[False], "nothing else depends on it"
