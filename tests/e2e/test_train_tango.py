@@ -178,7 +178,7 @@ def test_what_cannot_be_cotrained_is_told_before_anything_is_trained(
 ) -> None:
     with pytest.raises(ConfigError, match="max_new_tokens = 32 leaves no room for a prompt in the"):
         train(together("cotraining.max_new_tokens=32"), "long")
-    with pytest.raises(ConfigError, match=r"model '/no/such/model' cannot be loaded"):
+    with pytest.raises(ConfigError, match="model folder /no/such/model does not exist"):
         train(together("cotraining.model=/no/such/model"), "absent")
 
     class OfGroups(exact_transport):  # type: ignore[misc]

@@ -247,6 +247,7 @@ def test_the_advantages_of_a_batch_are_the_golden_ones(repository: Path) -> None
     batch = {
         "rewards": torch.tensor(inputs["outcome_rewards"]).float(),
         "completion_mask": torch.ones(2, 5),
+        "task": torch.zeros(2, dtype=torch.long),
         "token_rewards": rewards_BT,
         "spans": spans_BT,
     }
