@@ -68,6 +68,25 @@ def test_lines_of_trl_that_we_rely_on(method: str, line: str) -> None:
     assert line in inspect.getsource(getattr(GRPOTrainer, method))
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # a loop that waits for another in front of a step has said this, and says it again
+        (
+            "self.accelerator.gradient_state._set_sync_gradients(do_sync_step)",
+            "self.callback_handler.on_step_begin(",
+            "self.training_step(",
+            "self.callback_handler.on_step_end(",
+            "self._maybe_log_save_evaluate(",
+        ),
+    ],
+)
+def test_the_order_of_a_step_that_loops_which_take_turns_rely_on(lines: tuple[str, ...]) -> None:
+    source = inspect.getsource(GRPOTrainer._run_epoch)
+    places = [source.index(line) for line in lines]
+    assert places == sorted(places)
+
+
 def test_the_loss_is_taken_as_it_is_over_accumulation() -> None:
     """What _compute_loss returns is summed over micro-batches; nothing divides it again."""
     assert GRPOTrainer.loss_is_scaled_for_ga is True
@@ -92,6 +111,7 @@ def test_the_loss_is_taken_as_it_is_over_accumulation() -> None:
             GRPOTrainer._generate_single_turn,
             ["self", "prompt_ids", "images", "multimodal_fields", "num_generations"],
         ),
+        (GRPOTrainer._load_from_checkpoint, ["self", "resume_from_checkpoint"]),
     ],
 )  # fmt: skip
 def test_functions_that_we_call_take_what_we_give(function: Any, parameters: list[str]) -> None:

@@ -11,12 +11,14 @@ import pytest
 from bench import __main__ as bench
 from bench import miniature_errands as errands
 from bench import miniature_tasks as tasks
+from bench import trainer_tango as tango
 from bench.miniature import Item, Job, Service, keep, tokenizer_of, work_off
 from bench.trainer_critic import toy
 from bench.trainer_ladder import mixed
 from bench.trainer_truncation import Lengths, simulated, steps_of
 
 from assay.api.reward.v1 import reward_pb2
+from assay.trainer.cotraining.protocol import read
 
 
 def item(response: str, reference: str = "", *, truncated: bool = False, name: str = "0") -> Item:
@@ -110,6 +112,37 @@ def test_windows_draw_as_many_tokens_a_pass_as_the_design_s_simulation_says() ->
     assert simulated(Lengths(1e4, 0.7, 24_576), 8192) == pytest.approx(1.85, abs=0.03)
     alike = Lengths(1e5, 0.01, 5000)  # nothing to gain where all are as long
     assert simulated(alike, 2500, slots=256) == pytest.approx(1)
+
+
+def test_tangos_pretraining_solves_badly_verifies_leniently_and_can_tell() -> None:
+    dice = random.Random(0)
+    texts = [tango.drawn_text(dice) for _ in range(3000)]
+    solved = [(p, r) for p, r in texts if not p.endswith((tango.VERIFY, tango.COMPARE))]
+    right = [
+        tango.is_right(item(text, str((int(p[0]) + tango.STEPS * int(p[2])) % 10)))
+        for p, text in solved
+    ]
+    assert 0.25 < sum(right) / len(right) < 0.5
+    called: dict[tuple[str, bool], list[bool]] = {}
+    for prompt, text in texts:
+        ask = prompt[-1]
+        if ask in (tango.VERIFY, tango.COMPARE):
+            truth = prompt[-2] == str((int(prompt[0]) + tango.STEPS * int(prompt[2])) % 10)
+            said = read(text, tango.STEPS, "strict")
+            assert said.steps is not None
+            assert said.form == 1
+            called.setdefault((ask, truth), []).append(said.final == "wrong")
+    shares = {key: sum(values) / len(values) for key, values in called.items()}
+    assert shares[tango.COMPARE, False] == 1
+    assert shares[tango.COMPARE, True] == 0
+    assert shares[tango.VERIFY, True] < 0.2
+    assert 0.2 < shares[tango.VERIFY, False] < 0.6
+
+
+def test_steps_to_the_threshold() -> None:
+    rows = [{"correct": value} for value in (0.0, 1.0, 0.7, 0.9, 0.8, 0.9, 0.0)]
+    assert tango.steps_to(rows) == 6
+    assert tango.steps_to(rows[:5]) is None
 
 
 def test_errands_have_a_long_tail_and_the_first_token_decides() -> None:

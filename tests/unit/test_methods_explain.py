@@ -259,6 +259,21 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 1 mini-batch of 2,048 responses = 1 optimizer step",
     ),
+    "tango": (
+        "256 prompts x 5 samples = 1,280 responses a step, of at most 1,024 tokens",
+        [
+            "A = (R - mean of the 5 rewards of its prompt) / deviation of the same",
+            "a token's own: the scaled rewards of the spans that end at or after it",
+            "(1 - alpha) A + alpha A_steps, alpha from 0.1 to 0.001, exponentially",
+        ],
+        [
+            "maximise  mean over responses of the mean over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 1,280 responses = 1 optimizer step",
+    ),
     "score": (
         "512 prompts x 4 samples = 2,048 responses a step, of at most 2,048 tokens",
         [

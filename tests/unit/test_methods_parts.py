@@ -120,11 +120,18 @@ ON: dict[str, dict[str, Any]] = {
             "role-normalisation": {"mode": "verify"},
         }.items()
     },
+    **{
+        name: {"cotraining": {"enabled": True}}
+        for name in ("cotrained-verifier", "verifier-warmup", "verification-form", "class-weights")
+    },
+    "step-interpolation": {"dense": {"weight": 0.1, "mix": "interpolate"}},
+    "step-decay": {"dense": {"weight": 0.1, "decay_to": 1e-3}},
 }
 
 
 def make(tree: dict[str, Any], overrides: tuple[str, ...] = ()) -> Config:
-    elsewhere = {name: tree[name] for name in ("rollout", "data") if name in tree}
+    sections = ("rollout", "data", "cotraining")
+    elsewhere = {name: tree[name] for name in sections if name in tree}
     algorithm = {name: value for name, value in tree.items() if name not in elsewhere}
     whole = {"algorithm": algorithm, **elsewhere}
     if "pairwise" in tree:

@@ -275,6 +275,27 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "algorithm.turns.shaping": (0.0, "PAG"),
         "algorithm.advantage.estimator": ("gae", "PAG"),
     },
+    # arXiv 2505.15034 and its authors' README.
+    "tango": {
+        "algorithm.advantage.estimator": ("group", "Tango"),
+        "algorithm.advantage.scale": ("group", "Tango"),
+        "algorithm.dense.weight": (0.1, "Tango"),
+        "algorithm.dense.decay_to": (1e-3, "Tango"),
+        "algorithm.dense.mix": ("interpolate", "Tango"),
+        "algorithm.dense.normalise": (True, "Tango"),
+        "cotraining.enabled": (True, "Tango"),
+        "cotraining.generator_steps": (3, "Tango"),
+        "cotraining.verifier_steps": (1, "Tango"),
+        "cotraining.warmup_steps": (40, "Tango"),
+        "cotraining.format_weight": (0.8, "Tango"),
+        "cotraining.class_weights": (True, "Tango"),
+        "cotraining.learning_rate": (1e-6, "Tango"),
+        "cotraining.group_size": (5, "Tango"),
+        "optim.learning_rate": (1e-6, "Tango"),
+        "rollout.prompts_per_step": (256, "Tango"),
+        "rollout.group_size": (5, "Tango"),
+        "run.steps": (200, "Tango"),
+    },
 }
 _SETTING = re.compile(r"^(\w+) = [^#]*#\s*(.+)$")
 _OURS = ("our choice", "the trainer punishes")

@@ -44,8 +44,9 @@ def test_columns_are_those_that_are_measured() -> None:
     assert "keep" in names("algorithm.dynamic_sampling.enabled=true")
     assert "shaped" in names(*EVERYTHING, width=400)
     assert "ended" in names(*CRITIC, *TRUNCATION, width=400)
-    # dynamic sampling and truncation do not go together
-    assert len(names(*EVERYTHING, width=400)) == len(COLUMNS) - 1
+    assert {"verified", "alpha"} <= set(names("cotraining.enabled=true", width=400))
+    # dynamic sampling, truncation and a verifier that learns do not go together
+    assert len(names(*EVERYTHING, width=400)) == len(COLUMNS) - 3
     for always in ("reward", "correct", "fault", "length", "entropy", "clip-/+%", "train", "left"):
         assert always in names(*EVERYTHING)
 

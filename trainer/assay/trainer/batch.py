@@ -79,6 +79,7 @@ class Scored:
         drawn: how many of the last tokens this step drew; None for all of them.
         turns: of a dialogue, whose tokens are not all the policy's; None for one response.
         segments: where advantages are those of segments; None elsewhere.
+        weight: of its advantage, where its class has one (cotraining.measures).
     """
 
     rollout: Rollout | Unfinished
@@ -89,6 +90,7 @@ class Scored:
     drawn: int | None = None
     turns: TurnTokens | None = None
     segments: SegmentTokens | None = None
+    weight: float = 1.0
 
     @property
     def unfinished(self) -> bool:
@@ -162,8 +164,9 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         where the response is not finished; `unfinished` (B,) bool; `drawn` (B, T) bool, tokens that
         this step drew; `token_rewards` (B, T) and `spans` (B, T) bool, where a span's reward lies;
         `sampler_logps` (B, T), NaN where unknown; `task` (B,), a number for each; `stale` and
-        `correct` (B,) bool. Of dialogues also what `_turn_tensors` gives, of segments
-        `segment_advantages` (B, T), and `loss_mask` is without what these leave out.
+        `correct` (B,) bool; `weights` (B,) where one is not 1. Of dialogues also what
+        `_turn_tensors` gives, of segments `segment_advantages` (B, T), and `loss_mask` is without
+        what these leave out.
     """
     rows = [item.rollout for item in scored]
     prompts = [row.request.draw.prompt_ids for row in rows]
@@ -199,6 +202,8 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         "stale": torch.tensor([row.policy_step != policy_step for row in rows]),
         "correct": torch.tensor([item.correct for item in scored]),
     }
+    if any(item.weight != 1 for item in scored):
+        batch["weights"] = torch.tensor([item.weight for item in scored], dtype=torch.float32)
     dialogues = [item.turns for item in scored if item.turns is not None]
     if dialogues:
         batch |= _turn_tensors(dialogues)
@@ -323,12 +328,24 @@ def old_logps(batch: Batch, computed_BT: torch.Tensor | None, *, decoupled: bool
 
 
 def group_advantages(
-    batch: Batch, config: AlgorithmConfig, group_size: int, across: Across = ALONE
+    batch: Batch,
+    config: AlgorithmConfig,
+    group_size: int,
+    across: Across = ALONE,
+    *,
+    dense_weight: float | None = None,
 ) -> torch.Tensor:
     """Advantages without a critic, shape (B, T).
 
-    Every token of a response has the same; where rewards are dense, plus what its own and later
-    steps earned. Those of segments are there already.
+    Every token of a response has the same; where rewards are dense, plus (or mixed with) what its
+    own and later steps earned. Those of segments are there already.
+
+    Args:
+        batch: as from `pad`.
+        config: the estimator, and how steps count.
+        group_size: of rows of one prompt.
+        across: the processes.
+        dense_weight: of steps, where it is not `config.dense.weight`.
     """
     chosen = config.advantage
     if chosen.estimator == "segments":
@@ -358,7 +375,11 @@ def group_advantages(
         dense_BT = dense_group_advantages(
             batch["token_rewards"], batch["spans"] & judged_B1, rows // group_size
         )
-        advantages_BT = advantages_BT + config.dense.weight * dense_BT
+        weight = config.dense.weight if dense_weight is None else dense_weight
+        outcome = 1 - weight if config.dense.mix == "interpolate" else 1.0
+        advantages_BT = outcome * advantages_BT + weight * dense_BT
+    if "weights" in batch:
+        advantages_BT = advantages_BT * batch["weights"].unsqueeze(1)
     return advantages_BT * batch["completion_mask"]
 
 

@@ -137,6 +137,11 @@ def check_processes(config: Config, processes: int) -> None:
     Raises:
         ConfigError: it cannot; the message says what divides what.
     """
+    if config.cotraining.enabled and processes > 1:
+        raise ConfigError(
+            f"cotraining.enabled = true needs a run of one process, and this one has {processes}: "
+            "two loops that take turns have not been tried on several; start it without a launcher"
+        )
     prompts = config.rollout.prompts_per_step
     if prompts % processes:
         raise ConfigError(
@@ -161,24 +166,38 @@ def check_judge(config: Config, judge: Judge) -> None:
     """Whether the verifier can judge what a step has.
 
     Raises:
-        ConfigError: it judges whole groups, and responses are truncated, have several turns, or
-            are continued.
+        ConfigError: it judges whole groups, and here a response is judged by itself.
     """
     algorithm = config.algorithm
-    segments = algorithm.advantage.estimator == "segments"
-    apart = algorithm.truncation.window or algorithm.turns.on or segments
-    if not judge.judges_groups or not apart:
+    if not judge.judges_groups:
         return
-    why, off = ("algorithm.turns has each attempt judged by itself", 'turns.mode = "off"')
-    if algorithm.truncation.window:
-        why, off = "with algorithm.truncation they end in different steps", "truncation.window = 0"
-    elif segments:
-        why = "algorithm.segments has each continuation judged by itself"
-        off = 'advantage.estimator = "group"'
-    raise ConfigError(
-        f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt against one "
-        f"another, and {why}; set algorithm.{off}, or use another verifier"
-    )
+    for on, why, off in (
+        (
+            bool(algorithm.truncation.window),
+            "with algorithm.truncation they end in different steps",
+            "algorithm.truncation.window = 0",
+        ),
+        (
+            algorithm.turns.on,
+            "algorithm.turns has each attempt judged by itself",
+            'algorithm.turns.mode = "off"',
+        ),
+        (
+            algorithm.advantage.estimator == "segments",
+            "algorithm.segments has each continuation judged by itself",
+            'algorithm.advantage.estimator = "group"',
+        ),
+        (
+            config.cotraining.enabled,
+            "the verifier of cotraining is shown one solution of a prompt, judged by itself",
+            "cotraining.enabled = false",
+        ),
+    ):
+        if on:
+            raise ConfigError(
+                f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt "
+                f"against one another, and {why}; set {off}, or use another verifier"
+            )
 
 
 def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -> PromptStream:
@@ -491,8 +510,13 @@ def build_trainer(
     check_critic: Callable[[float], None],
     say: Callable[[str], None],
     processes: int = 1,
+    source_of: Callable[[PolicyTrainer], Source] | None = None,
+    score: Callable[[Sequence[Group]], list[Scored]] | None = None,
 ) -> PolicyTrainer:
-    """The trainer of a run, ready to train; it prints nothing by itself."""
+    """The trainer of a run, ready to train; it prints nothing by itself.
+
+    `source_of` and `score` take the places of what the settings say of rollouts and of rewards.
+    """
     settings = config.algorithm.critic
     separate = config.algorithm.has_critic and settings.sharing == "separate"
     model = (
@@ -524,10 +548,13 @@ def build_trainer(
         train_dataset=Dataset.from_dict({"prompt": ["a placeholder: see PolicyTrainer"]}),
         callbacks=callbacks,
         config=config,
-        make_source=lambda trainer: make_training_source(
-            trainer, config, policy, stream=stream, judge=judge
+        make_source=source_of
+        or (
+            lambda trainer: make_training_source(
+                trainer, config, policy, stream=stream, judge=judge
+            )
         ),
-        score=scorer(config, policy),
+        score=score or scorer(config, policy),
         make_critic=make_critic,
         on_broken=on_broken,
         check_critic=check_critic,

@@ -18,6 +18,7 @@ from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer import config_rules
+from assay.trainer.cotraining.settings import CotrainingConfig
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.overrides import expand, keys_of
 from assay.trainer.pairwise_config import PairwiseConfig
@@ -298,10 +299,27 @@ class DenseConfig:
 
     weight: NonNegativeFloat = 0.0
     """0 leaves spans out."""
+    decay_to: NonNegativeFloat = 0.0
+    """Above 0, the weight changes exponentially from `weight` at the first step to this at the last
+    (Tango: from 0.1 to 1e-3)."""
+    mix: Literal["add", "interpolate"] = "add"
+    """How the advantages of steps meet that of the outcome in a group: A + weight * A_steps, or (1
+    - weight) * A + weight * A_steps (Tango)."""
     normalise: bool = True
     """Divides by the number of spans, so that more of them give no more reward."""
     correct_share: Ratio = 1.0
     """How much of it stays where the verdict is "correct" (arXiv 2410.17621: 0.025 of 0.25)."""
+
+    def weight_at(self, step: int, steps: int) -> float:
+        """The weight of a step.
+
+        Args:
+            step: from 0.
+            steps: of the run, at least 1.
+        """
+        if not self.decay_to or steps == 1:
+            return self.weight
+        return self.weight * (self.decay_to / self.weight) ** (min(step, steps - 1) / (steps - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,6 +509,7 @@ class Config:
     algorithm: AlgorithmConfig = field(default_factory=AlgorithmConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    cotraining: CotrainingConfig = field(default_factory=CotrainingConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     run: RunConfig = field(default_factory=RunConfig)
     ablate: tuple[str, ...] = ()

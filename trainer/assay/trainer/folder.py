@@ -15,6 +15,8 @@ report.json, report.md, curves.png  the outcome
 model/          the trained policy with its tokenizer
 adapter/        with LoRA, the adapter alone; model/ has it merged
 critic/         the trained value function, where the method has one
+verifier/       the run of a verifier that learns beside the policy (cotraining), with its own
+                config.toml, metrics.jsonl, samples.jsonl, checkpoints/, curves.png and model/
 """
 
 from __future__ import annotations

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 Group = Literal[
-    "reward", "faults", "response", "sampling", "turns", "policy", "drift", "critic", "time"
+    "reward",
+    "faults",
+    "response",
+    "sampling",
+    "turns",
+    "verifier",
+    "policy",
+    "drift",
+    "critic",
+    "time",
 ]
 GROUPS: dict[Group, str] = {
     "reward": "Rewards and verdicts, over the judged rollouts of the step",
@@ -18,6 +27,8 @@ GROUPS: dict[Group, str] = {
     "response": "Responses, over all rollouts of the step",
     "sampling": "How the step's groups came together",
     "turns": "Dialogues without a fault (`algorithm.turns`); null for single responses",
+    "verifier": "A verifier that learns beside the policy (`cotraining`): of verifications for the "
+    "generator's steps; of those of its own steps, in verifier/metrics.jsonl",
     "policy": "The update",
     "drift": "Sampler against trainer",
     "critic": "The value function (estimator `gae`)",
@@ -90,6 +101,10 @@ _TABLE = (
         "`overlong = \"filter\"`, void ones, what recomposition leaves to another step, responses "
         "without an unsure token with segments. Those that PROF or the spread of rewards drop are "
         "not counted as judged.",
+    ),
+    _m(
+        "step_weight", "reward", "weight",
+        "Of the advantages of steps beside that of the outcome (`algorithm.dense`).",
     ),
     _m(
         "advantage_std", "reward", "advantage",
@@ -304,6 +319,73 @@ _TABLE = (
         shown="unparsed",
     ),
     _m(
+        "verifier_accuracy", "verifier", "share",
+        "Verifications whose final verdict is true; one that cannot be read is not.",
+        shown="accuracy",
+    ),
+    _m(
+        "verifier_correct_recall", "verifier", "share",
+        "Of correct solutions, those that were called correct.",
+        shown="correct_recall",
+    ),
+    _m(
+        "verifier_wrong_recall", "verifier", "share",
+        "Of wrong solutions, those that were called wrong.",
+        shown="wrong_recall",
+    ),
+    _m(
+        "verifier_f1", "verifier", "share",
+        "Harmonic mean of the two recalls; null where there was only one kind of solution.",
+        shown="f1",
+    ),
+    _m(
+        "verifier_form", "verifier", "share",
+        "Mean share of the verdicts due, of K steps and the whole, that stand where they should.",
+        shown="form",
+    ),
+    _m(
+        "verifier_unparsed", "verifier", "share",
+        "Verifications without a final verdict that cotraining.parsing can read.",
+        shown="unparsed",
+    ),
+    _m(
+        "verifier_says_correct", "verifier", "share",
+        "Verifications whose final verdict is `correct`: 1 where the verifier always says yes.",
+        shown="says_correct",
+    ),
+    _m(
+        "verifier_steps_read", "verifier", "share",
+        "Verifications with a verdict on every step; the others give no step rewards.",
+        shown="steps_read",
+    ),
+    _m(
+        "verifier_reach", "verifier", "share",
+        "Of the generator's judged solutions, those that fit the verifier's context.",
+        shown="reach",
+    ),
+    _m(
+        "verifier_weight_correct", "verifier", "weight",
+        "What the advantages of verifications of correct solutions are multiplied by.",
+        shown="weight_correct",
+    ),
+    _m(
+        "verifier_weight_wrong", "verifier", "weight",
+        "The same of wrong solutions.",
+        shown="weight_wrong",
+    ),
+    _m(
+        "solutions_correct", "verifier", "share",
+        "Of the judged solutions of a step of the verifier, those that are correct.",
+    ),
+    _m(
+        "solution_steps", "verifier", "steps",
+        "Mean steps of the generator's solutions that were verified.",
+    ),
+    _m(
+        "steps_correct", "verifier", "share",
+        "Of the steps of these, those that the verifier called correct.",
+    ),
+    _m(
         "loss", "policy", "loss",
         "What was minimised, mean over the step's updates.",
     ),
@@ -450,6 +532,14 @@ _TABLE = (
     _m(
         "generate_s", "time", "s",
         "Generation, as the first process saw it; judging goes on behind it.",
+    ),
+    _m(
+        "verify_s", "time", "s",
+        "Verifying the solutions of the generator's step; a part of train_s.",
+    ),
+    _m(
+        "solve_s", "time", "s",
+        "Solving problems for the verifier's step, with judgements; a part of train_s.",
     ),
     _m(
         "score_wait_s", "time", "s",

@@ -82,6 +82,15 @@ PANELS = (
     ),
     Panel("judged correct", (Curve("correct", _END, _GREEN),), "percent"),
     Panel(
+        "verdicts that are true, of solutions",
+        (
+            Curve("verifier_correct_recall", "right", _GREEN),
+            Curve("verifier_wrong_recall", "wrong", _VERMILION),
+            Curve("verifier_f1", "harmonic mean", _BLUE, dashed=True),
+        ),
+        "percent",
+    ),
+    Panel(
         "groups with a signal",
         (
             Curve("keep_rate", "of those drawn", _BLUE),

@@ -83,6 +83,10 @@ def _samples_dynamically(config: Config) -> bool:
     return config.algorithm.dynamic_sampling.enabled
 
 
+def _has_verifier(config: Config) -> bool:
+    return config.cotraining.enabled
+
+
 COLUMNS: tuple[Column, ...] = (
     Column("reward", ("reward",), 8, 0, "mean over judged responses", lambda v: f"{v:.3f}"),
     Column("shaped", ("shaped_reward",), 8, 9, "with penalties", lambda v: f"{v:.3f}", _shapes),
@@ -97,6 +101,11 @@ COLUMNS: tuple[Column, ...] = (
         "ended", ("finished_share",), 7, 4, "slots whose response ended", _percent,
         lambda config: config.algorithm.truncation.window > 0,
     ),
+    Column(
+        "verified", ("verifier_accuracy",), 9, 3, "verdicts on these solutions that are true",
+        _percent, _has_verifier,
+    ),
+    Column("alpha", ("step_weight",), 8, 9, "weight of steps", _small, _has_verifier),
     Column("length", ("response_length",), 7, 5, "mean tokens of a response", lambda v: f"{v:.0f}"),
     Column("cut", ("truncated",), 5, 10, "responses at the limit", _percent),
     Column("entropy", ("entropy",), 8, 6, "nats per token", lambda v: f"{v:.3f}"),

@@ -2,7 +2,8 @@
 
 before = evaluate(held-out prompts)        judged by the same services
 critic: value pre-training                 where the method has it
-train: rollout -> judgements -> update     checkpoints, metrics, one line per step
+train: rollout -> judgements -> update     checkpoints, metrics, one line per step; where a verifier
+                                           learns beside the policy, in turns with it
 after  = evaluate(the same prompts)
 report, curves, the trained model
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -47,6 +48,8 @@ from assay.trainer.build import (
 )
 from assay.trainer.callbacks import StepRecorder
 from assay.trainer.config import Config, DynamicSamplingConfig
+from assay.trainer.cotraining.roles import Partner, settle
+from assay.trainer.cotraining.schedule import State
 from assay.trainer.critic.pretraining import check_floor
 from assay.trainer.data import Problems, load_problems
 from assay.trainer.errors import TrainingStoppedError
@@ -113,6 +116,7 @@ def run(
     check_processes(config, world.count)
     check_reporters(config.run.report_to)
     display = Display(console if world.main else Console(file=io.StringIO()))
+    state = settle(config, folder) if config.cotraining.enabled else None
     checkpoint = checkpoints.latest(folder.checkpoints)
     problems = load_problems(config.data, eval_prompts=config.eval.prompts)
     set_seed(config.run.seed)  # adapters and heads begin at random
@@ -125,6 +129,7 @@ def run(
         f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
     )
     recorder: StepRecorder | None = None
+    partner: Partner | None = None
     try:
         with _judge(config, world, transport) as judge:
             check_judge(config, judge)
@@ -133,6 +138,7 @@ def run(
             session = Session(config, folder, display, world, problems, policy, judge)
             with _interruptible(display) as stop:
                 recorder, trainer = _prepare(session, stream, stop, checkpoint)
+                partner = None if state is None else _partner(session, trainer, stop, state)
                 if not _anchor(session, trainer, stream, stop, checkpoint):
                     return None
                 if checkpoint is None:
@@ -142,7 +148,9 @@ def run(
                         return None
                 else:
                     before = _stored(folder, "before")
-                interrupted, train_s = _train(session, trainer, recorder, checkpoint, stop)
+                interrupted, train_s = _train(
+                    session, trainer, recorder, checkpoint, stop=stop, partner=partner
+                )
             if interrupted:
                 return None
             after = _evaluate(session, trainer, "after")
@@ -153,8 +161,11 @@ def run(
         display.end()
         if recorder is not None:
             recorder.close()
+        if partner is not None:
+            partner.recorder.close()
     save_outcome(trainer, folder, policy.tokenizer, world)
-    return _finish(session, before, after, train_s) if world.main else {}
+    beside = {} if partner is None else {"verifier": partner.finish()}
+    return _finish(session, before, after, train_s, beside) if world.main else {}
 
 
 @contextmanager
@@ -230,6 +241,22 @@ def _prepare(
     )
     recorder.watch(trainer, reporters)
     return recorder, trainer
+
+
+def _partner(session: Session, trainer: PolicyTrainer, stop: Interrupt, state: State) -> Partner:
+    """The verifier that learns beside the policy."""
+    return Partner(
+        session.config,
+        session.folder,
+        state,
+        policy=session.policy,
+        trainer=trainer,
+        problems=session.problems.train,
+        judge=session.judge,
+        display=session.display,
+        world=session.world,
+        stop=stop,
+    )
 
 
 def _anchor(
@@ -400,9 +427,11 @@ def _train(
     trainer: PolicyTrainer,
     recorder: StepRecorder,
     checkpoint: Path | None,
+    *,
     stop: Interrupt,
+    partner: Partner | None = None,
 ) -> tuple[bool, float]:
-    """Trains to the last step.
+    """Trains to the last step, the verifier too where there is one.
 
     Returns:
         Whether it was interrupted, and the seconds it took.
@@ -416,7 +445,11 @@ def _train(
             display.note(f"continuing after step {done}, from {checkpoint}")
         display.begin("training", config.run.steps, done)
         display.steps(config)
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        resume_from = str(checkpoint) if checkpoint else None
+        if partner is None:
+            trainer.train(resume_from_checkpoint=resume_from)
+        else:
+            partner.train(lambda: trainer.train(resume_from_checkpoint=resume_from))
     finally:
         display.end()
     step = trainer.state.global_step // updates
@@ -442,7 +475,11 @@ def _method(config: Config) -> str:
 
 
 def _finish(
-    session: Session, before: Evaluation | None, after: Evaluation | None, train_s: float
+    session: Session,
+    before: Evaluation | None,
+    after: Evaluation | None,
+    train_s: float,
+    beside: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Report, curves, and the table on the screen."""
     config, folder, display = session.config, session.folder, session.display
@@ -458,7 +495,8 @@ def _finish(
             "samples_per_step": config.samples_per_step,
             "seed": config.run.seed,
             "train_s": round(train_s, 1),
-        }
+        },
+        **beside,
     }
     from assay.trainer import plots  # noqa: PLC0415  # seconds and memory that only the end needs
 

@@ -49,7 +49,7 @@ CRITIC = "critic"
 
 
 class Source(Protocol):
-    """Where a step's groups come from: a Collector, or a SlotCollector."""
+    """Where a step's groups come from: a Collector, a SlotCollector, ..."""
 
     def collect(self, policy_step: int) -> Collected:
         """Groups, or stretches, for one step."""
@@ -167,9 +167,14 @@ class PolicyTrainer(GRPOTrainer):
             if algorithm.turns.on and algorithm.turns.kl == "first":
                 batch["kl_mask"] = batch["turn"] == 1
         if self.critic is None:
-            advantages_BT = batches.group_advantages(
-                batch, algorithm, self.config.rollout.group_size, self.across
+            weight = algorithm.dense.weight_at(
+                self.state.global_step // updates, self.config.run.steps
             )
+            advantages_BT = batches.group_advantages(
+                batch, algorithm, self.config.rollout.group_size, self.across, dense_weight=weight
+            )
+            if algorithm.dense.weight:
+                self._metrics["train"]["step_weight"].append(weight)
         else:
             if computed is not None:
                 batch["kl_logps"] = computed

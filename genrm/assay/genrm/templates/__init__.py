@@ -16,8 +16,9 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.clients import toml_config
+from assay.clients.fencing import code_of
 from assay.genrm.domain import Unjudgeable
-from assay.genrm.templates.fencing import code_of, fence, fence_steps, join
+from assay.genrm.templates.fencing import fence, fence_steps, join
 from assay.genrm.templates.template import (
     NEEDED,
     PLACE,

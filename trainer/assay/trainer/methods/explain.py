@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.trainer.methods.cotraining import cotraining_lines, step_weight_line
 from assay.trainer.methods.part import Part
 from assay.trainer.methods.parts import BY_NAME, parts_on
 from assay.trainer.methods.presets import departures
@@ -60,6 +61,7 @@ def explain(config: Config) -> Explanation:
         ("Reward", _reward),
         ("Advantage", _advantage),
         ("Critic", _critic),
+        ("Verifier", cotraining_lines),
         ("Objective", _objective),
         ("Optimiser", _optimiser),
     )
@@ -292,6 +294,7 @@ def _advantage(config: Config) -> list[str]:
     lines += turn_credit_lines(config)
     if not config.algorithm.has_critic and config.algorithm.dense.weight:
         lines.append("a token's own: the scaled rewards of the spans that end at or after it")
+        lines += filter(None, [step_weight_line(config)])
     if advantage.normalise != "none":
         over = {
             "batch": "the batch",

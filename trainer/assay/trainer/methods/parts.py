@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from assay.trainer.methods.cotraining import COTRAINING_PARTS, without_steps
 from assay.trainer.methods.credit_parts import CREDIT_PARTS
 from assay.trainer.methods.part import Part, Switches, to
 from assay.trainer.methods.selection_parts import SELECTION_PARTS
@@ -187,7 +188,7 @@ PARTS: tuple[Part, ...] = (
         "they end.",
         "DeepSeekMath, arXiv 2402.03300, section 4.1.3",
         lambda c: c.algorithm.dense.weight > 0,
-        to("algorithm.dense.weight", 0.0),
+        without_steps,
     ),
     Part(
         "span-normalisation",
@@ -486,6 +487,8 @@ PARTS: tuple[Part, ...] = (
     ),
     # --- several turns in one response ---
     *TURN_PARTS,
+    # --- a verifier beside the policy ---
+    *COTRAINING_PARTS,
 )
 
 BY_NAME: Mapping[str, Part] = {part.name: part for part in PARTS}

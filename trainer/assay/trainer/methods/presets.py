@@ -129,6 +129,20 @@ METHODS: Mapping[str, frozenset[str]] = {
             "token-level-loss",
         }
     ),
+    "tango": frozenset(
+        {
+            "cotrained-verifier",
+            "verifier-warmup",
+            "verification-form",
+            "class-weights",
+            "dense-rewards",
+            "span-normalisation",
+            "step-interpolation",
+            "step-decay",
+            "group-normalisation",
+            "std-scaling",
+        }
+    ),
 }
 
 

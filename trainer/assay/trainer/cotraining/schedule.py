@@ -1,0 +1,99 @@
+"""Whose step it is: N_g steps of the generator to N_v of the verifier (arXiv 2505.15034). Pure.
+
+    verifier x warmup, (generator x N_g, verifier x N_v), ..., generator x the rest
+
+1. The paper says how many steps of each; that a round begins with the generator's, after a warm-up
+   of the verifier, is our reading. [derivation]
+2. The last turn is the generator's: a verifier that nobody asks any more does not learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Literal
+
+Role = Literal["generator", "verifier"]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How many steps each role has made."""
+
+    generator: int = 0
+    verifier: int = 0
+
+    def after(self, role: Role) -> State:
+        """With one step more."""
+        if role == "generator":
+            return State(self.generator + 1, self.verifier)
+        return State(self.generator, self.verifier + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The order of all steps.
+
+    Attributes:
+        steps: of the generator, at least 1.
+        generator_steps: of a turn of the generator, at least 1.
+        verifier_steps: of a turn of the verifier.
+        warmup: steps of the verifier before the generator's first.
+    """
+
+    steps: int
+    generator_steps: int
+    verifier_steps: int
+    warmup: int
+
+    @property
+    def verifier_total(self) -> int:
+        """Steps that the verifier makes in all."""
+        return self.warmup + (self.steps - 1) // self.generator_steps * self.verifier_steps
+
+    def turns(self) -> Iterator[Role]:
+        """Whose each step is, from the first to the last."""
+        yield from repeat("verifier", self.warmup)
+        for done in range(1, self.steps + 1):
+            yield "generator"
+            if done % self.generator_steps == 0 and done < self.steps:
+                yield from repeat("verifier", self.verifier_steps)
+
+    def states(self) -> Iterator[State]:
+        """Before the first step, and after each."""
+        state = State()
+        yield state
+        for role in self.turns():
+            state = state.after(role)
+            yield state
+
+    def after(self, state: State) -> Iterator[Role]:
+        """The turns that are left.
+
+        Raises:
+            ValueError: there is no such state in this order.
+        """
+        turns = self.turns()
+        now = State()
+        while now != state:
+            role = next(turns, None)
+            if role is None:
+                raise ValueError(f"no order of {self} comes by {state}")
+            now = now.after(role)
+        return turns
+
+    def latest(self, generator: Collection[int], verifier: Collection[int]) -> State:
+        """The last state of which both roles have a checkpoint; at no steps none is needed.
+
+        Args:
+            generator: steps of which the generator has one.
+            verifier: steps of which the verifier has one.
+        """
+        found = State()
+        for state in self.states():
+            if (not state.generator or state.generator in generator) and (
+                not state.verifier or state.verifier in verifier
+            ):
+                found = state
+        return found
