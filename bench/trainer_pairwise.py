@@ -35,12 +35,14 @@ import math
 import random
 import statistics
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
+from assay.clients.runs.records import read_rows
 from assay.trainer import config as configs
 from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
@@ -90,7 +92,7 @@ SMALL = (
     "eval.samples=8",
     "eval.batch_size=256",
     "run.checkpoint_every=0",
-    "run.samples_every=0",
+    "run.samples_every=1",
     "run.report_to=[]",
 )
 SINGLE = ("rollout.prompts_per_step=64", "rollout.group_size=1")
@@ -110,10 +112,10 @@ PAIRS = (("win", "bt"), ("win-group", "bt-group"))
 
 
 def quality(response: str) -> float:
-    """The worth of a response's letters over `LENGTH`, in [0, 7/6]: up to the limit there is room
-    for one letter more, and what is missing is worth nothing."""
-    worth = sum(WRITTEN.index(sign) for sign in response if sign in WRITTEN)
-    return worth / (len(WRITTEN) - 1) / LENGTH
+    """The mean worth of a response's first `LENGTH` letters, in [0, 1]; what is missing is worth
+    nothing, and so is a letter more."""
+    letters = [sign for sign in response if sign in WRITTEN][:LENGTH]
+    return sum(WRITTEN.index(sign) for sign in letters) / (len(WRITTEN) - 1) / LENGTH
 
 
 def offset(prompt: str, deviation: float) -> float:
@@ -210,7 +212,11 @@ def one_run(config: Config, deviation: float, folder: Path) -> dict[str, Any]:
         )
         for when in ("before", "after")
     }
-    return {**found, "train_s": report["run"]["train_s"]}
+    by_step: dict[int, list[float]] = defaultdict(list)
+    for row in read_rows(RunFolder(folder).samples):
+        by_step[row["step"]].append(quality(row["response"]))
+    curve = [statistics.fmean(by_step[step]) for step in sorted(by_step)]
+    return {**found, "curve": curve, "train_s": report["run"]["train_s"]}
 
 
 # All runs.
