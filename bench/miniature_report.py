@@ -58,19 +58,20 @@ def compare(
     return found
 
 
-def draw(path: Path, panels: Mapping[str, Mapping[str, Sequence[Points]]]) -> None:
+def draw(path: Path, panels: Mapping[str, Mapping[str, Sequence[Points]]], *, y: str = "") -> None:
     """Curves beside one another: a line for each run, a colour for each contestant.
 
     Args:
         path: of the picture.
         panels: titles; under each, the contestants and the points of their runs, steps first.
+        y: what all panels show; they then share the axis.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(6 * len(panels), 4.5), layout="constrained")
     FigureCanvasAgg(figure)
-    cells = figure.subplots(1, len(panels), squeeze=False)[0]
+    cells = figure.subplots(1, len(panels), squeeze=False, sharey=bool(y))[0]
     names = list(dict.fromkeys(name for runs in panels.values() for name in runs))
     for axes, (title, runs) in zip(cells, panels.items(), strict=True):
         for name, lines in runs.items():
@@ -81,4 +82,5 @@ def draw(path: Path, panels: Mapping[str, Mapping[str, Sequence[Points]]]) -> No
         axes.set_xlabel("step")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize=8)
+    cells[0].set_ylabel(y)
     figure.savefig(path, dpi=120)
