@@ -10,11 +10,12 @@ calibrated across prompts says. Of two responses to a prompt the judge prefers o
 sigmoid(score - score), where the offset is gone; asked in one order it leans to the first place,
 and both orders are averaged. For each s:
 
-    bt          the score as reward; a critic, one response to a prompt
-    win         the chance of beating an anchor, a sample of the initial policy that the run draws
-                itself (anchors = "reference"); all else as in bt
-    bt-group    the score as reward, against the mean of the prompt's group
-    win-group   each response against every other of its group (estimator = "symmetric")
+    bt            the score as reward; a critic, one response to a prompt
+    win           the chance of beating an anchor, a sample of the initial policy that the run draws
+                  itself (anchors = "reference"); all else as in bt
+    win-log-odds  the same chance by its log-odds, which does not level off where it nears 1
+    bt-group      the score as reward, against the mean of the prompt's group
+    win-group     each response against every other of its group (estimator = "symmetric")
 
 All have equal steps of equally many responses, settings of configs/pairwise_ppo.toml and
 pairwise_group.toml, no KL, and whitened advantages, so that the scale of a reward decides nothing.
@@ -109,13 +110,22 @@ ANCHORED = ("algorithm.pairwise.anchors=reference",)
 ARMS = {
     "bt": ("pairwise_ppo", (*SINGLE, *SCORES)),
     "win": ("pairwise_ppo", (*SINGLE, *ANCHORED)),
+    "win-log-odds": (
+        "pairwise_ppo",
+        (*SINGLE, *ANCHORED, "algorithm.pairwise.reward=log-odds"),
+    ),
     "bt-group": (
         "pairwise_group",
         (*GROUPS, *SCORES, "algorithm.advantage.estimator=group"),
     ),
     "win-group": ("pairwise_group", (*GROUPS, *ANCHORED)),
 }
-PAIRS = (("win", "bt"), ("win-group", "bt-group"))
+PAIRS = (
+    ("win", "bt"),
+    ("win-log-odds", "bt"),
+    ("win-log-odds", "win"),
+    ("win-group", "bt-group"),
+)
 FIGURES = ("before", "after", "drawn")
 
 
