@@ -1,7 +1,7 @@
 """What truncated rollouts save: T-PPO (arXiv 2506.15050), in theory and in miniature.
 
     python -m bench trainer-truncation --parts simulation
-    python -m bench trainer-truncation --parts toy --out DIR --seeds 0,1,2 --jobs 1
+    python -m bench trainer-truncation --parts toy --out DIR --seeds 0,1,2 --jobs 1 --rate 5e-4
 
     simulation  slots and log-normal lengths, no model: tokens for each decode step, where a step
                 is a window and a free slot is refilled, relative to rollouts of whole responses. A
