@@ -14,6 +14,7 @@ and both orders are averaged. For each s:
     win           the chance of beating an anchor, a sample of the initial policy that the run draws
                   itself (anchors = "reference"); all else as in bt
     win-log-odds  the same chance by its log-odds, which does not level off where it nears 1
+    win-even      the chance of beating `ANCHOR`, for every prompt the same (anchors = "data")
     bt-group      the score as reward, against the mean of the prompt's group
     win-group     each response against every other of its group (estimator = "symmetric")
 
@@ -76,6 +77,8 @@ from bench.miniature_report import Points, Runs, change, compare, draw
 CONFIGS = Path(__file__).parents[1] / "configs"
 ASKED, WRITTEN = "ABCDEFGHIJKLMNOPQRST", "abcdefghij"
 LENGTH = 6
+ANCHOR = "efefef"
+"""As good as what the initial policy writes is on average."""
 SHARPNESS = 8.0
 """The scores of two random responses to a prompt differ by about 1.5."""
 LEANING = 1.0
@@ -114,6 +117,7 @@ ARMS = {
         "pairwise_ppo",
         (*SINGLE, *ANCHORED, "algorithm.pairwise.reward=log-odds"),
     ),
+    "win-even": ("pairwise_ppo", (*SINGLE, "algorithm.pairwise.anchors=data")),
     "bt-group": (
         "pairwise_group",
         (*GROUPS, *SCORES, "algorithm.advantage.estimator=group"),
@@ -122,7 +126,8 @@ ARMS = {
 }
 PAIRS = (
     ("win", "bt"),
-    ("win-log-odds", "bt"),
+    ("win-even", "bt"),
+    ("win-even", "win"),
     ("win-log-odds", "win"),
     ("win-group", "bt-group"),
 )
@@ -200,8 +205,8 @@ def task(folder: Path) -> tuple[Path, Path, Path]:
     asked, held_out = prompts[:PROMPTS], prompts[PROMPTS : PROMPTS + HELD_OUT]
     return (
         model,
-        write_problems(folder / "letters-train.jsonl", ((prompt, "-") for prompt in asked)),
-        write_problems(folder / "letters-test.jsonl", ((prompt, "-") for prompt in held_out)),
+        write_problems(folder / "letters-train.jsonl", ((prompt, ANCHOR) for prompt in asked)),
+        write_problems(folder / "letters-test.jsonl", ((prompt, ANCHOR) for prompt in held_out)),
     )
 
 
