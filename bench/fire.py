@@ -21,11 +21,9 @@ to do after it; this task has nothing else to learn, so that it shows the mask a
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import statistics
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -35,24 +33,22 @@ from assay.trainer import config as configs
 from assay.trainer.config import Config, FireConfig, RolloutConfig
 from assay.trainer.data import Problem
 from assay.trainer.ladder import plan
-from assay.trainer.ladder.stats import difference
 from assay.trainer.rollouts.hf import HfGenerator
 from assay.trainer.rollouts.types import Draw, Request
 from bench.miniature import (
     Item,
-    Job,
     Service,
     Shape,
-    as_data,
+    begin,
+    finished,
+    job_of,
     keep,
-    over_seeds,
+    options,
     pretrained,
-    read,
-    told,
     train,
-    work_off,
     write_problems,
 )
+from bench.miniature_report import compare
 
 PROBLEMS, SAMPLES = 48, 16
 STRATEGIES = "ABCDEFGH"
@@ -145,10 +141,8 @@ def sampling(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
         name: {seed: _sampled(model, tokenizer, fire, seed) for seed in seeds}
         for name, fire in (("regular", FireConfig()), ("fire", FIRE))
     }
-    found = _table(runs, SAMPLED, "regular")
     print("\nthe pretrained model, 16 responses to each problem\n")
-    _print(found, SAMPLED)
-    return found
+    return compare(runs, SAMPLED, "regular")
 
 
 def _sampled(model: Any, tokenizer: Any, fire: FireConfig, seed: int) -> dict[str, float]:
@@ -203,71 +197,28 @@ TRAINED = ("pass@1 before", "pass@1 after", "pass@16 before", "pass@16 after")
 
 
 def training(chosen: argparse.Namespace, seeds: Sequence[int]) -> dict[str, Any]:
-    """All arms, each run in a process of its own."""
-    files(chosen.out / "models")  # once, before the processes
-    jobs: dict[tuple[str, int], Job] = {}
-    for arm in ARMS:
-        for seed in seeds:
-            kept = chosen.out / "training" / f"{arm.replace(', ', '-')}-{seed}"
-            wanted = {
-                "arm": arm, "seed": seed, "steps": chosen.steps,
-                "models": str(chosen.out / "models"), "folder": str(kept),
-            }  # fmt: skip
-            result = kept.with_suffix(".json")
-            arguments = ("-m", "bench.fire", json.dumps(wanted), str(result))
-            jobs[arm, seed] = Job(f"{arm}, seed {seed}", arguments, result)
-    work_off(jobs.values(), chosen.jobs)
-    runs = {
-        arm: {s: read(jobs[arm, s].result) for s in seeds if jobs[arm, s].result.is_file()}
+    """All arms."""
+    models = chosen.out / "models"
+    files(models)  # once, before the processes
+    jobs = {
+        (arm, seed): job_of(
+            "fire", f"{arm}, seed {seed}",
+            chosen.out / "training" / f"{arm.replace(', ', '-')}-{seed}",
+            arm=arm, seed=seed, steps=chosen.steps, models=str(models),
+        )
         for arm in ARMS
-    }
-    found = _table(runs, TRAINED, "regular")
+        for seed in seeds
+    }  # fmt: skip
+    runs = finished(jobs, chosen.jobs, main)
     print(f"\nafter {chosen.steps} steps of GRPO, in regular decoding\n")
-    _print(found, TRAINED)
-    return found
+    return compare(runs, TRAINED, "regular")
 
 
-def _table(
-    runs: Mapping[str, Mapping[int, Mapping[str, float]]], keys: Sequence[str], first: str
-) -> dict[str, Any]:
-    """Means over seeds, and changes from the first, paired by seed."""
-
-    def column(name: str, key: str) -> dict[int, float]:
-        return {seed: one[key] for seed, one in runs[name].items()}
-
-    return {
-        name: {
-            key: {
-                "over_seeds": as_data(over_seeds(dict(column(name, key)))),
-                "told": told(over_seeds(dict(column(name, key)))),
-                "change": None
-                if name == first
-                else told(difference(column(name, key), column(first, key))),
-            }
-            for key in keys
-        }
-        for name in runs
-    }
-
-
-def _print(found: Mapping[str, Mapping[str, Any]], keys: Sequence[str]) -> None:
-    for name, figures in found.items():
-        print(name)
-        for key in keys:
-            change = figures[key]["change"]
-            beside = f"   change {change}" if change else ""
-            print(f"    {key:<22}{figures[key]['told']}{beside}")
-
-
-def run(options: Sequence[str]) -> None:
+def run(words: Sequence[str]) -> None:
     """Runs what is asked for and not there yet; prints what is known so far."""
-    parser = argparse.ArgumentParser(prog="bench fire")
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/fire"))
+    parser = options("fire", steps=40)
     parser.add_argument("--parts", default="sampling,training")
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=40, help="of each run")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
-    chosen = parser.parse_args(options)
+    chosen = parser.parse_args(words)
     environment.calm()
     seeds = plan.read_seeds(chosen.seeds)
     parts: dict[str, Callable[[], dict[str, Any]]] = {
@@ -279,13 +230,11 @@ def run(options: Sequence[str]) -> None:
     keep(chosen.out / f"fire-{'-'.join(names)}.json", found)
 
 
-def main(wanted: dict[str, Any], result: Path) -> None:
-    """One run: what a job starts."""
-    environment.keep_freed_memory()
-    environment.calm()
+def main(wanted: dict[str, Any]) -> dict[str, float]:
+    """One run."""
     config = settings(wanted["arm"], Path(wanted["models"]), wanted["seed"], wanted["steps"])
-    keep(result, one_run(config, Path(wanted["folder"])))
+    return one_run(config, Path(wanted["folder"]))
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
+    begin(main)

@@ -10,6 +10,7 @@ reported: none was at hand.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import functools
 import io
@@ -26,11 +27,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
+from assay.clients.runs import environment
 from assay.trainer.ladder.stats import Estimate, estimate
 
 PAD, END = "<pad>", "<end>"
 Item = reward_pb2.Item
 IsRight = Callable[[Item], bool]
+OneRun = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""From what a job wants, `folder` of the run among it, to the job's result."""
 
 
 # Models.
@@ -278,6 +282,66 @@ class Job:
     label: str
     arguments: tuple[str, ...]
     result: Path
+
+
+def job_of(module: str, label: str, folder: Path, **wanted: Any) -> Job:
+    """A run of a module of the bench that calls `begin`; its result is a file beside its folder.
+
+    Args:
+        module: without the package.
+        label: for people.
+        folder: of the run.
+        wanted: what else the run is told, as JSON has it.
+    """
+    result = folder.with_name(f"{folder.name}.json")
+    text = json.dumps({**wanted, "folder": str(folder)})
+    return Job(label, ("-m", f"bench.{module}", text, str(result)), result)
+
+
+def begin(one: OneRun) -> None:
+    """What a job's process does: one run."""
+    environment.keep_freed_memory()
+    environment.calm()
+    keep(Path(sys.argv[2]), one(json.loads(sys.argv[1])))
+
+
+def finished(
+    jobs: Mapping[tuple[str, int], Job], at_a_time: int, one: OneRun
+) -> dict[str, dict[int, dict[str, Any]]]:
+    """Runs what is not done yet.
+
+    Args:
+        jobs: by contestant and seed, each made by `job_of`.
+        at_a_time: processes; 0 for this one, which saves the time that a process takes to start.
+        one: what a job's process calls.
+
+    Returns:
+        The results by contestant and seed; of a run that failed there is none.
+    """
+    if at_a_time:
+        work_off(jobs.values(), at_a_time)
+    for job in jobs.values():
+        if not at_a_time and not job.result.is_file():
+            job.result.parent.mkdir(parents=True, exist_ok=True)
+            keep(job.result, one(json.loads(job.arguments[2])))
+            print(f"  {job.label}: done")
+    found: dict[str, dict[int, dict[str, Any]]] = {name: {} for name, _ in jobs}
+    for (name, seed), job in jobs.items():
+        if job.result.is_file():
+            found[name][seed] = read(job.result)
+    return found
+
+
+def options(bench: str, *, steps: int, seeds: str = "0,1,2") -> argparse.ArgumentParser:
+    """The options that all miniatures have."""
+    parser = argparse.ArgumentParser(prog=f"bench {bench}")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench") / bench)
+    parser.add_argument("--seeds", default=seeds)
+    parser.add_argument("--steps", type=int, default=steps, help="of each run")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="runs at a time, a core each; 0: in this process"
+    )
+    return parser
 
 
 def work_off(jobs: Iterable[Job], at_a_time: int, *, threads: int = 1) -> list[Job]:

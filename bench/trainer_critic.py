@@ -27,8 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,19 +38,8 @@ from assay.trainer import config as configs
 from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import outcome, plan
-from assay.trainer.ladder.stats import difference
-from bench.miniature import (
-    IsRight,
-    Job,
-    Service,
-    as_data,
-    keep,
-    over_seeds,
-    read,
-    told,
-    train,
-    work_off,
-)
+from bench.miniature import IsRight, Job, Service, begin, finished, job_of, keep, options, train
+from bench.miniature_report import compare, draw
 from bench.miniature_tasks import (
     RIGHT_LONG,
     RIGHT_SHORT,
@@ -212,9 +200,13 @@ def _toy() -> list[dict[str, float]]:
 # All runs.
 
 
-def run(options: Sequence[str]) -> None:
+def run(words: Sequence[str]) -> None:
     """Runs what is asked for and not there yet; prints what is known so far."""
-    chosen = _options(options)
+    parser = options("trainer-critic", steps=40)
+    parser.add_argument("--parts", default="toy,methods,vapo")
+    parser.add_argument("--task", choices=TASKS, default="stops")
+    parser.add_argument("--critic-rate", type=float, default=4e-4, help="twice the policy's, as is")
+    chosen = parser.parse_args(words)
     environment.calm()
     parts = chosen.parts.split(",")
     found: dict[str, Any] = {}
@@ -222,18 +214,6 @@ def run(options: Sequence[str]) -> None:
         found[part] = _toy() if part == "toy" else _compare(part, chosen)
     chosen.out.mkdir(parents=True, exist_ok=True)
     keep(chosen.out / f"trainer-critic-{'-'.join(parts)}.json", found)
-
-
-def _options(options: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench trainer-critic")
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-critic"))
-    parser.add_argument("--parts", default="toy,methods,vapo")
-    parser.add_argument("--task", choices=TASKS, default="stops")
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=40, help="of each run")
-    parser.add_argument("--critic-rate", type=float, default=4e-4, help="twice the policy's, as is")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
-    return parser.parse_args(options)
 
 
 def _compare(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
@@ -247,99 +227,45 @@ def _compare(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
         (name, seed): _job(setting, part, name, seed, folder) for seed in seeds for name in names
     }
     print(f"\n{chosen.task}, {part}: {len(names)} contestants, seeds {chosen.seeds}")
-    if part == "vapo":
-        work_off([jobs[names[0], seed] for seed in seeds], chosen.jobs)
-    work_off(jobs.values(), chosen.jobs)
-    runs: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in names}
-    for (name, seed), job in jobs.items():
-        if job.result.is_file():
-            runs[name][seed] = read(job.result)
-    _draw(f"{chosen.task}, {part}", jobs, folder.with_suffix(".png"))
-    return _table(names, runs)
-
-
-def _table(names: list[str], runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Means over seeds, the worst last, and changes from the first contestant."""
-    found: dict[str, Any] = {}
-    for name in names:
-        figures = {
-            key: over_seeds({seed: one[key] for seed, one in runs[name].items()}) for key in FIGURES
+    if part == "vapo":  # the others need their critics
+        finished({key: made for key, made in jobs.items() if key[0] == names[0]}, chosen.jobs, main)
+    runs = finished(jobs, chosen.jobs, main)
+    panels = {
+        f"{chosen.task}, {part}: {metric.replace('_', ' ')}": {
+            name: [_curve(jobs[name, seed], metric) for seed in runs[name]] for name in names
         }
-        changed = difference(
-            {seed: one["accuracy"] for seed, one in runs[name].items()},
-            {seed: one["accuracy"] for seed, one in runs[names[0]].items()},
-        )
-        found[name] = {key: as_data(value) for key, value in figures.items()}
-        found[name]["change"] = as_data(changed)
-        found[name]["seeds"] = dict(runs[name])
-        print(f"{name}")
-        for key, value in figures.items():
-            print(f"    {key:<20} {told(value)}")
-        if name != names[0]:
-            print(f"    accuracy, change from {names[0]}: {told(changed)}")
+        for metric in ("reward", "response_length")
+    }
+    draw(folder.with_suffix(".png"), panels)
+    found = compare(runs, FIGURES, names[0], ("accuracy",))
     done = [name for name in names if found[name]["accuracy"]]
     order = sorted(done, key=lambda name: found[name]["accuracy"]["mean"])
     print("from the worst: " + ", ".join(order))
     return {"contestants": found, "from_the_worst": order}
 
 
-def _draw(part: str, jobs: Mapping[tuple[str, int], Job], path: Path) -> None:
-    """Reward and length while training: a line for each run, a colour for each contestant."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    figure = Figure(figsize=(12, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    cells = figure.subplots(1, 2)
-    names = list(dict.fromkeys(name for name, _ in jobs))
-    for axes, metric in zip(cells, ("reward", "response_length"), strict=True):
-        for (name, _), job in jobs.items():
-            rows = read_rows(RunFolder(job.result.with_suffix("")).metrics) if _done(job) else []
-            points = outcome.series(rows, metric)
-            if points:
-                colour = f"C{names.index(name)}"
-                axes.plot(*zip(*points, strict=True), color=colour, label=name, alpha=0.8)
-        axes.set_title(f"{part}: {metric.replace('_', ' ')}", loc="left")
-        axes.set_xlabel("step")
-    handles, labels = cells[0].get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    if unique:
-        cells[1].legend(unique.values(), unique.keys(), fontsize=8)
-    figure.savefig(path, dpi=120)
-
-
-def _done(job: Job) -> bool:
-    return job.result.is_file()
+def _curve(made: Job, metric: str) -> list[tuple[float, float]]:
+    rows = read_rows(RunFolder(made.result.with_suffix("")).metrics)
+    return list(outcome.series(rows, metric))
 
 
 def _job(setting: Setting, part: str, name: str, seed: int, folder: Path) -> Job:
-    kept = folder / f"{name}-{seed}"
     whole = RunFolder(folder / f"vapo-{seed}").pretrained_critic
-    wanted = {
-        "part": part,
-        "name": name,
-        "seed": seed,
-        "folder": str(kept),
-        "critic": str(whole) if part == "vapo" and name != "vapo" else "",
-        **asdict(setting),
-    }
-    result = folder / f"{name}-{seed}.json"
-    arguments = ("-m", "bench.trainer_critic", json.dumps(wanted), str(result))
-    return Job(f"{name}, seed {seed}", arguments, result)
+    critic = str(whole) if part == "vapo" and name != "vapo" else ""
+    return job_of(
+        "trainer_critic", f"{name}, seed {seed}", folder / f"{name}-{seed}",
+        part=part, name=name, seed=seed, critic=critic, setting=asdict(setting),
+    )  # fmt: skip
 
 
-def main(wanted: dict[str, Any], result: Path) -> None:
-    """One run: what a job starts."""
-    environment.keep_freed_memory()
-    environment.calm()
-    keys = ("part", "name", "seed", "folder", "critic")
-    part, name, seed, folder, critic = (wanted.pop(key) for key in keys)
-    setting = Setting(**wanted)
-    config = arms(part, setting, seed)[name]
-    if critic and config.algorithm.critic.pretrain_steps:
-        config = with_critic(config, critic)
-    keep(result, one_run(setting.task, config, Path(folder)))
+def main(wanted: dict[str, Any]) -> dict[str, Any]:
+    """One run."""
+    setting = Setting(**wanted["setting"])
+    config = arms(wanted["part"], setting, wanted["seed"])[wanted["name"]]
+    if wanted["critic"] and config.algorithm.critic.pretrain_steps:
+        config = with_critic(config, wanted["critic"])
+    return one_run(setting.task, config, Path(wanted["folder"]))
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
+    begin(main)

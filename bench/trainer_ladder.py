@@ -26,9 +26,7 @@ On a CUDA device the same commands run there; no figure of one is reported: none
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import comb
@@ -42,7 +40,20 @@ from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import outcome, plan, table
 from assay.trainer.ladder.stats import difference, estimate
 from bench import clip_higher_table
-from bench.miniature import Job, Service, as_data, keep, over_seeds, read, told, train, work_off
+from bench.miniature import (
+    Job,
+    Service,
+    as_data,
+    begin,
+    finished,
+    job_of,
+    keep,
+    options,
+    over_seeds,
+    told,
+    train,
+)
+from bench.miniature_report import Runs, column
 from bench.miniature_tasks import LIMIT, counting, counts_right
 
 LADDER = Path(__file__).parents[1] / "configs" / "ladders" / "dapo.toml"
@@ -170,9 +181,11 @@ def mixed(right: int, of: int, size: int) -> float:
 # All runs.
 
 
-def run(options: Sequence[str]) -> None:
+def run(words: Sequence[str]) -> None:
     """Runs what is asked for and not there yet; prints what is known so far."""
-    chosen = _options(options)
+    parser = options("trainer-ladder", steps=32, seeds="0,1,2,3")
+    parser.add_argument("--parts", default="ladder,table,multiplier")
+    chosen = parser.parse_args(words)
     environment.calm()
     seeds = plan.read_seeds(chosen.seeds)
     parts = chosen.parts.split(",")
@@ -188,16 +201,6 @@ def run(options: Sequence[str]) -> None:
     keep(chosen.out / f"trainer-{'-'.join(parts)}.json", found)
 
 
-def _options(options: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench trainer-ladder")
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-ladder"))
-    parser.add_argument("--parts", default="ladder,table,multiplier")
-    parser.add_argument("--seeds", default="0,1,2,3")
-    parser.add_argument("--steps", type=int, default=32, help="of each run")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
-    return parser.parse_args(options)
-
-
 def _ladder(rungs: plan.Plan, chosen: argparse.Namespace) -> dict[str, Any]:
     """The runs, their table, their picture."""
     runs = chosen.out / "runs"
@@ -207,12 +210,12 @@ def _ladder(rungs: plan.Plan, chosen: argparse.Namespace) -> dict[str, Any]:
         for rung in rungs.rungs
     }
     print(f"\ntrainer-ladder: {len(rungs.rungs)} rungs, seeds {chosen.seeds}, {chosen.steps} steps")
-    work_off(jobs.values(), chosen.jobs)
-    outcomes: dict[str, dict[int, outcome.Outcome]] = {rung.name: {} for rung in rungs.rungs}
-    notes: dict[str, dict[int, dict[str, Any]]] = {rung.name: {} for rung in rungs.rungs}
-    for (name, seed), job in jobs.items():
-        if job.result.is_file() and (done := outcome.read(job.result.with_suffix(""))):
-            outcomes[name][seed], notes[name][seed] = done, read(job.result)
+    notes = finished(jobs, chosen.jobs, main)
+    outcomes: dict[str, dict[int, outcome.Outcome]] = {name: {} for name in notes}
+    for name, by_seed in notes.items():
+        for seed in by_seed:
+            if done := outcome.read(jobs[name, seed].result.with_suffix("")):
+                outcomes[name][seed] = done
     if not any(outcomes.values()):
         return {}
     from assay.trainer.ladder import plot  # noqa: PLC0415 - matplotlib takes a second
@@ -239,13 +242,13 @@ def _entropy(outcomes: Mapping[str, Mapping[int, outcome.Outcome]]) -> dict[str,
     return {"clip-higher": as_data(changed)}
 
 
-def _clipped(notes: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, Any]:
+def _clipped(notes: Runs) -> dict[str, Any]:
     """Of each rung, how many tokens were clipped from above and how probable they were."""
     said: dict[str, Any] = {}
     print("tokens clipped from above: share of all; their mean probability; share of them < 0.2")
-    for name, runs in notes.items():
+    for name in notes:
         figures = {
-            key: over_seeds({seed: run[key] for seed, run in runs.items()})
+            key: over_seeds(column(notes, name, key))
             for key in ("clipped_up", "clipped_probability", "clipped_below_0.2")
         }
         share, probability, below = figures.values()
@@ -274,14 +277,14 @@ def _many_answers() -> dict[str, Any]:
 
 def _multiplier(chosen: argparse.Namespace) -> dict[str, Any]:
     """The measured and the expected number of groups drawn for each one used."""
-    jobs = [
-        _job(chosen, "multiplier", "dynamic-sampling", size, chosen.out / "runs" / f"still-{size}")
+    name = "dynamic-sampling"
+    jobs = {
+        (name, size): _job(chosen, "multiplier", name, size, chosen.out / "runs" / f"still-{size}")
         for size in GROUP_SIZES
-    ]
+    }
     print("\ngroups drawn for each kept, and for each used (what a batch did not need is dropped)")
     said: dict[str, Any] = {}
-    for job in work_off(jobs, chosen.jobs):
-        known = read(job.result)
+    for known in finished(jobs, chosen.jobs, main)[name].values():
         drawn = [draws / known["used"] for draws in known["draws"]]
         kept = sum(r * d for r, d in zip(known["keep_rate"], known["draws"], strict=True))
         per_kept = sum(known["draws"]) / kept
@@ -299,29 +302,21 @@ def _multiplier(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _job(chosen: argparse.Namespace, part: str, rung: str, number: int, folder: Path) -> Job:
-    wanted = {
-        "part": part,
-        "rung": rung,
-        "number": number,
-        "steps": chosen.steps if part == "ladder" else 24,
-        "models": str(chosen.out / "models"),
-        "folder": str(folder),
-    }
-    result = folder.with_name(f"{folder.name}.json")
-    arguments = ("-m", "bench.trainer_ladder", json.dumps(wanted), str(result))
-    return Job(f"{rung}, {'seed' if part == 'ladder' else 'G ='} {number}", arguments, result)
+    label = f"{rung}, {'seed' if part == 'ladder' else 'G ='} {number}"
+    return job_of(
+        "trainer_ladder", label, folder,
+        part=part, rung=rung, number=number, models=str(chosen.out / "models"),
+        steps=chosen.steps if part == "ladder" else 24,
+    )  # fmt: skip
 
 
-def main(wanted: Mapping[str, Any], result: Path) -> None:
-    """One run: what a job starts."""
-    environment.keep_freed_memory()
-    environment.calm()
+def main(wanted: dict[str, Any]) -> dict[str, Any]:
+    """One run."""
     models, number = Path(wanted["models"]), wanted["number"]
     if wanted["part"] == "ladder":
         rungs = ladder(models, (number,), wanted["steps"]).rungs
         config = next(rung for rung in rungs if rung.name == wanted["rung"]).configs[number]
-        keep(result, one_run(config, Path(wanted["folder"])))
-        return
+        return one_run(config, Path(wanted["folder"]))
     model, problems, _ = counting(models)
     still = (
         f"model.name={model}",
@@ -336,8 +331,8 @@ def main(wanted: Mapping[str, Any], result: Path) -> None:
         "eval.prompts=0",
     )
     rungs = plan.load(LADDER, (*SMALL, *still), seeds=(0,)).rungs
-    keep(result, multiplier(rungs[-1].configs[0], Path(wanted["folder"])))
+    return multiplier(rungs[-1].configs[0], Path(wanted["folder"]))
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
+    begin(main)

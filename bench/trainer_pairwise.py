@@ -1,6 +1,7 @@
 """Chances of winning against Bradley-Terry scores as rewards, in miniature (arXiv 2504.04950).
 
     python -m bench trainer-pairwise --out DIR --seeds 0,1,2 --offsets 0,4
+    python -m bench trainer-pairwise --out DIR --arms bt,win --offset-of sign --pretrain 60
 
 Synthetic preferences: a response of letters has a quality, the mean worth of its letters, and the
 judge's score of it is that times `SHARPNESS`, plus an offset of the prompt, drawn once for each
@@ -9,21 +10,30 @@ calibrated across prompts says. Of two responses to a prompt the judge prefers o
 sigmoid(score - score), where the offset is gone; asked in one order it leans to the first place,
 and both orders are averaged. For each s:
 
-    bt          the score as reward; a critic, one response to a prompt
-    win         the chance of beating an anchor, a sample of the initial policy that the run draws
-                itself (anchors = "reference"); all else as in bt
-    bt-group    the score as reward, against the mean of the prompt's group
-    win-group   each response against every other of its group (estimator = "symmetric")
+    bt            the score as reward; a critic, one response to a prompt
+    win           the chance of beating an anchor, a sample of the initial policy that the run draws
+                  itself (anchors = "reference"); all else as in bt
+    win-log-odds  the same chance by its log-odds, which does not level off where it nears 1
+    win-even      the chance of beating `ANCHOR`, for every prompt the same (anchors = "data")
+    bt-group      the score as reward, against the mean of the prompt's group
+    win-group     each response against every other of its group (estimator = "symmetric")
 
 All have equal steps of equally many responses, settings of configs/pairwise_ppo.toml and
 pairwise_group.toml, no KL, and whitened advantages, so that the scale of a reward decides nothing.
-Prompts come about once each: no critic can learn their offsets. What is compared is the quality of
-held-out samples, which no run has seen. Quality runs from 0 to 1, and to 7/6 for a policy that has
-learnt not to end and writes one letter more.
+What is compared is the quality of held-out samples afterwards, and of all that a run drew, which is
+how fast it got there; runs are paired by seed.
 
-Where the baseline is the prompt's own group, the offset cancels in bt-group too: there nothing
-should differ much. Orderings and intervals are what this can show, and no magnitudes. The paper's
-text was not at hand; the set-up is a derivation.
+Prompts come about once each: no critic can learn their offsets, and with one response to a prompt
+they stay in the advantages. With --offset-of sign the offset is that of the prompt's first sign,
+one of twenty, which a critic can learn if it is given the steps. Where the baseline is the prompt's
+own group, the offset cancels in bt-group, too: there nothing should differ much.
+
+Quality counts the first six letters and no more. A response may have a seventh in place of its end;
+when that was worth something, whether a run found it out or not, one in six more, was by far the
+greatest difference between seeds, and hid what is compared here.
+
+Orderings and intervals are what this can show, and no magnitudes. The paper's text was not at hand;
+the set-up is a derivation.
 """
 
 from __future__ import annotations
@@ -34,37 +44,41 @@ import json
 import math
 import random
 import statistics
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
+from assay.clients.runs.records import read_rows
 from assay.trainer import config as configs
 from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import plan
-from assay.trainer.ladder.stats import difference
 from bench.miniature import (
     Item,
     Job,
     Service,
     Shape,
     as_data,
+    begin,
+    finished,
+    job_of,
     keep,
-    over_seeds,
+    options,
     pretrained,
-    read,
     told,
     train,
-    work_off,
     write_problems,
 )
+from bench.miniature_report import Points, Runs, change, compare, draw
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 ASKED, WRITTEN = "ABCDEFGHIJKLMNOPQRST", "abcdefghij"
 LENGTH = 6
+ANCHOR = "efefef"
+"""As good as what the initial policy writes is on average."""
 SHARPNESS = 8.0
 """The scores of two random responses to a prompt differ by about 1.5."""
 LEANING = 1.0
@@ -78,7 +92,6 @@ SMALL = (
     "reward.parameters={}",
     "algorithm.loss.kl_coef=0.0",
     "algorithm.advantage.normalise=batch",
-    "algorithm.critic.pretrain_steps=5",
     "algorithm.critic.learning_rate=1e-3",
     "algorithm.critic.warmup_steps=0",
     "optim.learning_rate=5e-4",
@@ -90,7 +103,7 @@ SMALL = (
     "eval.samples=8",
     "eval.batch_size=256",
     "run.checkpoint_every=0",
-    "run.samples_every=0",
+    "run.samples_every=1",
     "run.report_to=[]",
 )
 SINGLE = ("rollout.prompts_per_step=64", "rollout.group_size=1")
@@ -100,25 +113,37 @@ ANCHORED = ("algorithm.pairwise.anchors=reference",)
 ARMS = {
     "bt": ("pairwise_ppo", (*SINGLE, *SCORES)),
     "win": ("pairwise_ppo", (*SINGLE, *ANCHORED)),
+    "win-log-odds": (
+        "pairwise_ppo",
+        (*SINGLE, *ANCHORED, "algorithm.pairwise.reward=log-odds"),
+    ),
+    "win-even": ("pairwise_ppo", (*SINGLE, "algorithm.pairwise.anchors=data")),
     "bt-group": (
         "pairwise_group",
         (*GROUPS, *SCORES, "algorithm.advantage.estimator=group"),
     ),
     "win-group": ("pairwise_group", (*GROUPS, *ANCHORED)),
 }
-PAIRS = (("win", "bt"), ("win-group", "bt-group"))
+PAIRS = (
+    ("win", "bt"),
+    ("win-even", "bt"),
+    ("win-even", "win"),
+    ("win-log-odds", "win"),
+    ("win-group", "bt-group"),
+)
+FIGURES = ("before", "after", "drawn")
 
 
 def quality(response: str) -> float:
-    """The worth of a response's letters over `LENGTH`, in [0, 7/6]: up to the limit there is room
-    for one letter more, and what is missing is worth nothing."""
-    worth = sum(WRITTEN.index(sign) for sign in response if sign in WRITTEN)
-    return worth / (len(WRITTEN) - 1) / LENGTH
+    """The mean worth of a response's first `LENGTH` letters, in [0, 1]; what is missing is worth
+    nothing, and so is a letter more."""
+    letters = [sign for sign in response if sign in WRITTEN][:LENGTH]
+    return sum(WRITTEN.index(sign) for sign in letters) / (len(WRITTEN) - 1) / LENGTH
 
 
-def offset(prompt: str, deviation: float) -> float:
-    """The prompt's own, the same on every machine."""
-    dice = random.Random(hashlib.sha256(prompt.encode()).digest())
+def offset(text: str, deviation: float) -> float:
+    """Of a prompt, or of its first sign; the same on every machine."""
+    dice = random.Random(hashlib.sha256(text.encode()).digest())
     return deviation * dice.gauss(0, 1)
 
 
@@ -138,12 +163,14 @@ class Preferences(Service):
     """The judge: scores, or chances of winning where there is something to beat.
 
     Args:
-        deviation: s, of the prompts' offsets.
+        deviation: s, of the offsets.
+        whole: every prompt has an offset of its own; else those with the same first sign share one.
     """
 
-    def __init__(self, deviation: float) -> None:
+    def __init__(self, deviation: float, *, whole: bool = True) -> None:
         super().__init__(lambda _item: True)
         self._deviation = deviation
+        self._whole = whole
 
     def _judged(self, item: Item) -> reward_pb2.Result:
         result = reward_pb2.Result(id=item.id)
@@ -160,7 +187,8 @@ class Preferences(Service):
 
     def _score(self, item: Item, response: str) -> float:
         prompt = "".join(message.content for message in item.prompt)
-        return SHARPNESS * quality(response) + offset(prompt, self._deviation)
+        whose = prompt if self._whole else prompt[:1]
+        return SHARPNESS * quality(response) + offset(whose, self._deviation)
 
 
 def drawn(dice: random.Random) -> tuple[str, str]:
@@ -177,12 +205,12 @@ def task(folder: Path) -> tuple[Path, Path, Path]:
     asked, held_out = prompts[:PROMPTS], prompts[PROMPTS : PROMPTS + HELD_OUT]
     return (
         model,
-        write_problems(folder / "letters-train.jsonl", ((prompt, "-") for prompt in asked)),
-        write_problems(folder / "letters-test.jsonl", ((prompt, "-") for prompt in held_out)),
+        write_problems(folder / "letters-train.jsonl", ((prompt, ANCHOR) for prompt in asked)),
+        write_problems(folder / "letters-test.jsonl", ((prompt, ANCHOR) for prompt in held_out)),
     )
 
 
-def config_of(arm: str, *, models: Path, steps: int, seed: int) -> Config:
+def config_of(arm: str, *, models: Path, steps: int, seed: int, pretrain: int) -> Config:
     """The settings of a contestant."""
     model, problems, held_out = task(models)
     preset, own = ARMS[arm]
@@ -194,108 +222,106 @@ def config_of(arm: str, *, models: Path, steps: int, seed: int) -> Config:
             f"model.name={model}",
             f"data.path={problems}",
             f"data.eval_path={held_out}",
+            f"algorithm.critic.pretrain_steps={pretrain}",
             f"run.steps={steps}",
             f"run.seed={seed}",
         ),
     )
 
 
-def one_run(config: Config, deviation: float, folder: Path) -> dict[str, Any]:
-    """Trains, and says how good held-out samples were before and are afterwards."""
-    report = train(config, folder, lambda: Preferences(deviation))
-    found = {
+def one_run(config: Config, judge: Preferences, folder: Path) -> dict[str, Any]:
+    """Trains, and says how good held-out samples were before and are afterwards, and how good those
+    were that each step drew."""
+    report = train(config, folder, lambda: judge)
+    made = RunFolder(folder)
+    found: dict[str, Any] = {
         when: statistics.fmean(
             quality(answer["response"])
-            for answer in json.loads(RunFolder(folder).evaluation(when).read_text())["answers"]
+            for answer in json.loads(made.evaluation(when).read_text())["answers"]
         )
         for when in ("before", "after")
     }
-    return {**found, "train_s": report["run"]["train_s"]}
+    drawn_by_step: dict[int, list[float]] = defaultdict(list)
+    for row in read_rows(made.samples):
+        drawn_by_step[row["step"]].append(quality(row["response"]))
+    curve = [statistics.fmean(drawn_by_step[step]) for step in sorted(drawn_by_step)]
+    explained = [row["explained_variance"] for row in read_rows(made.metrics)]
+    return {
+        **found,
+        "drawn": statistics.fmean(curve),
+        "curve": curve,
+        "explained_variance": explained,
+        "train_s": report["run"]["train_s"],
+    }
 
 
 # All runs.
 
 
-def run(options: Sequence[str]) -> None:
+def run(words: Sequence[str]) -> None:
     """Runs what is asked for and not there yet; prints what is known so far."""
-    chosen = _options(options)
+    parser = options("trainer-pairwise", steps=40)
+    parser.add_argument("--arms", default=",".join(ARMS))
+    parser.add_argument("--offsets", default="0,4", help="deviations of the offsets")
+    parser.add_argument("--offset-of", choices=("prompt", "sign"), default="prompt")
+    parser.add_argument("--pretrain", type=int, default=5, help="steps of the critic's alone")
+    chosen = parser.parse_args(words)
     environment.calm()
-    seeds = plan.read_seeds(chosen.seeds)
-    found = {}
+    found: dict[str, Any] = {}
+    panels: dict[str, dict[str, list[Points]]] = {}
     task(chosen.out / "models")
     for deviation in (float(word) for word in chosen.offsets.split(",")):
         jobs = {
             (arm, seed): _job(arm, deviation, seed, chosen)
-            for seed in seeds
+            for seed in plan.read_seeds(chosen.seeds)
             for arm in chosen.arms.split(",")
         }
-        print(f"\noffsets of deviation {deviation:g}, {chosen.steps} steps, seeds {chosen.seeds}")
-        work_off(jobs.values(), chosen.jobs)
-        runs: dict[str, dict[int, dict[str, Any]]] = {}
-        for (arm, seed), job in jobs.items():
-            if job.result.is_file():
-                runs.setdefault(arm, {})[seed] = read(job.result)
+        said = f"offsets of each {chosen.offset_of} with a deviation of {deviation:g}"
+        print(f"\n{said}, {chosen.steps} steps, seeds {chosen.seeds}")
+        runs = finished(jobs, chosen.jobs, main)
         found[f"{deviation:g}"] = _table(runs)
-    keep(chosen.out / "trainer-pairwise.json", found)
-
-
-def _options(options: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench trainer-pairwise")
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-pairwise"))
-    parser.add_argument("--arms", default=",".join(ARMS))
-    parser.add_argument("--offsets", default="0,4", help="deviations of the prompts' offsets")
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=40, help="of each run")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
-    return parser.parse_args(options)
-
-
-def _table(runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Quality of held-out samples: means over seeds, and differences paired by seed."""
-    found: dict[str, Any] = {}
-    for arm, by_seed in runs.items():
-        values = {
-            when: over_seeds({seed: one[when] for seed, one in by_seed.items()})
-            for when in ("before", "after")
+        panels[said] = {
+            arm: [list(enumerate(one["curve"], start=1)) for one in by_seed.values()]
+            for arm, by_seed in runs.items()
         }
-        found[arm] = {**{when: as_data(value) for when, value in values.items()}}
-        found[arm]["seeds"] = dict(by_seed)
-        print(f"  {arm:<10} quality {told(values['before'])} -> {told(values['after'])}")
-    after: Callable[[str], dict[int, float]] = lambda arm: {  # noqa: E731  # twice below
-        seed: one["after"] for seed, one in runs[arm].items()
-    }
+    keep(chosen.out / f"trainer-pairwise-{chosen.offset_of}.json", found)
+    draw(chosen.out / f"trainer-pairwise-{chosen.offset_of}.png", panels, y="quality of samples")
+
+
+def _table(runs: Runs) -> dict[str, Any]:
+    """Quality of samples: means over seeds, and differences paired by seed."""
+    found = compare(runs, FIGURES, next(iter(runs)), ())
     for better, other in PAIRS:
         if better in runs and other in runs:
-            changed = difference(after(better), after(other))
-            found[f"{better} less {other}"] = as_data(changed)
-            print(f"  {better} less {other}: {told(changed)}")
+            for key in ("after", "drawn"):
+                changed = change(runs, better, other, key)
+                found[f"{better} less {other}, {key}"] = as_data(changed)
+                print(f"{better} less {other}, {key}: {told(changed)}")
     return found
 
 
 def _job(arm: str, deviation: float, seed: int, chosen: argparse.Namespace) -> Job:
-    kept = chosen.out / f"s{deviation:g}-steps{chosen.steps}" / f"{arm}-{seed}"
-    wanted = {
-        "arm": arm,
-        "deviation": deviation,
-        "seed": seed,
-        "steps": chosen.steps,
-        "models": str(chosen.out / "models"),
-        "folder": str(kept),
-    }
-    result = kept.with_suffix(".json")
-    arguments = ("-m", "bench.trainer_pairwise", json.dumps(wanted), str(result))
-    return Job(f"{arm}, offsets {deviation:g}, seed {seed}", arguments, result)
+    kind = f"{chosen.offset_of}-{deviation:g}-steps{chosen.steps}-pretrain{chosen.pretrain}"
+    return job_of(
+        "trainer_pairwise", f"{arm}, offsets {deviation:g}, seed {seed}",
+        chosen.out / kind / f"{arm}-{seed}",
+        arm=arm, deviation=deviation, offset_of=chosen.offset_of, seed=seed, steps=chosen.steps,
+        pretrain=chosen.pretrain, models=str(chosen.out / "models"),
+    )  # fmt: skip
 
 
-def main(wanted: dict[str, Any], result: Path) -> None:
-    """One run: what a job starts."""
-    environment.keep_freed_memory()
-    environment.calm()
+def main(wanted: dict[str, Any]) -> dict[str, Any]:
+    """One run."""
     config = config_of(
-        wanted["arm"], models=Path(wanted["models"]), steps=wanted["steps"], seed=wanted["seed"]
+        wanted["arm"],
+        models=Path(wanted["models"]),
+        steps=wanted["steps"],
+        seed=wanted["seed"],
+        pretrain=wanted["pretrain"],
     )
-    keep(result, one_run(config, wanted["deviation"], Path(wanted["folder"])))
+    judge = Preferences(wanted["deviation"], whole=wanted["offset_of"] == "prompt")
+    return one_run(config, judge, Path(wanted["folder"]))
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
+    begin(main)

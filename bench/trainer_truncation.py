@@ -1,7 +1,7 @@
 """What truncated rollouts save: T-PPO (arXiv 2506.15050), in theory and in miniature.
 
     python -m bench trainer-truncation --parts simulation
-    python -m bench trainer-truncation --parts toy --out DIR --seeds 0,1,2 --jobs 1
+    python -m bench trainer-truncation --parts toy --out DIR --seeds 0,1,2 --jobs 1 --rate 5e-4
 
     simulation  slots and log-normal lengths, no model: tokens for each decode step, where a step
                 is a window and a free slot is refilled, relative to rollouts of whole responses. A
@@ -18,10 +18,8 @@ step are counted; seconds are the machine's.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import statistics
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,9 +33,20 @@ from assay.trainer import config as configs
 from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import plan
-from assay.trainer.ladder.stats import difference
-from bench.miniature import Job, Service, as_data, keep, over_seeds, read, told, train, work_off
+from bench.miniature import (
+    Service,
+    as_data,
+    begin,
+    finished,
+    job_of,
+    keep,
+    options,
+    over_seeds,
+    told,
+    train,
+)
 from bench.miniature_errands import LIMIT, drawn_number, errands, errands_right
+from bench.miniature_report import Runs, change, column
 
 CONFIG = Path(__file__).parents[1] / "configs" / "t_ppo.toml"
 WINDOW = LIMIT // 3
@@ -47,7 +56,6 @@ SMALL = (
     "model.precision=float32",
     "reward.verifier=miniature",
     "data.template={question}",
-    "optim.learning_rate=1e-3",
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
     "optim.micro_batch=0",
@@ -164,7 +172,7 @@ def steps_of(arm: str, steps: int) -> int:
     return round(steps * statistics.fmean(-(-length // WINDOW) for length in drawn))
 
 
-def arm_config(arm: str, models: Path, steps: int, seed: int) -> Config:
+def arm_config(arm: str, models: Path, steps: int, seed: int, rate: float) -> Config:
     """The settings of one arm."""
     model, problems, held_out = errands(models)
     own = (
@@ -173,6 +181,7 @@ def arm_config(arm: str, models: Path, steps: int, seed: int) -> Config:
         f"data.eval_path={held_out}",
         f"run.steps={steps_of(arm, steps)}",
         f"run.seed={seed}",
+        f"optim.learning_rate={rate}",
     )
     return configs.load(CONFIG, (*SMALL, *own, *ARMS[arm]))
 
@@ -223,9 +232,12 @@ def one_run(arm: str, config: Config, folder: Path) -> dict[str, Any]:
 # All runs.
 
 
-def run(options: Sequence[str]) -> None:
+def run(words: Sequence[str]) -> None:
     """Runs what is asked for and not there yet; prints what is known so far."""
-    chosen = _options(options)
+    parser = options("trainer-truncation", steps=20)
+    parser.add_argument("--parts", default="simulation,toy")
+    parser.add_argument("--rate", type=float, default=5e-4, help="the policy's learning rate")
+    chosen = parser.parse_args(words)
     environment.calm()
     parts = chosen.parts.split(",")
     found: dict[str, Any] = {}
@@ -235,82 +247,49 @@ def run(options: Sequence[str]) -> None:
     keep(chosen.out / f"trainer-truncation-{'-'.join(parts)}.json", found)
 
 
-def _options(options: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench trainer-truncation")
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-truncation"))
-    parser.add_argument("--parts", default="simulation,toy")
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=20, help="of whole rollouts")
-    parser.add_argument(
-        "--jobs", type=int, default=1, help="runs at a time, a core each; 0: in this process"
-    )
-    return parser.parse_args(options)
-
-
 def _toy(chosen: argparse.Namespace) -> dict[str, Any]:
-    seeds = plan.read_seeds(chosen.seeds)
     models = chosen.out / "models"
     errands(models)
+    folder = chosen.out / f"toy-{chosen.rate:g}"
     jobs = {
-        (arm, seed): _job(arm, seed, chosen.steps, models, chosen.out / "toy")
-        for seed in seeds
+        (arm, seed): job_of(
+            "trainer_truncation", f"{arm}, seed {seed}", folder / f"{arm}-{seed}",
+            arm=arm, seed=seed, steps=chosen.steps, rate=chosen.rate, models=str(models),
+        )
+        for seed in plan.read_seeds(chosen.seeds)
         for arm in ARMS
-    }
+    }  # fmt: skip
     print(f"\nat most {LIMIT} tokens, a window of {WINDOW}, {SLOTS} slots; seeds {chosen.seeds}")
-    if chosen.jobs:
-        work_off(jobs.values(), chosen.jobs)
-    for job in jobs.values():
-        if not chosen.jobs and not job.result.is_file():
-            job.result.parent.mkdir(parents=True, exist_ok=True)
-            main(json.loads(job.arguments[2]), job.result)
-            print(f"  {job.label}: done")
-    runs: dict[str, dict[int, dict[str, Any]]] = {arm: {} for arm in ARMS}
-    for (arm, seed), job in jobs.items():
-        if job.result.is_file():
-            runs[arm][seed] = read(job.result)
-    return _table(runs)
+    return _table(finished(jobs, chosen.jobs, main))
 
 
-def _table(runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> dict[str, Any]:
+def _table(runs: Runs) -> dict[str, Any]:
     """Means over seeds; ratios and changes are paired by seed."""
-    whole, windows = runs["whole"], runs["windows"]
     found: dict[str, Any] = {"seeds": {arm: dict(by_seed) for arm, by_seed in runs.items()}}
     print(f"{'':<44}{'whole responses':<28}{'windows':<28}")
     for key, name in FIGURES.items():
-        both = [over_seeds({s: one[key] for s, one in by.items()}) for by in (whole, windows)]
+        both = [over_seeds(column(runs, arm, key)) for arm in ("whole", "windows")]
         found[key] = [as_data(one) for one in both]
         digits = 0 if key in ("decode_steps", "generated_tokens") else 3
         print(f"{name:<44}{told(both[0], digits):<28}{told(both[1], digits):<28}")
-    shared = [seed for seed in whole if seed in windows]
     for key in RATIOS:
-        ratio = over_seeds({s: windows[s][key] / whole[s][key] for s in shared})
+        whole, windows = (column(runs, arm, key) for arm in ("whole", "windows"))
+        ratio = over_seeds({s: windows[s] / whole[s] for s in whole if s in windows})
         found[f"{key}_ratio"] = as_data(ratio)
         print(f"{FIGURES[key]}, windows over whole: {told(ratio)}")
     for key in ("reward_late", "accuracy"):
-        changed = difference(
-            {seed: one[key] for seed, one in windows.items()},
-            {seed: one[key] for seed, one in whole.items()},
-        )
+        changed = change(runs, "windows", "whole", key)
         found[f"{key}_change"] = as_data(changed)
         print(f"{FIGURES[key]}, windows less whole: {told(changed)}")
     return found
 
 
-def _job(arm: str, seed: int, steps: int, models: Path, folder: Path) -> Job:
-    kept = folder / f"{arm}-{seed}"
-    wanted = {"arm": arm, "seed": seed, "steps": steps, "models": str(models), "folder": str(kept)}
-    result = folder / f"{arm}-{seed}.json"
-    arguments = ("-m", "bench.trainer_truncation", json.dumps(wanted), str(result))
-    return Job(f"{arm}, seed {seed}", arguments, result)
-
-
-def main(wanted: dict[str, Any], result: Path) -> None:
-    """One run: what a job starts."""
-    environment.keep_freed_memory()
-    environment.calm()
-    config = arm_config(wanted["arm"], Path(wanted["models"]), wanted["steps"], wanted["seed"])
-    keep(result, one_run(wanted["arm"], config, Path(wanted["folder"])))
+def main(wanted: dict[str, Any]) -> dict[str, Any]:
+    """One run."""
+    arm, models, rate = wanted["arm"], Path(wanted["models"]), wanted["rate"]
+    config = arm_config(arm, models, wanted["steps"], wanted["seed"], rate)
+    return one_run(arm, config, Path(wanted["folder"]))
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
+    begin(main)

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from assay.rpc.errors import ConfigError
 from trainer_processes_support import rows, same
 
 MakeConfig = Callable[..., Any]
 Assay = Callable[..., tuple[int, str]]
+Train = Callable[..., list[dict[str, Any]]]
 
 GOOD = {"question": "1+1=", "answer": "2"}
 
@@ -114,6 +116,39 @@ def test_data_that_cannot_be_trained_on(
     assert code == 1
     assert message in said
     assert not list((tmp_path / "runs").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("sections", "off"),
+    [
+        (
+            {"critic": {"pretrain_steps": 1}, "truncation": {"window": 2}},
+            "algorithm.truncation.window = 0",
+        ),
+        (
+            {"turns": {"mode": "verify", "verify_prompt": "?", "revise_prompt": "!"}},
+            'algorithm.turns.mode = "off"',
+        ),
+    ],
+    ids=["truncated", "turns"],
+)
+def test_a_verifier_of_whole_groups_is_refused_where_groups_do_not_end_together(
+    tiny_config: MakeConfig,
+    train: Train,
+    exact_transport: Any,
+    sections: dict[str, Any],
+    off: str,
+) -> None:
+    class OfGroups(exact_transport):  # type: ignore[misc]
+        async def list_verifiers(self, request: Any, *, timeout_s: float) -> Any:
+            response = await super().list_verifiers(request, timeout_s=timeout_s)
+            response.verifiers[0].needs_group = True
+            return response
+
+    algorithm = {"advantage": {"estimator": "gae"}, **sections}
+    config = tiny_config(algorithm=algorithm, eval={"prompts": 0})
+    with pytest.raises(ConfigError, match=f"against one another, .*; set {off}, or use another"):
+        train(config, transport=OfGroups)
 
 
 def tokenizer_without(folder: Path, tiny_model: Path, *names: str) -> str:

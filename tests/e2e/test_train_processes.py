@@ -60,6 +60,20 @@ METHODS: dict[str, dict[str, Any]] = {
         },
         "optim": {"micro_batch": 8},
     },
+    "pairwise": {
+        "algorithm": {
+            "advantage": GAE,
+            "critic": {"learning_rate": 1e-3, "pretrain_steps": 1},
+            "pairwise": {"against": "anchor", "anchors": "best-of-n", "n": 3, "selector": "exact"},
+        },
+        "optim": {"micro_batch": 8},
+    },
+    "in-pairs": {
+        "algorithm": {
+            "advantage": {"estimator": "symmetric", "scale": "none"},
+            "pairwise": {"against": "group", "anchors": "reference"},
+        },
+    },
     "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
     "lora": {"algorithm": {"loss": {"kl_coef": 0.05}}, "model": {"lora": {"rank": 4}}},
 }
@@ -117,6 +131,11 @@ def test_two_processes_give_the_curve_of_one(
         again, whole = tmp_path / engine / f"{name}-resumed", tmp_path / engine / name
         same(rows(again), rows(whole))
         assert_equal_weights(again / "model", whole / "model")
+    for name in ("pairwise", "in-pairs"):
+        if name in names:
+            where = (tmp_path / one / name / "anchors.jsonl" for one in (engine, "one"))
+            anchors, expected = (path.read_bytes() for path in where)
+            assert anchors == expected
     if "grpo" in names:
         found = rows(tmp_path / engine / "grpo")
         assert all(row["faults"]["WORKER_DIED"] > 8 for row in found)

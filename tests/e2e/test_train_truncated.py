@@ -112,19 +112,6 @@ def test_a_critic_below_the_floor_stops_the_run_before_the_policy_moves(
     assert not list((tmp_path / "run" / "checkpoints").glob("*"))
 
 
-def test_a_verifier_of_whole_groups_is_refused(
-    make: MakeConfig, train: Train, exact_transport: Any
-) -> None:
-    class OfGroups(exact_transport):  # type: ignore[misc]
-        async def list_verifiers(self, request: Any, *, timeout_s: float) -> Any:
-            response = await super().list_verifiers(request, timeout_s=timeout_s)
-            response.verifiers[0].needs_group = True
-            return response
-
-    with pytest.raises(ConfigError, match="judges the samples of a prompt against one another"):
-        train(make(2), transport=OfGroups)
-
-
 @contextmanager
 def batches_of(config: Any, folder: Path, transport: Any, steps: int) -> Iterator[list[Any]]:
     """Of a policy and a critic that stand still: what each step collected, and its batch."""

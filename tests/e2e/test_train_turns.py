@@ -224,19 +224,6 @@ def test_faults_of_turns_are_counted_and_the_rest_is_trained_on(
         assert row["turns_first_correct"] is not None
 
 
-def test_a_verifier_of_groups_is_refused(
-    dialogues: Callable[..., configs.Config], train: Train, exact_transport: Any
-) -> None:
-    class OfGroups(exact_transport):  # type: ignore[misc]
-        async def list_verifiers(self, request: Any, *, timeout_s: float) -> Any:
-            response = await super().list_verifiers(request, timeout_s=timeout_s)
-            response.verifiers[0].needs_group = True
-            return response
-
-    with pytest.raises(ConfigError, match="judges the samples of a prompt against one another"):
-        train(dialogues("pag"), transport=OfGroups)
-
-
 def test_a_dialogue_that_does_not_fit_the_context_is_refused(
     dialogues: Callable[..., configs.Config], train: Train
 ) -> None:

@@ -6,13 +6,15 @@ import asyncio
 import random
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench import __main__ as bench
 from bench import miniature_errands as errands
 from bench import miniature_tasks as tasks
 from bench import trainer_tango as tango
-from bench.miniature import Item, Job, Service, keep, tokenizer_of, work_off
+from bench.miniature import Item, Job, Service, finished, job_of, keep, tokenizer_of, work_off
+from bench.miniature_report import compare, draw
 from bench.trainer_critic import toy
 from bench.trainer_ladder import mixed
 from bench.trainer_truncation import Lengths, simulated, steps_of
@@ -194,6 +196,28 @@ def test_a_run_that_fails_is_told_and_one_that_is_done_is_not_repeated(
     ]
     assert [job.label for job in work_off(jobs, 2)] == ["done", "works"]
     assert "fails: failed: no luck" in capsys.readouterr().out
+
+
+def test_runs_in_this_process_are_kept_and_not_repeated(tmp_path: Path) -> None:
+    def one(wanted: dict[str, Any]) -> dict[str, Any]:
+        assert Path(wanted["folder"]).parent == tmp_path
+        return {"score": wanted["ahead"] + wanted["seed"]}
+
+    jobs = {
+        (name, seed): job_of("none", name, tmp_path / f"{name}-{seed}", ahead=ahead, seed=seed)
+        for name, ahead in (("first.5", 0.0), ("second", 0.5))
+        for seed in range(3)
+    }
+    keep(tmp_path / "second-2.json", {"score": 4.5})
+    runs = finished(jobs, 0, one)
+    assert runs["second"] == {0: {"score": 0.5}, 1: {"score": 1.5}, 2: {"score": 4.5}}
+    assert finished(jobs, 0, lambda _wanted: {}) == runs
+    told = compare(runs, ("score",), "first.5")
+    assert told["first.5"]["change"] == {}
+    change = told["second"]["change"]["score"]
+    assert (change["mean"], change["n"]) == (pytest.approx((0.5 + 0.5 + 2.5) / 3), 3)
+    draw(tmp_path / "curves.png", {"one": {"a": [[(1, 0.5), (2, 0.6)], []]}, "two": {"a": []}})
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_options_go_to_one_measurement_that_takes_them(capsys: pytest.CaptureFixture[str]) -> None:

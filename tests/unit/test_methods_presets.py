@@ -464,6 +464,47 @@ def test_the_ladder_of_pag_takes_parts_away(repository: Path) -> None:
         assert {part.name for part in parts_on(rung.configs[0])} == METHODS["pag"] - gone
 
 
+def test_the_ladder_of_pairwise_ppo_keeps_its_yardstick(repository: Path) -> None:
+    """The anchors of the data on every rung: held-out accuracy is the rate of beating them."""
+    ladder = plan.load(repository / "configs/ladders/pairwise.toml", GIVEN)
+    whole = METHODS["pairwise_ppo"]
+    *rungs, group = ladder.rungs
+    added = {"centred-win", "log-odds-win"}
+    assert [rung.name for rung in rungs] == [
+        "pairwise-ppo",
+        *sorted(added),
+        *(f"without-{rung.ablate[0]}" for rung in rungs if rung.ablate),
+    ]
+    for rung in rungs:
+        parts = {part.name for part in parts_on(rung.configs[0])}
+        assert parts == (whole | ({rung.name} & added)) - set(rung.ablate)
+    assert {part.name for part in parts_on(group.configs[0])} == METHODS["pairwise_group"]
+    assert {rung.configs[0].samples_per_step for rung in ladder.rungs} == {512}
+    assert {rung.configs[0].algorithm.pairwise.anchors for rung in ladder.rungs} == {"data"}
+
+
+def test_the_ladder_of_t_ppo_has_windows_and_takes_parts_away(repository: Path) -> None:
+    ladder = plan.load(repository / "configs/ladders/t_ppo.toml", GIVEN)
+    whole = METHODS["t_ppo"]
+    windows = [rung.configs[0].algorithm.truncation.window for rung in ladder.rungs]
+    assert windows == [8192, 4096, 16384, 0, *[8192] * 4]
+    assert {name for rung in ladder.rungs for name in rung.ablate} == (
+        whole - {"critic", "value-pretraining"}
+    )
+    for rung in ladder.rungs:
+        assert {part.name for part in parts_on(rung.configs[0])} == whole - set(rung.ablate)
+        assert rung.configs[0].samples_per_step == 8192
+
+
+def test_the_command_in_a_ladder_can_be_typed(repository: Path) -> None:
+    for path in sorted((repository / "configs/ladders").glob("*.toml")):
+        head = path.read_text(encoding="utf-8").partition("\n\n")[0]
+        command = head.replace("\\\n#", "").partition("#   assay ladder ")[2].splitlines()[0]
+        file, *words = shlex.split(command)
+        assert repository / file == path
+        assert len(plan.load(path, words).rungs) > 1
+
+
 def test_the_methods_page_has_the_table_of_parts(repository: Path) -> None:
     """The page's table is the code's: parts in rows, methods in columns."""
     text = (repository / "docs" / "methods.md").read_text(encoding="utf-8")
