@@ -27,6 +27,7 @@ BENCHES = {
     "fire": "fire",
     "trainer-pag": "trainer_pag",
     "trainer-composition": "trainer_composition",
+    "trainer-code-prm": "trainer_code_prm",
 }
 TAKE_OPTIONS = (
     "trainer-step",
@@ -38,6 +39,7 @@ TAKE_OPTIONS = (
     "fire",
     "trainer-pag",
     "trainer-composition",
+    "trainer-code-prm",
 )
 
 

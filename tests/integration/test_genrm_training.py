@@ -338,7 +338,7 @@ def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path, loss: str
 
 
 def test_regression_is_for_step_heads(data: Path) -> None:
-    with pytest.raises(ConfigError, match='method.loss = "regression" is for'):
+    with pytest.raises(ConfigError, match='"regression" is for'):
         settings(data, "pairwise", method={"loss": "regression"})
 
 

@@ -186,10 +186,10 @@ def report(outcome: Outcome, seconds: float) -> Iterable[str]:
 def label_code(rows: Path, out: Path, model: str, **options: Any) -> None:
     r"""Label the lines of programs, for `assay train-rm`.
 
-    ROWS is a JSON Lines file of "prompt", "tests", and "code" or, with prose and fences, "response". A
-    program is searched for its longest
-    prefix that the policy can still complete to one that passes: lines up to there are right, the
-    others wrong, comments and blank lines neutral (arXiv 2410.17621). OUT gets one row for each as
+    ROWS is a JSON Lines file of "prompt", "tests", and "code" or, with prose and fences,
+    "response". A program is searched for its longest prefix that the policy can still complete to
+    one that passes: lines up to there are right, the others wrong, comments and blank lines neutral
+    (arXiv 2410.17621). OUT gets one row for each as
     soon as it is labelled; the same command goes on where it was stopped.
 
     \b

@@ -16,9 +16,11 @@ policy to write anew. So the search takes ceil(log2(lines of code + 1)) steps at
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -172,6 +174,8 @@ def _of_response(
     if not isinstance(text, str):
         raise RowError("'response' must be a text")
     place = (0, len(text)) if row.get("extraction") == "whole" else last_block(text, language)
+    if place is None and language == "python" and _is_python(text):  # as the verifier `code` has it
+        place = (0, len(text))
     spans = split(text, "code-line", language=language)
 
     def cut(chosen: list[StepSpan]) -> _Lines:
@@ -184,6 +188,15 @@ def _of_response(
     before = [span for span in spans if span.end <= inside[0].start]
     behind = [span for span in spans if span.start >= inside[-1].end]
     return (cut(before), cut(inside), cut(behind)), tuple(span.neutral for span in inside)
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the model's style
+            return bool(ast.parse(text).body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
 
 
 def lines_in(task: Task, code_lines: int) -> int:

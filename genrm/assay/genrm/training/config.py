@@ -107,9 +107,9 @@ class MethodConfig:
     center: NonNegativeFloat = 0.0
     """bradley-terry: weight of the squared sum of both numbers, which keeps them around 0."""
     loss: Literal["cross-entropy", "mse", "regression"] = "cross-entropy"
-    """prm. cross-entropy and mse: two outputs, whose difference is the log-odds of "right". regression:
-    one output that is the score itself, from -1 wrong to 1 right (arXiv 2410.17621); a critic that
-    starts from it starts with the very scores."""
+    """prm. cross-entropy and mse: two outputs, whose difference is the log-odds of "right".
+    regression: one output that is the score itself, from -1 wrong to 1 right (arXiv 2410.17621); a
+    critic that starts from it starts with the very scores."""
     balance: bool = True
     """prm: wrong steps weigh as much in all as right ones."""
 
