@@ -63,7 +63,7 @@ from bench.miniature_programs import (
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 K, CHANCES, SEARCHES = 20, (0.05, 0.1, 0.2, 0.4), 2000
-PER_PROBLEM, AGAIN = 5, 64
+PER_PROBLEM, AGAIN = 8, 32
 EDGE, WINDOW, THRESHOLD = 5, 5, 0.5
 SMALL = (
     "reward.verifier=miniature",
@@ -76,7 +76,7 @@ SMALL = (
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
     "optim.micro_batch=0",
-    "rollout.prompts_per_step=16",
+    "rollout.prompts_per_step=32",
     "rollout.group_size=4",
     f"rollout.max_new_tokens={LIMIT}",
     "eval.prompts=9",
@@ -266,7 +266,7 @@ def learn_prm(folder: Path, policy: Path, rows: Rows, seed: int) -> dict[str, An
             "optim.micro_batch=32",
             "eval.prompts=8",
             "eval.before=false",
-            "run.steps=100",
+            "run.steps=250",
             "run.checkpoint_every=0",
             f"run.seed={seed}",
         ],
@@ -290,7 +290,7 @@ class Lines(Service):
     """
 
     def __init__(self, prm: Path | None, splitting: str) -> None:
-        super().__init__(lambda item: passes(_question(item), item.response), rewards=(0.0, 1.0))
+        super().__init__(_is_right, rewards=(0.0, 1.0))
         self._splitting: Any = splitting
         self._model: Any = None
         if prm is not None:
@@ -341,9 +341,13 @@ class Lines(Service):
         for (result, spans, _, ends), row in zip(asked, scores.tolist(), strict=True):
             for span, end in zip(spans, ends, strict=True):
                 if not span.neutral:
-                    result.judgement.spans.add(
-                        start=span.start, end=span.end, reward=row[end], label="step"
-                    )
+                    placed = result.judgement.spans.add(reward=row[end], label="step")
+                    placed.range.start, placed.range.end = span.start, span.end
+
+
+def _is_right(item: Item) -> bool:
+    """A program that passes and ended by itself."""
+    return not item.truncated and passes(_question(item), item.response)
 
 
 def _question(item: Item) -> str:
@@ -523,7 +527,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     )
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--parts", default="labels,arms", help="labels, arms, pipeline")
-    parser.add_argument("--steps", type=int, default=24, help="of each run")
+    parser.add_argument("--steps", type=int, default=30, help="of each run")
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time; 0: only the table")
     given = parser.parse_args(arguments)
     seeds = [int(seed) for seed in given.seeds.split(",")]
