@@ -22,7 +22,7 @@ from bench.miniature import Shape, pretrained
 
 LETTERS = "abcdefghijklmnopqrst"
 LENGTHS = (4, 5, 6)
-LIMIT = 64
+LIMIT = 40
 WRONG, TRIVIAL, COMMENT = 0.3, 0.08, 0.08
 HEAD, OPEN, CLOSE, BACK = "def extend(s):\n", "    s = s + '", "'\n", "    return s\n"
 IDLE, NOTE = "    s = s\n", "    # so far\n"

@@ -10,7 +10,7 @@ beginning is known exactly. For each seed:
              of q wherever the oracle says that they can; then `assay train-rm` on these labels
              (configs/rm-code.toml), and once more on labels of the comments too
     arms     `assay train` (configs/code_prm.toml): unit tests alone, with the critic from the PRM,
-             with dense rewards, with both; and both without each guard
+             with dense rewards, with both; and dense rewards without each guard
     pipeline `assay code-prm` as it stands, with its services and the sandbox, on the same problems;
              for the first seed, and only where it is named
 
@@ -63,7 +63,7 @@ from bench.miniature_programs import (
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 K, CHANCES, SEARCHES = 20, (0.05, 0.1, 0.2, 0.4), 2000
-PER_PROBLEM, AGAIN = 8, 32
+PER_PROBLEM, AGAIN = 5, 32
 EDGE, WINDOW, THRESHOLD = 5, 5, 0.5
 SMALL = (
     "reward.verifier=miniature",
@@ -76,7 +76,7 @@ SMALL = (
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
     "optim.micro_batch=0",
-    "rollout.prompts_per_step=32",
+    "rollout.prompts_per_step=16",
     "rollout.group_size=4",
     f"rollout.max_new_tokens={LIMIT}",
     "eval.prompts=9",
@@ -93,8 +93,8 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "value-init": ("ablate=kl,dense-rewards",),
     "dense": ("ablate=kl,value-init",),
     "dense, value-init": ("ablate=kl",),
-    "without span-normalisation": ("ablate=kl,span-normalisation",),
-    "without neutral-comments": ("ablate=kl,neutral-comments",),
+    "without span-normalisation": ("ablate=kl,value-init,span-normalisation",),
+    "without neutral-comments": ("ablate=kl,value-init,neutral-comments",),
 }
 Rows = list[dict[str, Any]]
 
@@ -266,7 +266,7 @@ def learn_prm(folder: Path, policy: Path, rows: Rows, seed: int) -> dict[str, An
             "optim.micro_batch=32",
             "eval.prompts=8",
             "eval.before=false",
-            "run.steps=250",
+            "run.steps=150",
             "run.checkpoint_every=0",
             f"run.seed={seed}",
         ],
