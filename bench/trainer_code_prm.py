@@ -10,7 +10,8 @@ beginning is known exactly. For each seed:
              of q wherever the oracle says that they can; then `assay train-rm` on these labels
              (configs/rm-code.toml), and once more on labels of the comments too
     arms     `assay train` (configs/code_prm.toml): unit tests alone, with the critic from the PRM,
-             with dense rewards, with both; and dense rewards without each guard
+             with dense rewards, with both; and dense rewards without each guard;
+             and value init with ten steps of value pre-training
     pipeline `assay code-prm` as it stands, with its services and the sandbox, on the same problems;
              for the first seed, and only where it is named
 
@@ -92,9 +93,11 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "sparse": ("ablate=kl,dense-rewards,value-init",),
     "value-init": ("ablate=kl,dense-rewards",),
     "dense": ("ablate=kl,value-init",),
-    "dense, value-init": ("ablate=kl",),
-    "without span-normalisation": ("ablate=kl,value-init,span-normalisation",),
-    "without neutral-comments": ("ablate=kl,value-init,neutral-comments",),
+    "dense+value-init": ("ablate=kl",),
+    "without-span-normalisation": ("ablate=kl,value-init,span-normalisation",),
+    "without-neutral-comments": ("ablate=kl,value-init,neutral-comments",),
+    "value-init+pre-trained": ("ablate=kl,dense-rewards", "algorithm.critic.pretrain_steps=10"),
+    "dense+value-init+pre-trained": ("ablate=kl", "algorithm.critic.pretrain_steps=10"),
 }
 Rows = list[dict[str, Any]]
 
@@ -407,7 +410,7 @@ def figures(folder: Path, report: Mapping[str, Any], steps: int) -> dict[str, An
     return found
 
 
-def job(out: Path, seed: int, steps: int, parts: Sequence[str]) -> None:
+def job(out: Path, seed: int, steps: int, parts: Sequence[str], arms: Sequence[str] = ()) -> None:
     """One seed: labels, PRMs and arms, each kept as soon as it is there."""
     import torch  # noqa: PLC0415
 
@@ -429,11 +432,11 @@ def job(out: Path, seed: int, steps: int, parts: Sequence[str]) -> None:
             some = step_rows(rows, comments=comments)
             result[name] = learn_prm(here / f"prm-{name}", data[0], some, seed)
         keep(here / "labels.json", result)
-    for arm in ARMS if "arms" in parts else ():
-        place = here / f"{arm.replace(', ', '+').replace(' ', '-')}.json"
+    for arm in (arms or ARMS) if "arms" in parts else ():
+        place = here / f"{arm}.json"
         if place.is_file():
             continue
-        bare = arm == "without neutral-comments"
+        bare = arm == "without-neutral-comments"
         prm = here / ("prm-bare" if bare else "prm-guarded") / "model"
         config = settings(arm, seed, steps, data, prm)
         dense = config.algorithm.dense.weight > 0
@@ -499,9 +502,8 @@ def table(out: Path, seeds: Sequence[int]) -> dict[str, Any]:
                 print(f"  PRM {name}, {figure}: {told(value)}")
     rows: dict[str, dict[int, dict[str, Any]]] = {}
     for arm in ARMS:
-        stem = arm.replace(", ", "+").replace(" ", "-")
         rows[arm] = {
-            s: read(p / f"{stem}.json") for s, p in found.items() if (p / f"{stem}.json").is_file()
+            s: read(p / f"{arm}.json") for s, p in found.items() if (p / f"{arm}.json").is_file()
         }
     names = ("correct last", "accuracy", "lines first", "lines last", "trivial last",
              "comments first", "comments last", "ended last", "steps to threshold")  # fmt: skip
@@ -527,6 +529,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     )
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--parts", default="labels,arms", help="labels, arms, pipeline")
+    parser.add_argument("--arms", default=",".join(ARMS), help="which")
     parser.add_argument("--steps", type=int, default=30, help="of each run")
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time; 0: only the table")
     given = parser.parse_args(arguments)
@@ -539,15 +542,15 @@ def run(arguments: Sequence[str] = ()) -> None:
         jobs = []
         for seed in seeds:
             words = ("-m", "bench.trainer_code_prm", str(given.out), str(seed), str(given.steps))
-            last = "labels" if "arms" not in parts else f"done-{given.steps}"
+            last = "labels" if "arms" not in parts else f"done-{given.steps}-{given.arms}"
             result = given.out / "seeds" / str(seed) / f"{last}.json"
-            jobs.append(Job(f"seed {seed}", (*words, given.parts), result))
+            jobs.append(Job(f"seed {seed}", (*words, given.parts, given.arms), result))
         work_off(jobs, given.jobs)
     keep(given.out / "table.json", table(given.out, seeds))
 
 
 if __name__ == "__main__":
-    _out, _seed, _steps, _parts = sys.argv[1:]
-    job(Path(_out), int(_seed), int(_steps), _parts.split(","))
+    _out, _seed, _steps, _parts, _arms = sys.argv[1:]
+    job(Path(_out), int(_seed), int(_steps), _parts.split(","), _arms.split(","))
     if "arms" in _parts:
-        keep(Path(_out) / "seeds" / _seed / f"done-{_steps}.json", {"seed": int(_seed)})
+        keep(Path(_out) / "seeds" / _seed / f"done-{_steps}-{_arms}.json", {"seed": int(_seed)})
