@@ -10,7 +10,7 @@ beginning is known exactly. For each seed:
              of q wherever the oracle says that they can; then `assay train-rm` on these labels
              (configs/rm-code.toml), and once more on labels of the comments too
     arms     `assay train` (configs/code_prm.toml): unit tests alone, with the critic from the PRM,
-             with dense rewards, with both; and dense rewards without each guard;
+             with dense rewards, with both; and dense rewards without each guard and without both;
              and value init with ten steps of value pre-training
     pipeline `assay code-prm` as it stands, with its services and the sandbox, on the same problems;
              for the first seed, and only where it is named
@@ -96,6 +96,7 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "dense+value-init": ("ablate=kl",),
     "without-span-normalisation": ("ablate=kl,value-init,span-normalisation",),
     "without-neutral-comments": ("ablate=kl,value-init,neutral-comments",),
+    "without-both": ("ablate=kl,value-init,span-normalisation,neutral-comments",),
     "value-init+pre-trained": ("ablate=kl,dense-rewards", "algorithm.critic.pretrain_steps=10"),
     "dense+value-init+pre-trained": ("ablate=kl", "algorithm.critic.pretrain_steps=10"),
 }
@@ -436,7 +437,7 @@ def job(out: Path, seed: int, steps: int, parts: Sequence[str], arms: Sequence[s
         place = here / f"{arm}.json"
         if place.is_file():
             continue
-        bare = arm == "without-neutral-comments"
+        bare = arm in ("without-neutral-comments", "without-both")
         prm = here / ("prm-bare" if bare else "prm-guarded") / "model"
         config = settings(arm, seed, steps, data, prm)
         dense = config.algorithm.dense.weight > 0
