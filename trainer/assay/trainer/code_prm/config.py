@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -298,8 +299,10 @@ def _conflicts(config: PipelineConfig, baseline: Config, dense: Config) -> Itera
         yield '[train]: rollout.vllm.mode = "server" serves one run; use "colocate"'
 
 
-def to_toml(config: PipelineConfig) -> str:
-    """The settings as TOML."""
-    return toml_config.to_toml(
-        config, "The complete settings of this pipeline, whose paths are relative to its own file."
-    )
+def to_toml(plan: Plan) -> str:
+    """The settings as TOML, with a digest of what the files that they name come to."""
+    parts = (plan.baseline, plan.dense)
+    told = "".join(map(configs.to_toml, parts)) + plan.rm_config.read_text(encoding="utf-8")
+    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+    heading = "The complete settings of this pipeline, whose paths are relative to its own file."
+    return toml_config.to_toml(plan.config, f"{heading} Configs: {digest}.")

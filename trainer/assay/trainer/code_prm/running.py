@@ -88,7 +88,7 @@ class Pipeline:
 
     def _claim(self) -> None:
         """Makes the folder this pipeline's."""
-        text = to_toml(self._plan.config)
+        text = to_toml(self._plan)
         self._paths.root.mkdir(parents=True, exist_ok=True)
         if not stages.same_settings(self._paths, text):
             raise ConfigError(

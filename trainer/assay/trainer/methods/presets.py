@@ -138,6 +138,7 @@ METHODS: Mapping[str, frozenset[str]] = {
             "outcome-weighted-spans",
             "critic",
             "value-init",
+            "value-pretraining",
             "token-level-loss",
             "kl",
         }
