@@ -27,7 +27,7 @@ def words(tiny_model: Path, tmp_path: Path) -> list[str]:
     """Settings of a pipeline that is as small as can be: sums are programs too."""
     path = tmp_path / "rows.jsonl"
     rows = [
-        {"question": f"{a}+{b}=", "tests": {"asserts": ["assert True"] if b else ["assert False"]}}
+        {"question": f"{a}+{b}=", "tests": [{"stdin": "", "stdout": "" if b else "x\n"}]}
         for a in range(4)
         for b in range(4)
     ]
