@@ -28,6 +28,7 @@ BENCHES = {
     "trainer-pag": "trainer_pag",
     "trainer-composition": "trainer_composition",
     "trainer-tango": "trainer_tango",
+    "trainer-code-prm": "trainer_code_prm",
 }
 TAKE_OPTIONS = (
     "trainer-step",
@@ -40,6 +41,7 @@ TAKE_OPTIONS = (
     "trainer-pag",
     "trainer-composition",
     "trainer-tango",
+    "trainer-code-prm",
 )
 
 

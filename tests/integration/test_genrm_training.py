@@ -27,6 +27,7 @@ from assay.genrm.domain import (
 )
 from assay.genrm.training import config as configs
 from assay.genrm.training import folder as folders
+from assay.rpc.errors import ConfigError
 
 WORDS = ["red", "blue", "tall", "small", "round", "old", "new", "quick", "warm", "cold"]
 KINDS = ("pairwise", "bradley-terry", "prm")
@@ -298,7 +299,8 @@ def test_a_batch_in_parts_is_the_same_step(data: Path, tmp_path: Path, kind: str
     assert losses(2) == pytest.approx(losses(8), abs=2e-4)
 
 
-def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loss", ["mse", "regression"])
+def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path, loss: str) -> None:
     """Comments are neither right nor wrong: what a policy gains by writing them is nothing."""
     import torch
     from transformers import AutoModelForTokenClassification, AutoTokenizer
@@ -316,7 +318,7 @@ def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path) -> None:
         rows.append({"prompt": f"Count, {number}", "code": code, "labels": labels})
     path = tmp_path / "steps.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    config = settings(tmp_path, "prm", method={"loss": "mse"}, run={"steps": 40})
+    config = settings(tmp_path, "prm", method={"loss": loss}, run={"steps": 40})
     assert train(config, tmp_path / "run") is not None
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run" / "model")
     model = AutoModelForTokenClassification.from_pretrained(tmp_path / "run" / "model").eval()
@@ -325,11 +327,19 @@ def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path) -> None:
     )
     with torch.inference_mode():
         batch = trainers.StepCollator(tokenizer.pad_token_id)(examples.items)
-        chances = torch.sigmoid(trainers.step_margins(model, batch))
+        margins = trainers.step_margins(model, batch)
+    chances = (margins + 1) / 2 if loss == "regression" else torch.sigmoid(margins)
     means = {label: chances[batch["labels"] == label].mean().item() for label in (1, 0, -1)}
     assert means[1] > 0.85
     assert means[-1] < 0.15
     assert 0.35 < means[0] < 0.65
+    assert model.config.num_labels == (1 if loss == "regression" else 2)
+    assert getattr(model.config, "assay_step_output", "") == ("score" * (loss == "regression"))
+
+
+def test_regression_is_for_step_heads(data: Path) -> None:
+    with pytest.raises(ConfigError, match='"regression" is for'):
+        settings(data, "pairwise", method={"loss": "regression"})
 
 
 def test_an_interrupted_run_is_taken_up_again(data: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from assay.trainer.config import CriticConfig
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.models import Policy
+from genrm_engine_support import Worker
 from genrm_support import make_model
 
 SCALAR = CriticConfig()
@@ -147,6 +148,29 @@ def test_a_process_reward_model_gives_its_margin_at_every_token(
     margin = logits[..., 0] if name == "step" else logits[..., 1] - logits[..., 0]
     kept = batch["completion_mask"].bool()
     torch.testing.assert_close(values_BT[kept], margin[kept], rtol=1e-4, atol=1e-5)
+
+
+def test_from_a_prm_that_regresses_the_values_are_its_scores_at_the_ends_of_lines(
+    folder: Path, policy: Policy
+) -> None:
+    """What genrm serves for a line is what the critic says before the token behind that line."""
+    scores = Worker(folder / "step", "step", step_scores=True)
+    batch = support.batch_of(rows=4, prompt=4, length=9)
+    ends = [1, 4, 7]  # of lines, in a response that goes on behind the last of them
+    jobs, kept = [], batch["completion_mask"].bool()
+    rows = [n for n in range(4) if batch["completion_mask"][n, ends[-1] + 1]]
+    for row in rows:
+        prompt = batch["prompt_ids"][row][batch["prompt_mask"][row].bool()].tolist()
+        ids = prompt + batch["completion_ids"][row][kept[row]].tolist()
+        jobs.append(
+            {"kind": "rate-steps", "ids": ids, "positions": [len(prompt) + e for e in ends]}
+        )
+    model, _ = load(folder / "step", policy)
+    values_BT = Critic(model, SCALAR, support.accelerator()).values(batch, 8)
+    served = torch.tensor([answer["probabilities"] for answer in scores.ask(jobs)])
+    found = values_BT[rows][:, [end + 1 for end in ends]]
+    assert found.abs().max() > 0.1
+    torch.testing.assert_close(found.clamp(-1, 1), 2 * served - 1, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["reward", "steps"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ from assay.genrm.labelling.commands import label_all, read_tasks, report
 from assay.genrm.labelling.labeller import Unknown
 from assay.genrm.labelling.tasks import (
     Cost,
+    NoProgramError,
     ask_for_rest,
     labelled,
     lines_in,
     prefix_of,
     task_of,
 )
-from assay.genrm.steps import prefix_search, search_prefix
+from assay.genrm.steps import prefix_search, search_prefix, split
 from assay.rpc.errors import ConfigError
 
 CODE = "# adds\n\ndef add(a, b):\n    # both\n    total = a + b\n\n    return total  # done\n"
@@ -154,3 +156,47 @@ def test_a_row_cut_by_a_kill_is_taken_off(tmp_path: Path) -> None:
     mend(path)
     assert [row["key"] for row in read_rows(path)] == ["a", "b"]
     assert path.read_text().endswith('"b"}\n')
+
+
+RESPONSE = "Sure.\n```python\n# adds\ndef add(a, b):\n    return a - b\n```\nDone.\n"
+OF_RESPONSE = {**{k: v for k, v in ROW.items() if k != "code"}, "response": RESPONSE}
+
+
+def test_the_program_of_a_response_is_its_last_block_and_the_rest_is_neutral() -> None:
+    task = task_of(OF_RESPONSE)
+    assert task.program == "# adds\ndef add(a, b):\n    return a - b\n"
+    assert (task.before, task.behind) == (("Sure.\n", "```python\n"), ("```\n", "Done.\n"))
+    assert ask_for_rest(task, prefix_of(task, 1)).lead[0].text == RESPONSE.partition("    ret")[0]
+    row = labelled(task, 1, passed=False, cost=Cost())
+    assert "code" not in row
+    assert "".join(row["steps"]) == RESPONSE
+    assert row["labels"] == [0, 0, 0, 1, -1, 0, 0]
+    assert steps_of(row, "signed").response == RESPONSE
+
+
+@given(st.text(alphabet="ab#\n`\"' ", max_size=40), st.booleans())
+def test_the_lines_of_a_response_are_those_that_a_served_prm_scores(text: str, whole: bool) -> None:
+    row = {**OF_RESPONSE, "response": text} | ({"extraction": "whole"} if whole else {})
+    spans = split(text, "code-line")
+    try:
+        task = task_of(row)
+    except NoProgramError:
+        return
+    out = labelled(task, task.code_lines, passed=True, cost=Cost())
+    assert out["steps"] == [text[span.start : span.end] for span in spans]
+    scored = [not span.neutral for span in spans]
+    assert all(there or not label for there, label in zip(scored, out["labels"], strict=True))
+    if whole:
+        assert [bool(label) for label in out["labels"]] == scored
+
+
+def test_a_response_without_a_program_is_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [OF_RESPONSE, {**OF_RESPONSE, "response": "I cannot."}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    skipped: Counter[str] = Counter()
+    assert len(read_tasks(path, "python", skipped=skipped)) == 1
+    assert skipped.total() == 1
+    commented = task_of(OF_RESPONSE, comments=True)
+    assert commented.key != task_of(OF_RESPONSE).key, "labels of another kind are others"
+    assert labelled(commented, 2, passed=False, cost=Cost())["labels"] == [0, 0, 1, 1, -1, 0, 0]

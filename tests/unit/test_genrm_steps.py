@@ -26,6 +26,7 @@ from assay.genrm.engines.base import (
     Write,
     Written,
 )
+from assay.genrm.engines.steps import chance
 from assay.genrm.steps import (
     StepSpan,
     aggregate,
@@ -517,3 +518,13 @@ def test_comments_of_ten_languages_are_neutral_and_nothing_else_is(shared_data: 
                     assert span.neutral == text.startswith(begins), (language, text)
                     counted[span.neutral] += 1
     assert min(counted.values()) > 2_000
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [(-3.0, 0.0), (-1.0, 0.0), (-0.5, 0.25), (0.0, 0.5), (1.0, 1.0), (9.0, 1.0)],
+)
+def test_a_score_from_minus_one_to_one_is_a_chance_within_bounds(
+    score: float, expected: float
+) -> None:
+    assert chance([score], 1, scores=True) == expected

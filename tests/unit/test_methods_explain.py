@@ -306,6 +306,21 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 1 mini-batch of 2,048 responses = 1 optimizer step",
     ),
+    "code_prm": (
+        "128 prompts x 4 samples = 512 responses a step, of at most 1,024 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 0.95",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 4 mini-batches of 128 responses = 4 optimizer steps",
+    ),
 }
 
 

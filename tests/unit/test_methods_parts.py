@@ -60,6 +60,10 @@ ON: dict[str, dict[str, Any]] = {
     "repetition-penalty": {"shaping": {"repetition_ngram": 4}},
     "dense-rewards": {"dense": {"weight": 0.5}},
     "span-normalisation": {"dense": {"weight": 0.25}},
+    "neutral-comments": {
+        "dense": {"weight": 0.25},
+        "reward": {"parameters": {"splitting": "code-line"}},
+    },
     "outcome-weighted-spans": {"dense": {"weight": 0.25, "correct_share": 0.1}},
     "anchor-reward": {"pairwise": {"against": "anchor", "anchors": "reference"}},
     "group-in-pairs": {"pairwise": {"against": "group", "anchors": "reference"}},
@@ -85,6 +89,7 @@ ON: dict[str, dict[str, Any]] = {
     "discount": {"advantage": {"estimator": "gae", "gamma": 0.99}},
     "length-adaptive-gae": {"advantage": {"estimator": "gae", "length_adaptive_alpha": 0.05}},
     "critic": {"advantage": {"estimator": "gae"}},
+    "value-init": {"advantage": {"estimator": "gae"}, "critic": {"init": "org/prm"}},
     "value-pretraining": {"advantage": {"estimator": "gae"}, "critic": {"pretrain_steps": 5}},
     "decoupled-gae": {"advantage": {"estimator": "gae", "lam": 0.9}, "critic": {"lam": 1.0}},
     "shared-trunk": {"advantage": {"estimator": "gae"}, "critic": {"sharing": "trunk"}},
@@ -130,7 +135,7 @@ ON: dict[str, dict[str, Any]] = {
 
 
 def make(tree: dict[str, Any], overrides: tuple[str, ...] = ()) -> Config:
-    sections = ("rollout", "data", "cotraining")
+    sections = ("rollout", "data", "cotraining", "reward")
     elsewhere = {name: tree[name] for name in sections if name in tree}
     algorithm = {name: value for name, value in tree.items() if name not in elsewhere}
     whole = {"algorithm": algorithm, **elsewhere}

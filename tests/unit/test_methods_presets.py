@@ -17,6 +17,7 @@ import pytest
 from assay.rpc.errors import ConfigError
 from assay.trainer import config as configs
 from assay.trainer.ladder import plan
+from assay.trainer.methods.dense_parts import DENSE_PARTS
 from assay.trainer.methods.parts import PARTS, parts_on
 from assay.trainer.methods.presets import METHODS, departures
 
@@ -296,6 +297,17 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "rollout.group_size": (5, "Tango"),
         "run.steps": (200, "Tango"),
     },
+    # Public reviews of arXiv 2410.17621, whose text was not at hand.
+    "code_prm": {
+        "reward.parameters.splitting": ("code-line", "arXiv 2410.17621"),
+        "reward.parameters.step_rewards": ("signed", "arXiv 2410.17621"),
+        "algorithm.dense.weight": (0.25, "equation 3"),
+        "algorithm.dense.correct_share": (0.025 / 0.25, "equation 3"),
+        "algorithm.dense.normalise": (True, "a derivation"),
+        "algorithm.advantage.estimator": ("gae", "arXiv 2410.17621"),
+        "algorithm.critic.init": ("runs/code-prm/prm/model", "arXiv 2410.17621"),
+        "algorithm.loss.kl_place": ("reward", "equation 3"),
+    },
 }
 _SETTING = re.compile(r"^(\w+) = [^#]*#\s*(.+)$")
 _OURS = ("our choice", "the trainer punishes")
@@ -319,7 +331,7 @@ def claims(path: Path) -> dict[str, str]:
 
 def value_at(node: Any, key: str) -> Any:
     for step in key.split("."):
-        node = getattr(node, step)
+        node = node[step] if isinstance(node, dict) else getattr(node, step)
     return node
 
 
@@ -361,7 +373,11 @@ def test_a_preset_names_its_paper_and_sets_every_key_it_claims(repository: Path,
 @pytest.mark.parametrize("name", METHODS)
 def test_the_commands_in_a_preset_can_be_typed(repository: Path, name: str) -> None:
     lines = file_of(repository, name).read_text(encoding="utf-8").splitlines()
-    commands = [shlex.split(line[1:]) for line in lines if line.startswith("#   assay ")]
+    commands = [
+        shlex.split(line[1:])
+        for line in lines
+        if line.startswith(("#   assay train ", "#   assay ladder "))
+    ]
     assert len(commands) >= 3
     for _, command, *words in commands:
         arguments = [word for word in words if word != "--explain"]
@@ -503,6 +519,14 @@ def test_the_command_in_a_ladder_can_be_typed(repository: Path) -> None:
         file, *words = shlex.split(command)
         assert repository / file == path
         assert len(plan.load(path, words).rungs) > 1
+
+
+def test_the_ladder_of_code_prm_is_the_four_way_ablation(repository: Path) -> None:
+    ladder = plan.load(repository / "configs/ladders/code_prm.toml", GIVEN)
+    of_dense = {part.name for part in DENSE_PARTS}
+    gone = [of_dense | {"value-init"}, of_dense, {"value-init"}, set()]
+    for rung, off in zip(ladder.rungs, gone, strict=True):
+        assert {part.name for part in parts_on(rung.configs[0])} == METHODS["code_prm"] - off
 
 
 def test_the_methods_page_has_the_table_of_parts(repository: Path) -> None:

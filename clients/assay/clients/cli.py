@@ -26,6 +26,7 @@ _SUMMARIES = {
     "run": "Run a program in the sandbox.",
     "score": "Score the responses of a JSON Lines file.",
     "serve": "Run one service in the foreground.",
+    "code-prm": "Process supervision for code: labels, process reward model, dense run.",
     "label-code": "Label the lines of programs by what a policy can still make of them.",
     "ladder": "Train a config with parts switched on or off, and compare.",
     "train": "Train a language model with rewards from services.",

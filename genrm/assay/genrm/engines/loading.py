@@ -160,6 +160,14 @@ def step_layout(name: str, config: ModelConfig, hf_config: Any, tokenizer: Any) 
     return StepLayout(token)
 
 
+def gives_scores(hf_config: Any) -> bool:
+    """Whether the one output of a step head is a score from -1 to 1, and no logit.
+
+    `assay_step_output` in config.json is what `assay train-rm` writes for method.loss = regression.
+    """
+    return getattr(hf_config, "assay_step_output", "") == "score"
+
+
 def context_of(name: str, config: ModelConfig, hf_config: Any, tokenizer: Any) -> int:
     """Most tokens of prompt and answer together.
 

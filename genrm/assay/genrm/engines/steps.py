@@ -11,12 +11,20 @@ from assay.rpc.reasons import Reason
 _MOST = 700.0  # math.exp overflows a little above
 
 
-def chance(logits: Sequence[float], good_label: int) -> float:
+def chance(logits: Sequence[float], good_label: int, *, scores: bool = False) -> float:
     """The softmax over the labels at the good one, or the sigmoid of a single logit; in [0, 1].
+
+    Args:
+        logits: what the head gives for a step.
+        good_label: which of several means that the step is right.
+        scores: the head's one output is a score from -1 to 1, which is half the way beyond 0 of a
+            chance: (s + 1) / 2, within [0, 1].
 
     Raises:
         EngineTrouble: INVALID_PARAMETER, the head has no such label.
     """
+    if scores:
+        return min(1.0, max(0.0, (logits[0] + 1) / 2))
     if len(logits) == 1:
         return 1.0 / (1.0 + math.exp(-max(-_MOST, min(_MOST, logits[0]))))
     if good_label >= len(logits):

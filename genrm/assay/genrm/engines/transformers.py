@@ -345,6 +345,7 @@ def _settings(config: ModelConfig, opened: loading.Opened) -> dict[str, Any]:
             max_batch_tokens=config.max_batch_tokens,
             max_batch_items=config.max_batch_items,
             prefix_cache_tokens=config.prefix_cache_tokens,
+            step_scores=loading.gives_scores(opened.hf_config),
         )
     )
 

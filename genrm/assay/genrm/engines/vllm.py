@@ -46,7 +46,13 @@ from assay.genrm.engines.base import (
     Written,
 )
 from assay.genrm.engines.config import ModelConfig
-from assay.genrm.engines.loading import CAPABILITIES, Opened, first_line, open_model
+from assay.genrm.engines.loading import (
+    CAPABILITIES,
+    Opened,
+    first_line,
+    gives_scores,
+    open_model,
+)
 from assay.genrm.engines.options import Ids, branches, totals
 from assay.genrm.engines.prompts import Encoded, PromptEncoder
 from assay.genrm.engines.revival import Revival
@@ -254,8 +260,8 @@ class VllmEngine:
                 Reason.ENGINE_FAILED,
                 f"vLLM gave {len(rows)} rows of logits for {len(encoded.ids)} tokens",
             )
-        good = self._config.good_label
-        return StepsRated(tuple(chance(finite(row), good) for row in rows), counts)
+        good, scores = self._config.good_label, gives_scores(self._known().hf_config)
+        return StepsRated(tuple(chance(finite(row), good, scores=scores) for row in rows), counts)
 
     async def _generated(self, llm: Any, ids: Ids, params: Any) -> Any:
         from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415  # takes seconds

@@ -25,7 +25,7 @@ from assay.clients.services import EmbeddedServices
 from assay.genrm.engines import load_engine
 from assay.genrm.engines.config import ModelConfig
 from assay.genrm.labelling.labeller import Labeller, Sampling, Unknown
-from assay.genrm.labelling.tasks import Cost, Task, task_of
+from assay.genrm.labelling.tasks import Cost, NoProgramError, Task, task_of
 from assay.rpc.errors import ConfigError
 
 _ENGINES = get_args(ModelConfig.__annotations__["engine"]) or ("transformers", "vllm", "openai")
@@ -49,8 +49,16 @@ class Outcome:
     bound: int = 0
 
 
-def read_tasks(path: Path, language: str, *, comments: bool = False) -> list[Task]:
+def read_tasks(
+    path: Path, language: str, *, comments: bool = False, skipped: Counter[str] | None = None
+) -> list[Task]:
     """The programs of a file, each once.
+
+    Args:
+        path: of the rows.
+        language: of rows that do not say.
+        comments: as for `task_of`.
+        skipped: counts responses that hold no program, which are left out.
 
     Raises:
         ConfigError: the file cannot be read, or a row is not as it should be.
@@ -59,11 +67,15 @@ def read_tasks(path: Path, language: str, *, comments: bool = False) -> list[Tas
     for number, row in read(path):
         try:
             task = task_of(row, language, comments=comments)
+        except NoProgramError as reason:
+            if skipped is not None:
+                skipped[str(reason)] += 1
+            continue
         except RowError as error:
             raise ConfigError(f"{path}:{number}: {error}") from error
         tasks.setdefault(task.key, task)
     if not tasks:
-        raise ConfigError(f"{path} holds no rows")
+        raise ConfigError(f"{path} holds no programs")
     return list(tasks.values())
 
 
@@ -174,9 +186,10 @@ def report(outcome: Outcome, seconds: float) -> Iterable[str]:
 def label_code(rows: Path, out: Path, model: str, **options: Any) -> None:
     r"""Label the lines of programs, for `assay train-rm`.
 
-    ROWS is a JSON Lines file of "prompt", "code" and "tests". A program is searched for its longest
-    prefix that the policy can still complete to one that passes: lines up to there are right, the
-    others wrong, comments and blank lines neutral (arXiv 2410.17621). OUT gets one row for each as
+    ROWS is a JSON Lines file of "prompt", "tests", and "code" or, with prose and fences,
+    "response". A program is searched for its longest prefix that the policy can still complete to
+    one that passes: lines up to there are right, the others wrong, comments and blank lines neutral
+    (arXiv 2410.17621). OUT gets one row for each as
     soon as it is labelled; the same command goes on where it was stopped.
 
     \b
@@ -185,11 +198,16 @@ def label_code(rows: Path, out: Path, model: str, **options: Any) -> None:
     """
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
-    tasks = read_tasks(rows, options["language"], comments=options["label_comments"])
+    skipped: Counter[str] = Counter()
+    tasks = read_tasks(
+        rows, options["language"], comments=options["label_comments"], skipped=skipped
+    )
     mend(out)
     known = {row["key"] for row in read_rows(out)}
     left = [task for task in tasks if task.key not in known]
     display = Display(Console())
+    if skipped:
+        display.note(f"{skipped.total()} responses hold no program and are left out")
     if len(left) < len(tasks):
         display.note(f"{len(tasks) - len(left)} of {len(tasks)} programs are labelled in {out}")
     if not left:

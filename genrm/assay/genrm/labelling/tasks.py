@@ -5,15 +5,22 @@ against ("tests", in the shapes of `assay.clients.row_tests`). What comes out is
 {"prompt", "code", "labels"}: 1 up to the longest feasible prefix, -1 behind it, 0 for comments and
 blank lines.
 
+Instead of "code" a row may have "response", all that the policy wrote. The program is then the last
+fenced block in it, or with "extraction": "whole" the response itself, and what comes out is
+{"prompt", "steps", "labels"} of the whole response, what is not in the block neutral: a PRM that
+learns from these rows sees what it is shown when it is served.
+
 Prefixes are counted in lines of code: a comment behind the last line of one is not in it, for the
 policy to write anew. So the search takes ceil(log2(lines of code + 1)) steps at most.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +30,13 @@ from assay.clients.preferences import Said, steps_of
 from assay.clients.row_items import RowError
 from assay.clients.row_tests import read_tests
 from assay.genrm.engines.base import Message, Piece, Prompt
-from assay.genrm.steps import label_lines, spans_of
+from assay.genrm.steps import StepSpan, label_lines, last_block, spans_of, split
 
 FENCE = "```"
+
+
+class NoProgramError(RowError):
+    """A response holds no program: nothing to label, and no mistake in the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,8 @@ class Task:
         suite: the tests.
         language: of the program, as the sandbox names it.
         row: as it came.
+        before: the lines of the response in front of the program; none where the row has a program.
+        behind: the lines of the response behind it.
     """
 
     key: str
@@ -49,6 +62,8 @@ class Task:
     suite: execution_pb2.TestSuite
     language: str
     row: Mapping[str, Any]
+    before: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
 
     @property
     def code_lines(self) -> int:
@@ -95,38 +110,93 @@ def task_of(row: Mapping[str, Any], language: str = "python", *, comments: bool 
     """Reads a row.
 
     Args:
-        row: "prompt" (or "problem"), "code", "tests", and "language" where it is another.
+        row: "prompt" (or "problem"), "code" or "response", "tests", and "language" where it is
+            another.
         language: of a row that does not say.
         comments: label comments as if they were code, which leaves out a guard against a policy
             that writes many of them.
 
     Raises:
+        NoProgramError: its response holds none.
         RowError: it lacks something; the text says what to write.
     """
-    code = row.get("code")
-    if not isinstance(code, str) or not code.strip():
-        raise RowError("'code' must be a program that is not blank")
-    lines = tuple(code.splitlines(keepends=True))
-    parsed = steps_of({**row, "labels": [1] * len(lines)}, "signed")
     named = str(row.get("language") or language)
-    neutral = tuple(span.neutral for span in spans_of(lines, "code-line", named))
+    (before, lines, behind), neutral = (
+        _of_response(row, named) if "response" in row else _of_code(row, named)
+    )
+    code = "".join(lines)
+    parsed = steps_of({**row, "code": code, "labels": [1] * len(code.splitlines())}, "signed")
     if comments:
         neutral = tuple(not line.strip() for line in lines)
-    if all(neutral):
-        raise RowError("'code' is nothing but comments")
     if "tests" not in row:
         raise RowError("'tests' is missing; write what the program is held against")
     try:
         suite = read_tests(row["tests"])
     except ValueError as error:
         raise RowError(f"'tests': {error}") from None
+    whole = "".join((*before, *lines, *behind))
     told = json.dumps(
-        [[(said.role, said.content) for said in parsed.prompt], code, row["tests"], named],
+        [
+            [(said.role, said.content) for said in parsed.prompt],
+            *((whole, code) if "response" in row else (code,)),
+            row["tests"],
+            named,
+            *(["comments"] if comments else []),
+        ],
         sort_keys=True,
         default=str,
     )
     key = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    return Task(key, parsed.prompt, lines, neutral, suite, named, row)
+    return Task(key, parsed.prompt, lines, neutral, suite, named, row, before, behind)
+
+
+_Lines = tuple[str, ...]
+
+
+def _of_code(
+    row: Mapping[str, Any], language: str
+) -> tuple[tuple[_Lines, _Lines, _Lines], tuple[bool, ...]]:
+    code = row.get("code")
+    if not isinstance(code, str) or not code.strip():
+        raise RowError("'code' must be a program that is not blank")
+    lines = tuple(code.splitlines(keepends=True))
+    neutral = tuple(span.neutral for span in spans_of(lines, "code-line", language))
+    if all(neutral):
+        raise RowError("'code' is nothing but comments")
+    return ((), lines, ()), neutral
+
+
+def _of_response(
+    row: Mapping[str, Any], language: str
+) -> tuple[tuple[_Lines, _Lines, _Lines], tuple[bool, ...]]:
+    """The lines before, of and behind the program, cut as when a PRM is served."""
+    text = row["response"]
+    if not isinstance(text, str):
+        raise RowError("'response' must be a text")
+    place = (0, len(text)) if row.get("extraction") == "whole" else last_block(text, language)
+    if place is None and language == "python" and _is_python(text):  # as the verifier `code` has it
+        place = (0, len(text))
+    spans = split(text, "code-line", language=language)
+
+    def cut(chosen: list[StepSpan]) -> _Lines:
+        return tuple(text[span.start : span.end] for span in chosen)
+
+    start, end = place or (0, 0)
+    inside = [span for span in spans if start <= span.start and span.end <= end]
+    if all(span.neutral for span in inside):
+        raise NoProgramError("'response' holds no program")
+    before = [span for span in spans if span.end <= inside[0].start]
+    behind = [span for span in spans if span.start >= inside[-1].end]
+    return (cut(before), cut(inside), cut(behind)), tuple(span.neutral for span in inside)
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the model's style
+            return bool(ast.parse(text).body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
 
 
 def lines_in(task: Task, code_lines: int) -> int:
@@ -144,8 +214,9 @@ def prefix_of(task: Task, code_lines: int) -> str:
 
 
 def ask_for_rest(task: Task, prefix: str) -> Prompt:
-    """The prompt that has the policy go on with a prefix, within a fenced block."""
-    lead = f"{FENCE}{task.language}\n{prefix}"
+    """The prompt that has the policy go on with a prefix, in the response or in a fenced block."""
+    opening = "".join(task.before) if "response" in task.row else f"{FENCE}{task.language}\n"
+    lead = opening + prefix
     messages = tuple(
         Message(said.role, (Piece(said.content, trusted=False),)) for said in task.prompt
     )
@@ -161,13 +232,17 @@ def labelled(task: Task, feasible: int, *, passed: bool, cost: Cost) -> dict[str
         passed: the program passes its tests as it is.
         cost: what it took.
     """
-    kept = {
-        name: task.row[name] for name in ("id", "prompt", "problem", "subset") if name in task.row
-    }
+    names = ("id", "prompt", "problem", "question", "subset", "checkpoint")
+    kept = {name: task.row[name] for name in names if name in task.row}
+    labels = list(label_lines(task.neutral, lines_in(task, feasible)))
+    program: dict[str, Any] = {"code": task.program, "labels": labels}
+    if "response" in task.row:
+        around = [0] * len(task.before), [0] * len(task.behind)
+        steps = [*task.before, *task.lines, *task.behind]
+        program = {"steps": steps, "labels": [*around[0], *labels, *around[1]]}
     return {
         **kept,
-        "code": task.program,
-        "labels": list(label_lines(task.neutral, lines_in(task, feasible))),
+        **program,
         "language": task.language,
         "passed": passed,
         "feasible_lines": feasible,

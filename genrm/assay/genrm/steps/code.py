@@ -54,7 +54,7 @@ def mask_idle(text: str, language: str) -> str:
     Returns:
         A text of the same length: white space where there is no code.
     """
-    blocks = list(_blocks(text, language))
+    blocks = list(blocks_of(text, language))
     if not blocks:
         return _mask(text, language)
     masked: list[str] = []
@@ -79,7 +79,24 @@ def _mask(program: str, language: str) -> str:
     return "".join([*masked, program[done:]])
 
 
-def _blocks(text: str, language: str) -> Iterator[tuple[int, int, str]]:
+def last_block(text: str, language: str) -> tuple[int, int] | None:
+    """Where the inside of the last fenced block of a language begins and ends.
+
+    Args:
+        text: a response.
+        language: of the program that is looked for, and of blocks that name none. Where no block is
+            of it, the last block of all.
+
+    Returns:
+        Code points; None where there is no block.
+    """
+    blocks = list(blocks_of(text, language))
+    same = PYTHON if language.lower() in PYTHON else {language.lower()}
+    fitting = [block for block in blocks if block[2].lower() in same] or blocks
+    return fitting[-1][:2] if fitting else None
+
+
+def blocks_of(text: str, language: str) -> Iterator[tuple[int, int, str]]:
     """The fenced blocks: where their inside begins and ends, and their language.
 
     A fence within a string or comment of a program that stands there as it is opens no block.

@@ -106,8 +106,10 @@ class MethodConfig:
     """pairwise: weight of the squared difference between the two orders; needs both."""
     center: NonNegativeFloat = 0.0
     """bradley-terry: weight of the squared sum of both numbers, which keeps them around 0."""
-    loss: Literal["cross-entropy", "mse"] = "cross-entropy"
-    """prm."""
+    loss: Literal["cross-entropy", "mse", "regression"] = "cross-entropy"
+    """prm. cross-entropy and mse: two outputs, whose difference is the log-odds of "right".
+    regression: one output that is the score itself, from -1 wrong to 1 right (arXiv 2410.17621); a
+    critic that starts from it starts with the very scores."""
     balance: bool = True
     """prm: wrong steps weigh as much in all as right ones."""
 
@@ -226,6 +228,8 @@ def _conflicts(config: Config) -> Iterable[str]:
         yield f"optim.micro_batch = {config.micro_batch} does not divide the batch of {optim.batch}"
     if method.consistency and method.orders == "one":
         yield 'method.consistency needs method.orders = "both"'
+    if method.loss == "regression" and method.kind != "prm":
+        yield 'method.loss = "regression" is for method.kind = "prm"'
     if config.model.name == TINY and config.model.layers:
         yield "model.layers cuts a pretrained model; set tiny.layers"
 

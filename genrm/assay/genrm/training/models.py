@@ -25,7 +25,14 @@ from transformers import (
 )
 
 from assay.clients.pretrained import locate
-from assay.genrm.training.config import TINY, Config, Kind, ModelConfig, TinyConfig
+from assay.genrm.training.config import (
+    TINY,
+    Config,
+    Kind,
+    MethodConfig,
+    ModelConfig,
+    TinyConfig,
+)
 from assay.rpc.errors import ConfigError
 
 TINY_CONTEXT = 4096
@@ -41,9 +48,10 @@ _AUTO: dict[Kind, Any] = {
     "bradley-terry": AutoModelForSequenceClassification,
     "prm": AutoModelForTokenClassification,
 }
+_ONE_OUTPUT: dict[str, Any] = {"num_labels": 1}
 _HEAD: dict[Kind, dict[str, Any]] = {
     "pairwise": {},
-    "bradley-terry": {"num_labels": 1},
+    "bradley-terry": _ONE_OUTPUT,
     "prm": {"id2label": {0: "wrong", 1: "right"}, "label2id": {"wrong": 0, "right": 1}},
 }
 
@@ -114,7 +122,7 @@ def _pretrained(config: Config, say: Callable[[str], None]) -> Learner:
         if not Path(source).is_dir():
             say(f"fetching {source} from the hub, unless it is cached")
         tokenizer = AutoTokenizer.from_pretrained(source)
-        shape = AutoConfig.from_pretrained(source, **_HEAD[kind])
+        shape = AutoConfig.from_pretrained(source, **_head(config.method))
         _keep_layers(shape, config.model.layers, name)
         model = _AUTO[kind].from_pretrained(
             source,
@@ -168,16 +176,21 @@ def _freeze(model: Any, count: int) -> None:
             weight.requires_grad = True
 
 
+def _head(method: MethodConfig) -> dict[str, Any]:
+    """What a model's configuration says of its head."""
+    return _ONE_OUTPUT if method.loss == "regression" else _HEAD[method.kind]
+
+
 def _tiny(config: Config, texts: Iterable[str], made: Path | None) -> Learner:
     if made is not None and made.is_dir():
         tokenizer = PreTrainedTokenizerFast.from_pretrained(made)
     else:
         tokenizer = make_tokenizer(texts, config.tiny.vocabulary)
-    shape = tiny_shape(config.tiny, tokenizer, config.method.kind)
+    shape = tiny_shape(config.tiny, tokenizer, config.method)
     return Learner(_AUTO[config.method.kind].from_config(shape, dtype=torch.float32), tokenizer)
 
 
-def tiny_shape(tiny: TinyConfig, tokenizer: Any, kind: Kind) -> LlamaConfig:
+def tiny_shape(tiny: TinyConfig, tokenizer: Any, method: MethodConfig) -> LlamaConfig:
     """The configuration of the model `tiny`."""
     return LlamaConfig(
         vocab_size=len(tokenizer),
@@ -192,7 +205,7 @@ def tiny_shape(tiny: TinyConfig, tokenizer: Any, kind: Kind) -> LlamaConfig:
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
-        **_HEAD[kind],
+        **_head(method),
     )
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-StepLoss = Literal["cross-entropy", "mse"]
+StepLoss = Literal["cross-entropy", "mse", "regression"]
 
 
 def pairwise_loss(margins_BR: Tensor, consistency: float = 0.0) -> Tensor:
@@ -44,13 +44,13 @@ def step_loss(
 ) -> Tensor:
     """The loss of a process reward model, read at the last token of each step.
 
-    "mse" is that of arXiv 2410.17621: sum w (s - label)^2 / sum w over labelled steps, neutral
-    ones drawn to 0. Different from the paper: its head gives s directly; ours has two labels, so
-    that it is an ordinary token classification head, and s = 2 p - 1 with p = softmax(right).
+    "regression" is that of arXiv 2410.17621: sum w (s - label)^2 / sum w over labelled steps with s
+    the one output of the head, neutral ones drawn to 0, which is our reading [derivation]. "mse"
+    is the same for two outputs, s = 2 p - 1 with p = softmax(right), and never leaves [-1, 1].
     "cross-entropy" has the target (label + 1) / 2, one half for neutral steps.
 
     Args:
-        margins_S: logit of "right" less that of "wrong".
+        margins_S: logit of "right" less that of "wrong"; for "regression" the one output.
         labels_S: 1 right, 0 neutral, -1 wrong.
         weights_S: at least 0; some above.
         kind: which.
@@ -58,7 +58,9 @@ def step_loss(
     Returns:
         A number.
     """
-    if kind == "mse":
+    if kind == "regression":
+        errors_S = (margins_S - labels_S).square()
+    elif kind == "mse":
         errors_S = (torch.tanh(margins_S / 2) - labels_S).square()  # 2 sigmoid(x) - 1
     else:
         targets_S = (labels_S + 1) / 2

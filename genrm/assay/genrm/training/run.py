@@ -208,6 +208,8 @@ def _save_model(session: Session) -> None:
     model, kind = session.learner.model, session.config.method.kind
     if kind == "prm":
         model.config.assay_step_layout = "step-end"  # read by the engine where it says auto
+    if session.config.method.loss == "regression":
+        model.config.assay_step_output = "score"  # read by the engine
     if kind == "pairwise":
         model.config.assay_template = session.train.template
     model.save_pretrained(beside)

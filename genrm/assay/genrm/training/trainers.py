@@ -108,12 +108,15 @@ def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
     """Logit of "right" less that of "wrong" at the end of each labelled step, [S].
 
     Args:
-        model: a token classification model with two labels, 1 for right.
+        model: a token classification model with two labels, 1 for right; or with one output, above
+            0 for right, which is given as it is.
         batch: of `StepCollator`.
     """
     logits = model(input_ids=batch["ids"], attention_mask=batch["mask"], use_cache=False).logits[
         batch["rows"], batch["places"]
     ]
+    if logits.shape[1] == 1:
+        return logits[:, 0].float()
     return (logits[:, 1] - logits[:, 0]).float()
 
 

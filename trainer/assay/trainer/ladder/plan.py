@@ -135,7 +135,7 @@ def load(
                 f"override {text!r}: a ladder sets that itself; see --seeds and --dir"
             )
     base = path.parent / found.base
-    tree = _merged(toml_config.read(base), found.overrides)
+    tree = merged(toml_config.read(base), found.overrides)
     return Plan(
         name=path.stem,
         base=found.base,
@@ -167,11 +167,11 @@ def _rung(
 ) -> Rung:
     off = [f"ablate={','.join(rung.ablate)}"] if rung.ablate else []
     origin = f"{path}, rung {rung.name}"
-    own = _merged(tree, rung.overrides)
+    own = merged(tree, rung.overrides)
     try:
         made = {
             seed: configs.build(
-                _merged(own, {"run": {"seed": seed, "name": f"{rung.name}-{seed}"}}),
+                merged(own, {"run": {"seed": seed, "name": f"{rung.name}-{seed}"}}),
                 [*texts, *off],
                 origin=origin,
             )
@@ -191,14 +191,14 @@ def _check_distinct(path: Path, what: str, values: Iterable[object]) -> None:
         seen.add(value)
 
 
-def _merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Nested tables with others laid over them; what is no table is replaced."""
-    merged = dict(tree)
+    laid = dict(tree)
     for key, value in changes.items():
-        below = merged.get(key)
-        merged[key] = (
-            _merged(below if isinstance(below, Mapping) else {}, value)
+        below = laid.get(key)
+        laid[key] = (
+            merged(below if isinstance(below, Mapping) else {}, value)
             if isinstance(value, Mapping)
             else value
         )
-    return merged
+    return laid

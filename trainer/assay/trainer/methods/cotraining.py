@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.cotraining.settings import schedule_of
-from assay.trainer.methods.part import Part, Switches, to
+from assay.trainer.methods.dense_parts import without_steps
+from assay.trainer.methods.part import Part, to
 
 if TYPE_CHECKING:
     from assay.trainer.config import Config
@@ -15,15 +16,6 @@ _TANGO = "RL Tango, arXiv 2505.15034"
 
 def _together(config: Config) -> bool:
     return config.cotraining.enabled
-
-
-def without_steps(_config: Config) -> Switches:
-    """No rewards of steps, however they were to count."""
-    return {
-        "algorithm.dense.weight": 0.0,
-        "algorithm.dense.decay_to": 0.0,
-        "algorithm.dense.mix": "add",
-    }
 
 
 COTRAINING_PARTS: tuple[Part, ...] = (

@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.cotraining import COTRAINING_PARTS, without_steps
+from assay.trainer.methods.cotraining import COTRAINING_PARTS
 from assay.trainer.methods.credit_parts import CREDIT_PARTS
+from assay.trainer.methods.dense_parts import DENSE_PARTS
 from assay.trainer.methods.part import Part, Switches, to
 from assay.trainer.methods.selection_parts import SELECTION_PARTS
 from assay.trainer.methods.turn_parts import TURN_PARTS
@@ -181,31 +182,7 @@ PARTS: tuple[Part, ...] = (
         lambda c: c.algorithm.shaping.repetition_ngram > 0,
         to("algorithm.shaping.repetition_ngram", 0),
     ),
-    Part(
-        "dense-rewards",
-        "reward",
-        "The spans of a judgement (steps, lines, turns) earn their rewards at the tokens where "
-        "they end.",
-        "DeepSeekMath, arXiv 2402.03300, section 4.1.3",
-        lambda c: c.algorithm.dense.weight > 0,
-        without_steps,
-    ),
-    Part(
-        "span-normalisation",
-        "reward",
-        "The rewards of spans are divided by their number, so that more lines earn no more.",
-        "process supervision for code, arXiv 2410.17621; the form is a derivation",
-        lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.normalise,
-        to("algorithm.dense.normalise", False),
-    ),
-    Part(
-        "outcome-weighted-spans",
-        "reward",
-        "The spans of a response that is correct count for less.",
-        "process supervision for code, arXiv 2410.17621, equation 3",
-        lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.correct_share < 1,
-        to("algorithm.dense.correct_share", 1.0),
-    ),
+    *DENSE_PARTS,
     Part(
         "anchor-reward",
         "reward",
@@ -332,6 +309,19 @@ PARTS: tuple[Part, ...] = (
         "PPO, arXiv 1707.06347, section 5; GAE, arXiv 1506.02438",
         lambda c: c.algorithm.has_critic,
         _without_critic,
+    ),
+    Part(
+        "value-init",
+        "critic",
+        "The critic starts from the weights and the head of a reward model, a process reward model "
+        "or a critic of another run, not from the policy's with a head of zeros.",
+        f"{_VC_PPO}; process supervision for code, arXiv 2410.17621",
+        lambda c: (
+            c.algorithm.has_critic
+            and c.algorithm.critic.sharing == "separate"
+            and c.algorithm.critic.init != "policy"
+        ),
+        to("algorithm.critic.init", "policy"),
     ),
     Part(
         "value-pretraining",

@@ -143,7 +143,25 @@ METHODS: Mapping[str, frozenset[str]] = {
             "std-scaling",
         }
     ),
+    "code_prm": frozenset(
+        {
+            "group-sampling",
+            "dense-rewards",
+            "span-normalisation",
+            "neutral-comments",
+            "outcome-weighted-spans",
+            "critic",
+            "value-init",
+            "value-pretraining",
+            "token-level-loss",
+            "kl",
+        }
+    ),
 }
+_MAY_HAVE: Mapping[str, frozenset[str]] = dict.fromkeys(
+    ("ppo", "vc_ppo", "vapo", "t_ppo"), frozenset({"value-init"})
+)
+"""Parts that a method's paper has and its preset leaves to whoever has the model for it."""
 
 
 def departures(config: Config) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -157,6 +175,7 @@ def departures(config: Config) -> tuple[tuple[str, ...], tuple[str, ...]] | None
     if expected is None:
         return None
     on = {part.name for part in parts_on(config)}
+    on -= _MAY_HAVE.get(config.algorithm.name, frozenset())
     order = [part.name for part in PARTS]
     return (
         tuple(name for name in order if name in expected - on),

@@ -37,6 +37,7 @@ class Settings:
         max_batch_tokens: of one forward pass.
         max_batch_items: rows of one forward pass.
         prefix_cache_tokens: kept between calls.
+        step_scores: the one output of a step head is a score from -1 to 1.
     """
 
     location: str
@@ -48,6 +49,7 @@ class Settings:
     max_batch_tokens: int
     max_batch_items: int
     prefix_cache_tokens: int
+    step_scores: bool = False
 
 
 def pack(body: dict[str, Any]) -> bytes:

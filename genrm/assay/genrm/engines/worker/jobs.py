@@ -158,12 +158,16 @@ class RateJob:
 
 @dataclass(slots=True, eq=False)
 class RateStepsJob:
-    """The chance that each step is right: softmax over the labels, or sigmoid of one logit."""
+    """The chance that each step is right: softmax over the labels, or sigmoid of one logit.
+
+    Where the one output is a score from -1 to 1 (`scores`), half of it and one half.
+    """
 
     id: int
     ids: Ids
     positions: Ids
     good_label: int
+    scores: bool = False
     cached: int | None = None
 
     def sequences(self) -> list[Sequence]:
@@ -175,7 +179,9 @@ class RateStepsJob:
         values_SV = logits.values
         if not bool(values_SV.isfinite().all()):
             return trouble(self.id, *NOT_FINITE)
-        if values_SV.shape[1] == 1:
+        if self.scores:
+            chances = ((values_SV[:, 0] + 1) / 2).clamp(0, 1)
+        elif values_SV.shape[1] == 1:
             chances = torch.sigmoid(values_SV[:, 0])
         else:
             chances = torch.softmax(values_SV, -1)[:, self.good_label]
@@ -189,6 +195,7 @@ class Maker:
     pad_token: int | None
     good_label: int
     start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
+    scores: bool = False
 
     def __call__(self, body: dict[str, Any]) -> Job:
         """The job of a message."""
@@ -199,7 +206,8 @@ class Maker:
             case "rate":
                 return RateJob(number, ids, self.pad_token)
             case "rate-steps":
-                return RateStepsJob(number, ids, tuple(body["positions"]), self.good_label)
+                positions = tuple(body["positions"])
+                return RateStepsJob(number, ids, positions, self.good_label, self.scores)
             case _:
                 numbers = random.Random(int(body["seed"]))  # noqa: S311  # sampling, not secrets
                 sampler = Sampler(float(body["temperature"]), float(body["top_p"]), numbers)

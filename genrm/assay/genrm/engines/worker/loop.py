@@ -60,7 +60,9 @@ class Loop:
         )
         self._tree = PrefixTree(settings.prefix_cache_tokens) if network.shape else None
         self._writer = Writer(network, self._limits, ends, decode)
-        self._make = Maker(network.pad_token, settings.good_label, self._first)
+        self._make = Maker(
+            network.pad_token, settings.good_label, self._first, settings.step_scores
+        )
         self._waiting: list[Sequence] = []
         self._begun: dict[int, Job] = {}
         self._joining: list[WriteJob] = []
