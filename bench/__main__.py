@@ -27,6 +27,7 @@ BENCHES = {
     "fire": "fire",
     "trainer-pag": "trainer_pag",
     "trainer-composition": "trainer_composition",
+    "trainer-async": "trainer_async",
 }
 TAKE_OPTIONS = (
     "trainer-step",
@@ -38,6 +39,7 @@ TAKE_OPTIONS = (
     "fire",
     "trainer-pag",
     "trainer-composition",
+    "trainer-async",
 )
 
 

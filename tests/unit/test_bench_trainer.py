@@ -12,6 +12,7 @@ from bench import __main__ as bench
 from bench import miniature_errands as errands
 from bench import miniature_tasks as tasks
 from bench.miniature import Item, Job, Service, keep, tokenizer_of, work_off
+from bench.trainer_async import ARMS, OBJECTIVES, summary
 from bench.trainer_critic import toy
 from bench.trainer_ladder import mixed
 from bench.trainer_truncation import Lengths, simulated, steps_of
@@ -161,6 +162,19 @@ def test_a_run_that_fails_is_told_and_one_that_is_done_is_not_repeated(
     ]
     assert [job.label for job in work_off(jobs, 2)] == ["done", "works"]
     assert "fails: failed: no luck" in capsys.readouterr().out
+
+
+def test_what_is_kept_of_a_stale_run() -> None:
+    right = [*[0.5] * 5, *[0.9] * 5]
+    rows = [
+        {"correct": value, "entropy": 1.0, "clip_low": 0.25, "clip_high": 0.25} for value in right
+    ]
+    kept = summary(rows)
+    assert kept["late"] == pytest.approx(0.9)
+    assert kept["mean"] == pytest.approx(0.7)
+    assert kept["clipped"] == 0.5
+    assert next(iter(ARMS)) == "in turn"
+    assert set(OBJECTIVES.values()) == {"none", "decoupled"}
 
 
 def test_options_go_to_one_measurement_that_takes_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,11 @@ ON: dict[str, dict[str, Any]] = {
         "critic": {"pretrain_steps": 5},
         "truncation": {"window": 64},
     },
+    "asynchronous-rollouts": {"asynchrony": {"mode": "bounded"}},
+    "periodic-asynchrony": {
+        "asynchrony": {"mode": "periodic"},
+        "optim": {"micro_batch": 8},
+    },
     "soft-overlong": {"shaping": {"overlong": "soft", "overlong_cache": 64}},
     "overlong-filter": {"shaping": {"overlong": "filter"}},
     "cosine-length": {"shaping": {"cosine": True}},
@@ -124,7 +129,7 @@ ON: dict[str, dict[str, Any]] = {
 
 
 def make(tree: dict[str, Any], overrides: tuple[str, ...] = ()) -> Config:
-    elsewhere = {name: tree[name] for name in ("rollout", "data") if name in tree}
+    elsewhere = {name: tree[name] for name in ("rollout", "data", "optim") if name in tree}
     algorithm = {name: value for name, value in tree.items() if name not in elsewhere}
     whole = {"algorithm": algorithm, **elsewhere}
     if "pairwise" in tree:

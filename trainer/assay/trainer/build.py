@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import DistributedType
 from datasets import Dataset
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl.models.utils import unwrap_model_for_generation
@@ -19,6 +21,7 @@ from assay.clients import Fault
 from assay.rpc.errors import ConfigError
 from assay.rpc.reasons import Reason
 from assay.trainer.algos.shaping import win_reward
+from assay.trainer.asynchrony import portion_prompts
 from assay.trainer.batch import Scored
 from assay.trainer.config import Config, DenseConfig, DynamicSamplingConfig, FireConfig
 from assay.trainer.critic.critic import Critic
@@ -28,6 +31,7 @@ from assay.trainer.data import Problem, render
 from assay.trainer.evaluation import Greedy, end_token_ids
 from assay.trainer.models import Policy
 from assay.trainer.rewards import Judge
+from assay.trainer.rollouts.background import BackgroundCollector, Schedule
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.confidence import Confidence
 from assay.trainer.rollouts.dense import span_tokens
@@ -47,6 +51,7 @@ from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.filters import filtered, without_void
 from assay.trainer.selection.recomposition import Recomposition
 from assay.trainer.selection.replay import Replay
+from assay.trainer.shadow import Shadow
 from assay.trainer.trainer import PolicyTrainer, Source
 
 
@@ -138,6 +143,11 @@ def check_processes(config: Config, processes: int) -> None:
         ConfigError: it cannot; the message says what divides what.
     """
     prompts = config.rollout.prompts_per_step
+    if processes > 1 and config.algorithm.asynchrony.mode == "periodic":
+        raise ConfigError(
+            'algorithm.asynchrony.mode = "periodic" trains in one process: each would wait for '
+            'every portion of the others; use "bounded" or "off"'
+        )
     if prompts % processes:
         raise ConfigError(
             f"rollout.prompts_per_step = {prompts} cannot be dealt to {processes} processes; make "
@@ -404,10 +414,63 @@ def make_source(
     )
 
 
-def make_training_source(
-    trainer: PolicyTrainer, config: Config, policy: Policy, *, stream: PromptStream, judge: Judge
+def make_background_source(
+    trainer: PolicyTrainer,
+    config: Config,
+    policy: Policy,
+    shadow: Shadow,
+    *,
+    stream: PromptStream,
+    judge: Judge,
 ) -> Source:
-    """What the policy learns from, as the method says."""
+    """Rollouts that a thread draws beside the training.
+
+    Raises:
+        ConfigError: the weights are sharded over processes.
+    """
+    asynchrony, periodic = config.algorithm.asynchrony, shadow.shares
+    if trainer.accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED):
+        raise ConfigError(
+            f'algorithm.asynchrony.mode = "{asynchrony.mode}" needs all weights on each process, '
+            "and they are sharded; launch with configs/accelerate/ddp.yaml"
+        )
+    generator = HfGenerator(
+        lambda: nullcontext(shadow.model),
+        copy.deepcopy(policy.tokenizer),  # one is not for two threads
+        config.rollout,
+        seed=config.run.seed,
+        end_ids=end_token_ids(policy),
+        autocast=policy.autocast,
+    )
+    prompts = config.rollout.prompts_per_step
+    return BackgroundCollector(
+        stream,
+        generator,
+        lambda: judge.open_training_round(config.rollout.group_size),
+        weights=shadow,
+        schedule=Schedule(
+            steps=config.run.steps,
+            updates=config.updates_per_rollout,
+            max_staleness=0 if periodic else asynchrony.max_staleness,
+            portion=portion_prompts(config) if periodic else prompts,
+        ),
+        config=config.rollout,
+        ranks=AccelerateRanks(trainer.accelerator),
+    )
+
+
+def make_training_source(
+    trainer: PolicyTrainer,
+    config: Config,
+    policy: Policy,
+    *,
+    stream: PromptStream,
+    judge: Judge,
+    shadow: Shadow | None = None,
+) -> Source:
+    """What the policy learns from, as the method says; with a shadow, drawn beside the training."""
+    if shadow is not None:
+        return make_background_source(trainer, config, policy, shadow, stream=stream, judge=judge)
     window = config.algorithm.truncation.window
     if not window:
         replay, recomposition = config.algorithm.replay, config.algorithm.recomposition
@@ -495,6 +558,9 @@ def build_trainer(
     """The trainer of a run, ready to train; it prints nothing by itself."""
     settings = config.algorithm.critic
     separate = config.algorithm.has_critic and settings.sharing == "separate"
+    mode = config.algorithm.asynchrony.mode
+    # of the policy as it was loaded: TRL and accelerate set their own into its forward pass
+    shadow = None if mode == "off" else Shadow(policy.model, shares=mode == "periodic")
     model = (
         load_critic(
             settings, policy, say, gradient_checkpointing=config.model.gradient_checkpointing
@@ -525,7 +591,7 @@ def build_trainer(
         callbacks=callbacks,
         config=config,
         make_source=lambda trainer: make_training_source(
-            trainer, config, policy, stream=stream, judge=judge
+            trainer, config, policy, stream=stream, judge=judge, shadow=shadow
         ),
         score=scorer(config, policy),
         make_critic=make_critic,

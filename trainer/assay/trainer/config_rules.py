@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from assay.trainer.asynchrony import check as asynchrony_problem
 from assay.trainer.pairwise_config import pairwise_problem
 from assay.trainer.segments_config import segments_problem
 from assay.trainer.truncation import check as truncation_problem
@@ -30,6 +31,7 @@ def problem(config: Config) -> str:
         segments_problem,
         truncation_problem,
         check_turns,
+        asynchrony_problem,
     ):
         found = check(config)
         if found:

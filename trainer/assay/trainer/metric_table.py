@@ -174,6 +174,12 @@ _TABLE = (
         "Groups of the batch that an earlier policy answered.",
     ),
     _m(
+        "staleness", "sampling", "steps",
+        "How far the weights that drew the batch are behind those that learn from it "
+        "(`algorithm.asynchrony`): all of a batch is drawn by the same, so this is mean and "
+        "maximum.",
+    ),
+    _m(
         "replayed_groups", "sampling", "groups",
         "Of those, the ones that took the place of a group without advantage "
         "(`algorithm.replay`).",
@@ -452,12 +458,18 @@ _TABLE = (
         "Generation, as the first process saw it; judging goes on behind it.",
     ),
     _m(
+        "generate_wait_s", "time", "s",
+        "Waiting for responses that are drawn beside the training (`algorithm.asynchrony`); null "
+        "where the step generates.",
+    ),
+    _m(
         "score_wait_s", "time", "s",
         "Waiting for judgements after the last response was there.",
     ),
     _m(
         "train_s", "time", "s",
-        "The rest: step_s - generate_s - score_wait_s. Log-probabilities, values, "
+        "The rest: step_s - generate_s - score_wait_s, with generate_wait_s in the place of "
+        "generate_s where there is one. Log-probabilities, values, "
         "advantages, updates.",
     ),
     _m(

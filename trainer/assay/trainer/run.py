@@ -418,6 +418,7 @@ def _train(
         display.steps(config)
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     finally:
+        trainer.close()
         display.end()
     step = trainer.state.global_step // updates
     resume = f"continue with `assay train --resume {folder.path}`"
