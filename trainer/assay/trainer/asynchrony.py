@@ -137,10 +137,10 @@ def _of_periodic(config: Config) -> tuple[tuple[bool, str, str], ...]:
             "its mean has a denominator of its own",
         ),
         (
-            advantage.scale != "batch"
-            and advantage.normalise == "none"
+            advantage.scale in ("group", "none")
+            and (advantage.normalise, advantage.difficulty) == ("none", "none")
             and not advantage.max_sigma,
-            'algorithm.advantage.scale other than "batch", normalise = "none" and max_sigma = 0',
+            'algorithm.advantage.scale = "group" or "none"; no normalise, difficulty, max_sigma',
             "they are of the whole batch",
         ),
         (
