@@ -22,12 +22,6 @@ MakeConfig = Callable[..., Any]
 OWN = ("staleness",)
 
 
-@pytest.fixture(autouse=True)
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longer than the steps."""
-    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
-
-
 def without(rows: list[dict[str, Any]], names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if key not in names} for row in rows]
 
