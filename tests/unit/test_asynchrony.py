@@ -14,6 +14,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer import build
 from assay.trainer import config as configs
 from assay.trainer.asynchrony import admits, portion_prompts
+from assay.trainer.background_source import make_background_source
 from assay.trainer.periodic import Iteration, provisional
 from assay.trainer.shadow import Shadow, StoppedError
 
@@ -254,6 +255,6 @@ def test_sharded_weights_are_refused() -> None:
     config, nothing = configs.build({}, BOUNDED, origin="test"), SimpleNamespace()
     unused: Any = nothing
     with pytest.raises(ConfigError, match="needs all weights on each process"):
-        build.make_background_source(
+        make_background_source(
             trainer, config, unused, Shadow(Small()), stream=unused, judge=unused
         )

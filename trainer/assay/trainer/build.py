@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import DistributedType
 from datasets import Dataset
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl.models.utils import unwrap_model_for_generation
@@ -21,7 +19,7 @@ from assay.clients import Fault
 from assay.rpc.errors import ConfigError
 from assay.rpc.reasons import Reason
 from assay.trainer.algos.shaping import win_reward
-from assay.trainer.asynchrony import portion_prompts
+from assay.trainer.background_source import make_background_source
 from assay.trainer.batch import Scored
 from assay.trainer.config import Config, DenseConfig, DynamicSamplingConfig, FireConfig
 from assay.trainer.critic.critic import Critic
@@ -31,7 +29,6 @@ from assay.trainer.data import Problem, render
 from assay.trainer.evaluation import Greedy, end_token_ids
 from assay.trainer.models import Policy
 from assay.trainer.rewards import Judge
-from assay.trainer.rollouts.background import BackgroundCollector, Schedule
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.confidence import Confidence
 from assay.trainer.rollouts.dense import span_tokens
@@ -411,51 +408,6 @@ def make_source(
         ranks=AccelerateRanks(trainer.accelerator),
         replay=replay,
         recomposition=recomposition,
-    )
-
-
-def make_background_source(
-    trainer: PolicyTrainer,
-    config: Config,
-    policy: Policy,
-    shadow: Shadow,
-    *,
-    stream: PromptStream,
-    judge: Judge,
-) -> Source:
-    """Rollouts that a thread draws beside the training.
-
-    Raises:
-        ConfigError: the weights are sharded over processes.
-    """
-    asynchrony, periodic = config.algorithm.asynchrony, shadow.shares
-    if trainer.accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED):
-        raise ConfigError(
-            f'algorithm.asynchrony.mode = "{asynchrony.mode}" needs all weights on each process, '
-            "and they are sharded; launch with configs/accelerate/ddp.yaml"
-        )
-    generator = HfGenerator(
-        lambda: nullcontext(shadow.model),
-        copy.deepcopy(policy.tokenizer),  # one is not for two threads
-        config.rollout,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        autocast=policy.autocast,
-    )
-    prompts = config.rollout.prompts_per_step
-    return BackgroundCollector(
-        stream,
-        generator,
-        lambda: judge.open_training_round(config.rollout.group_size),
-        weights=shadow,
-        schedule=Schedule(
-            steps=config.run.steps,
-            updates=config.updates_per_rollout,
-            max_staleness=0 if periodic else asynchrony.max_staleness,
-            portion=portion_prompts(config) if periodic else prompts,
-        ),
-        config=config.rollout,
-        ranks=AccelerateRanks(trainer.accelerator),
     )
 
 
