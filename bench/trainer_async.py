@@ -6,7 +6,7 @@
     time       seconds a step with a judge that takes `LATENCY_S` for every response, as many at a
                time as there are: drawn and judged in turn with training, drawn ahead by weights
                one and two steps old, and part by part (periodic). Arms take turns; a ratio is of
-               medians of one round
+               means over the steps of one round
     staleness  counting, configs/areal.toml made small: eta of 0, 1, 2, 4 and 8 with PPO that starts
                its ratio where the sampler was ("naive") and with the decoupled objective, as many
                steps each
@@ -111,10 +111,11 @@ def _timed(chosen: argparse.Namespace, models: Path) -> dict[str, Any]:
                 if row["generate_wait_s"] is None:
                     row["generate_wait_s"] = row["generate_s"]
             kept = ("step_s", "generate_s", "generate_wait_s", "score_wait_s", "train_s")
-            medians = {key: statistics.median(row[key] for row in rows) for key in kept}
-            medians["cpu_s"] = (time.process_time() - began) / chosen.timed_steps
-            found[arm].append(medians)
-            print(f"  round {turn + 1}, {arm}: {medians['step_s']:.2f} s a step")
+            # steps drawn ahead come in bursts, which a median would not see
+            means = {key: statistics.fmean(row[key] for row in rows) for key in kept}
+            means["cpu_s"] = (time.process_time() - began) / chosen.timed_steps
+            found[arm].append(means)
+            print(f"  round {turn + 1}, {arm}: {means['step_s']:.2f} s a step")
     return {"rounds": found, **_time_table(found)}
 
 
