@@ -29,6 +29,7 @@ BENCHES = {
     "trainer-composition": "trainer_composition",
     "trainer-tango": "trainer_tango",
     "trainer-code-prm": "trainer_code_prm",
+    "trainer-async": "trainer_async",
 }
 TAKE_OPTIONS = (
     "trainer-step",
@@ -42,6 +43,7 @@ TAKE_OPTIONS = (
     "trainer-composition",
     "trainer-tango",
     "trainer-code-prm",
+    "trainer-async",
 )
 
 

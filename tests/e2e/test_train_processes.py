@@ -75,6 +75,13 @@ METHODS: dict[str, dict[str, Any]] = {
         },
     },
     "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
+    "areal": {  # the second batch is drawn while the first step trains, on both
+        "algorithm": {
+            "asynchrony": {"mode": "bounded"},
+            "loss": {"importance_correction": "decoupled"},
+        },
+        "optim": {"micro_batch": 8},
+    },
     "lora": {"algorithm": {"loss": {"kl_coef": 0.05}}, "model": {"lora": {"rank": 4}}},
 }
 

@@ -61,6 +61,14 @@ METHODS: dict[str, dict[str, Any]] = {
         },
         "optim": {"mini_batches": 2},
     },
+    "areal": {  # two batches are in the checkpoint, of two versions
+        "algorithm": {
+            "asynchrony": {"mode": "bounded", "max_staleness": 2},
+            "advantage": {"scale": "none", "normalise": "batch"},
+            "loss": {"importance_correction": "decoupled"},
+        },
+        "optim": {"mini_batches": 2},
+    },
     "lora": {  # dropout draws on torch's random state
         "model": {"lora": {"rank": 4, "dropout": 0.2}},
         "algorithm": {"loss": {"kl_coef": 0.05}},

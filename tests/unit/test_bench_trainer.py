@@ -15,6 +15,7 @@ from bench import miniature_tasks as tasks
 from bench import trainer_tango as tango
 from bench.miniature import Item, Job, Service, finished, job_of, keep, tokenizer_of, work_off
 from bench.miniature_report import compare, draw
+from bench.trainer_async import ARMS, OBJECTIVES, summary
 from bench.trainer_critic import toy
 from bench.trainer_ladder import mixed
 from bench.trainer_truncation import Lengths, simulated, steps_of
@@ -218,6 +219,19 @@ def test_runs_in_this_process_are_kept_and_not_repeated(tmp_path: Path) -> None:
     assert (change["mean"], change["n"]) == (pytest.approx((0.5 + 0.5 + 2.5) / 3), 3)
     draw(tmp_path / "curves.png", {"one": {"a": [[(1, 0.5), (2, 0.6)], []]}, "two": {"a": []}})
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_kept_of_a_stale_run() -> None:
+    right = [*[0.5] * 5, *[0.9] * 5]
+    rows = [
+        {"correct": value, "entropy": 1.0, "clip_low": 0.25, "clip_high": 0.25} for value in right
+    ]
+    kept = summary(rows)
+    assert kept["late"] == pytest.approx(0.9)
+    assert kept["mean"] == pytest.approx(0.7)
+    assert kept["clipped"] == 0.5
+    assert next(iter(ARMS)) == "in turn"
+    assert set(OBJECTIVES.values()) == {"none", "decoupled"}
 
 
 def test_options_go_to_one_measurement_that_takes_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -187,6 +187,22 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 8 mini-batches of 64 responses = 8 optimizer steps",
     ),
+    "areal": (
+        "512 prompts x 16 samples = 8,192 responses a step, of at most 8,192 tokens",
+        [
+            "A = R - mean of the 16 rewards of its prompt",
+            "then whitened over the tokens of the batch: mean 0, deviation 1",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "w * min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+            "w = min(pi_old / sampler's probability, 2)",
+            "pi_old: the weights just before the update",
+        ],
+        "1 pass over 4 mini-batches of 2,048 responses = 4 optimizer steps",
+    ),
     "gspo": (
         "128 prompts x 16 samples = 2,048 responses a step, of at most 8,192 tokens",
         ["A = (R - mean of the 16 rewards of its prompt) / deviation of the same"],
@@ -432,6 +448,23 @@ def test_truncation_is_told(repository: Path) -> None:
     whole = explain(preset(repository, "t_ppo", "ablate=truncation"))
     assert "slots" not in " ".join(lines_of(whole, "Sampling"))
     assert learns not in " ".join(lines_of(whole, "Critic"))
+
+
+def test_asynchrony_is_told(repository: Path) -> None:
+    ahead = explain(preset(repository, "areal"))
+    said = lines_of(ahead, "Sampling")
+    assert said[-1] == (
+        "drawn beside the training, by weights at most 8 steps old: rollout n begins when "
+        "floor((n - 1) / 8,192) <= steps made + 8"
+    )
+    naive = explain(preset(repository, "areal", "ablate=decoupled-ppo"))
+    assert lines_of(naive, "Objective")[-1] == "pi_old: the weights that drew the response"
+    whole = explain(preset(repository, "areal", "ablate=asynchronous-rollouts"))
+    assert "beside" not in " ".join(lines_of(whole, "Sampling"))
+    assert "pi_old: " not in " ".join(lines_of(whole, "Objective"))
+    periodic = ("algorithm.asynchrony.mode=periodic", "optim.micro_batch=64")
+    said = lines_of(explain(preset(repository, "grpo", *periodic)), "Sampling")
+    assert said[-1].startswith("drawn and judged beside the training on the micro-batches")
 
 
 def test_dynamic_sampling_is_told(repository: Path) -> None:

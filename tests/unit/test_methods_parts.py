@@ -54,6 +54,11 @@ ON: dict[str, dict[str, Any]] = {
         "critic": {"pretrain_steps": 5},
         "truncation": {"window": 64},
     },
+    "asynchronous-rollouts": {"asynchrony": {"mode": "bounded"}},
+    "periodic-asynchrony": {
+        "asynchrony": {"mode": "periodic"},
+        "optim": {"micro_batch": 8},
+    },
     "soft-overlong": {"shaping": {"overlong": "soft", "overlong_cache": 64}},
     "overlong-filter": {"shaping": {"overlong": "filter"}},
     "cosine-length": {"shaping": {"cosine": True}},
@@ -135,7 +140,7 @@ ON: dict[str, dict[str, Any]] = {
 
 
 def make(tree: dict[str, Any], overrides: tuple[str, ...] = ()) -> Config:
-    sections = ("rollout", "data", "cotraining", "reward")
+    sections = ("rollout", "data", "cotraining", "reward", "optim")
     elsewhere = {name: tree[name] for name in sections if name in tree}
     algorithm = {name: value for name, value in tree.items() if name not in elsewhere}
     whole = {"algorithm": algorithm, **elsewhere}

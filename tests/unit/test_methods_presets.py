@@ -197,6 +197,20 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "rollout.top_p": (0.9, "code"),
         "run.steps": (1000, "code"),
     },
+    # arXiv 2505.24298.
+    "areal": {
+        "algorithm.asynchrony.mode": ("bounded", "AReaL"),
+        "algorithm.asynchrony.max_staleness": (8, "AReaL"),
+        "algorithm.advantage.normalise": ("batch", "AReaL"),
+        "algorithm.loss.importance_correction": ("decoupled", "AReaL"),
+        "algorithm.loss.clip_low": (0.2, "AReaL"),
+        "algorithm.loss.clip_high": (0.2, "AReaL"),
+        "algorithm.loss.kl_coef": (0.0, "AReaL"),
+        "optim.learning_rate": (2e-5, "AReaL"),
+        "optim.mini_batches": (4, "AReaL"),
+        "rollout.prompts_per_step": (512, "AReaL"),
+        "rollout.group_size": (16, "AReaL"),
+    },
     # arXiv 2507.18071.
     "gspo": {
         "algorithm.advantage.estimator": ("group", "equation 6"),

@@ -100,6 +100,15 @@ def test_every_row_has_every_key(logs: dict[str, float]) -> None:
     assert {key for key, value in row.items() if isinstance(value, dict)} == COUNTS
 
 
+def test_a_step_that_waited_for_its_responses_trained_for_the_rest() -> None:
+    beside = collected()
+    beside.generate_s, beside.wait_s, beside.blocked_s = 5.0, 0.5, 1.5
+    row = step_row(1, {}, beside, step_s=4.0)
+    assert (row["generate_s"], row["generate_wait_s"], row["train_s"]) == (5.0, 1.5, 2.0)
+    beside.blocked_s = None
+    assert step_row(1, {}, beside, step_s=9.0)["train_s"] == 3.5
+
+
 def test_what_is_reported_is_grouped_and_flat() -> None:
     row = step_row(
         3, {"loss": 0.5, "explained_variance": None}, collected(keep_rate=1.0), step_s=4.0
@@ -114,9 +123,9 @@ def test_what_is_reported_is_grouped_and_flat() -> None:
     assert not [name for name in values if "explained_variance" in name]
     assert all(isinstance(value, int | float) for value in values.values())
     assert {name.split("/")[0] for name in values} <= {*GROUPS, "verdicts"}
-    everything = step_row(
-        1, dict.fromkeys(METRICS, 1.0), collected(**dict.fromkeys(METRICS, 1.0)), step_s=9.0
-    )
+    whole = collected(**dict.fromkeys(METRICS, 1.0))
+    whole.blocked_s = 1.0
+    everything = step_row(1, dict.fromkeys(METRICS, 1.0), whole, step_s=9.0)
     assert len(reported(everything)) == len(METRICS) - len(COUNTS) + 2  # two verdicts, no faults
 
 

@@ -19,6 +19,7 @@ from assay.clients import Fault
 from assay.rpc.errors import ConfigError
 from assay.rpc.reasons import Reason
 from assay.trainer.algos.shaping import win_reward
+from assay.trainer.background_source import make_background_source
 from assay.trainer.batch import Scored
 from assay.trainer.config import Config, DenseConfig, DynamicSamplingConfig, FireConfig
 from assay.trainer.critic.critic import Critic
@@ -47,6 +48,7 @@ from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.filters import filtered, without_void
 from assay.trainer.selection.recomposition import Recomposition
 from assay.trainer.selection.replay import Replay
+from assay.trainer.shadow import Shadow
 from assay.trainer.trainer import PolicyTrainer, Source
 
 
@@ -143,6 +145,11 @@ def check_processes(config: Config, processes: int) -> None:
             "two loops that take turns have not been tried on several; start it without a launcher"
         )
     prompts = config.rollout.prompts_per_step
+    if processes > 1 and config.algorithm.asynchrony.mode == "periodic":
+        raise ConfigError(
+            'algorithm.asynchrony.mode = "periodic" trains in one process: each would wait for '
+            'every portion of the others; use "bounded" or "off"'
+        )
     if prompts % processes:
         raise ConfigError(
             f"rollout.prompts_per_step = {prompts} cannot be dealt to {processes} processes; make "
@@ -424,9 +431,17 @@ def make_source(
 
 
 def make_training_source(
-    trainer: PolicyTrainer, config: Config, policy: Policy, *, stream: PromptStream, judge: Judge
+    trainer: PolicyTrainer,
+    config: Config,
+    policy: Policy,
+    *,
+    stream: PromptStream,
+    judge: Judge,
+    shadow: Shadow | None = None,
 ) -> Source:
-    """What the policy learns from, as the method says."""
+    """What the policy learns from, as the method says; with a shadow, drawn beside the training."""
+    if shadow is not None:
+        return make_background_source(trainer, config, policy, shadow, stream=stream, judge=judge)
     window = config.algorithm.truncation.window
     if not window:
         replay, recomposition = config.algorithm.replay, config.algorithm.recomposition
@@ -519,6 +534,9 @@ def build_trainer(
     """
     settings = config.algorithm.critic
     separate = config.algorithm.has_critic and settings.sharing == "separate"
+    mode = config.algorithm.asynchrony.mode
+    # of the policy as it was loaded: TRL and accelerate set their own into its forward pass
+    shadow = None if mode == "off" else Shadow(policy.model, shares=mode == "periodic")
     model = (
         load_critic(
             settings, policy, say, gradient_checkpointing=config.model.gradient_checkpointing
@@ -551,7 +569,7 @@ def build_trainer(
         make_source=source_of
         or (
             lambda trainer: make_training_source(
-                trainer, config, policy, stream=stream, judge=judge
+                trainer, config, policy, stream=stream, judge=judge, shadow=shadow
             )
         ),
         score=score or scorer(config, policy),

@@ -18,6 +18,7 @@ from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer import config_rules
+from assay.trainer.asynchrony import AsynchronyConfig
 from assay.trainer.cotraining.settings import CotrainingConfig
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.overrides import expand, keys_of
@@ -360,6 +361,7 @@ class AlgorithmConfig:
     segments: SegmentsConfig = field(default_factory=SegmentsConfig)
     truncation: TruncationConfig = field(default_factory=TruncationConfig)
     turns: TurnsConfig = field(default_factory=TurnsConfig)
+    asynchrony: AsynchronyConfig = field(default_factory=AsynchronyConfig)
 
     @property
     def has_critic(self) -> bool:

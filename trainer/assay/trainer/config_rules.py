@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from assay.trainer.asynchrony import check as asynchrony_problem
 from assay.trainer.cotraining.settings import check_cotraining
 from assay.trainer.pairwise_config import pairwise_problem
 from assay.trainer.segments_config import segments_problem
@@ -32,6 +33,7 @@ def problem(config: Config) -> str:
         truncation_problem,
         check_turns,
         check_cotraining,
+        asynchrony_problem,
     ):
         found = check(config)
         if found:

@@ -189,6 +189,12 @@ _TABLE = (
         "Groups of the batch that an earlier policy answered.",
     ),
     _m(
+        "staleness", "sampling", "steps",
+        "How far the weights that drew the batch are behind those that learn from it "
+        "(`algorithm.asynchrony`): all of a batch is drawn by the same, so this is mean and "
+        "maximum.",
+    ),
+    _m(
         "replayed_groups", "sampling", "groups",
         "Of those, the ones that took the place of a group without advantage "
         "(`algorithm.replay`).",
@@ -534,6 +540,11 @@ _TABLE = (
         "Generation, as the first process saw it; judging goes on behind it.",
     ),
     _m(
+        "generate_wait_s", "time", "s",
+        "Waiting for responses that are drawn beside the training (`algorithm.asynchrony`); null "
+        "where the step generates.",
+    ),
+    _m(
         "verify_s", "time", "s",
         "Verifying the solutions of the generator's step; a part of train_s.",
     ),
@@ -547,7 +558,8 @@ _TABLE = (
     ),
     _m(
         "train_s", "time", "s",
-        "The rest: step_s - generate_s - score_wait_s. Log-probabilities, values, "
+        "The rest: step_s - generate_s - score_wait_s, with generate_wait_s in the place of "
+        "generate_s where there is one. Log-probabilities, values, "
         "advantages, updates.",
     ),
     _m(

@@ -65,11 +65,13 @@ def step_row(step: int, logs: Mapping[str, Any], collected: Collected, *, step_s
     if collected.stretches is not None:  # what ended in this step was drawn over several
         seen["generated_tokens"] = int(collected.metrics["generated_tokens"])
     tokens, generate_s = seen["generated_tokens"], collected.generate_s
+    blocked_s = generate_s if collected.blocked_s is None else collected.blocked_s
     times = {
         "step_s": round(step_s, 4),
         "generate_s": round(generate_s, 4),
+        "generate_wait_s": None if collected.blocked_s is None else round(blocked_s, 4),
         "score_wait_s": round(collected.wait_s, 4),
-        "train_s": round(max(0.0, step_s - generate_s - collected.wait_s), 4),
+        "train_s": round(max(0.0, step_s - blocked_s - collected.wait_s), 4),
         "tokens_per_s": round(tokens / generate_s, 2) if generate_s > 0 else None,
     }
     row: Row = {"step": step}

@@ -451,6 +451,7 @@ def _train(
         else:
             partner.train(lambda: trainer.train(resume_from_checkpoint=resume_from))
     finally:
+        trainer.close()
         display.end()
     step = trainer.state.global_step // updates
     resume = f"continue with `assay train --resume {folder.path}`"

@@ -9,7 +9,8 @@ what is called. The methods, and why:
 
     _generate_and_score_completions  our rollouts instead: draws, streams to the services, refills
     _prepare_inputs                  mini-batches that do not depend on the number of processes, and
-                                     what each holds, so that its means are exact
+                                     what each holds, so that its means are exact; with periodic
+                                     asynchrony, micro-batches as soon as they are there
     _compute_loss                    the loss that the settings compose
     training_step                    the critic learns beside the policy
     _save_checkpoint                 write beside, then publish by one rename; add what is ours
@@ -32,6 +33,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.utils import split_tensor_dict, use_adapter
 
 from assay.clients.runs import checkpoints
+from assay.rpc.errors import ConfigError
 from assay.trainer import batch as batches
 from assay.trainer import minibatches, objective
 from assay.trainer.batch import Across, Batch, Scored, scored_stretches
@@ -40,6 +42,8 @@ from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import measure
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.periodic import Iteration
+from assay.trainer.rollouts.background import BackgroundCollector, Flight
 from assay.trainer.rollouts.drift import DriftReport, alarm, drift
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, place
@@ -49,7 +53,7 @@ CRITIC = "critic"
 
 
 class Source(Protocol):
-    """Where a step's groups come from: a Collector, a SlotCollector, ..."""
+    """Where a step's groups come from: a Collector, or one of its kind."""
 
     def collect(self, policy_step: int) -> Collected:
         """Groups, or stretches, for one step."""
@@ -116,6 +120,7 @@ class PolicyTrainer(GRPOTrainer):
         self.drift_alarm: str | None = None
         self.shaped_rewards: dict[Place, float] = {}
         self.mean_advantages: dict[Place, float] = {}
+        self._judged_parts = 0
         self._fresh = False
         self._micro: Batch = {}
         self._sums: dict[str, list[torch.Tensor]] = defaultdict(
@@ -124,6 +129,18 @@ class PolicyTrainer(GRPOTrainer):
         self._peaks: dict[str, torch.Tensor] = {}
         self._drift = DriftReport()
         self._ranks = AccelerateRanks(self.accelerator)
+        self._iteration: Iteration | None = None
+        self._flight: Flight | None = None
+        if self._in_parts and self.aux_loss_enabled:
+            raise ConfigError(
+                'algorithm.asynchrony.mode = "periodic" does not go with a model whose router has '
+                "a loss: that is no mean over tokens; use another mode"
+            )
+
+    def close(self) -> None:
+        """Ends what is drawn beside the training. May be called twice."""
+        if isinstance(self.source, BackgroundCollector):
+            self.source.close()
 
     # -- the rollout ------------------------------------------------------------------------------
 
@@ -148,9 +165,15 @@ class PolicyTrainer(GRPOTrainer):
         self.shaped_rewards = {where: reward for where, reward in rewards if reward == reward}  # noqa: PLR0124  # NaN: a fault
         self.mean_advantages = dict(zip(places, means_B.tolist(), strict=True))
 
-    @torch.no_grad()
     def assemble(self, collected: Collected) -> Batch:
-        """The tensors of a step, with log-probabilities, values and advantages."""
+        """The tensors of a step, with log-probabilities, values and advantages; observed."""
+        batch = self._assembled(collected)
+        self._observe_advantages(batch)
+        self._observe_shaped(batch)
+        return batch
+
+    @torch.no_grad()
+    def _assembled(self, collected: Collected) -> Batch:
         algorithm = self.config.algorithm
         batch = self.padded(collected)
         judged_B = ~batch["rewards"].isnan()
@@ -189,8 +212,6 @@ class PolicyTrainer(GRPOTrainer):
         batch["advantages"] = batches.refined(
             advantages_BT, batch, algorithm.advantage, self.across
         )
-        self._observe_advantages(batch)
-        self._observe_shaped(batch)
         return batch
 
     def padded(self, collected: Collected) -> Batch:
@@ -250,6 +271,8 @@ class PolicyTrainer(GRPOTrainer):
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """The micro-batch that is next; in a fresh rollout, first what each mini-batch holds."""
+        if self._in_parts:
+            return self._next_in_parts()
         inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
         if self._fresh:
             self._fresh = False
@@ -260,6 +283,42 @@ class PolicyTrainer(GRPOTrainer):
                 self._count(micro_batches[start : start + window])
             inputs = micro_batches[self._step % len(micro_batches)]
         return inputs
+
+    @property
+    def _in_parts(self) -> bool:
+        return self.config.algorithm.asynchrony.mode == "periodic"
+
+    def _next_in_parts(self) -> Batch:
+        """The next micro-batch of a step that is still being drawn (periodic asynchrony)."""
+        source, step = self.source, self.state.global_step
+        assert isinstance(source, BackgroundCollector)  # noqa: S101  # the mode says so
+        if self._iteration is None or self._flight is None:
+            self.collected, self.assemble_s, self._judged_parts = Collected([], []), 0.0, 0
+            self._flight = source.begin(step)
+            self._iteration = Iteration(
+                self._flight.parts(), self._assemble_part, self.config, self.accelerator.device
+            )
+        micro = self._iteration.following()
+        if not self._iteration.left:
+            self._conclude(source.finished(self._flight, step), self._iteration.seen())
+        return micro
+
+    def _assemble_part(self, groups: list[Group]) -> Batch:
+        started = time.perf_counter()
+        self.collected.groups += groups
+        self.collected.judged += [rollout for group in groups for rollout in group]
+        batch = self._assembled(Collected(groups, []))
+        self._judged_parts += self.judged
+        self.assemble_s += time.perf_counter() - started
+        return batch
+
+    def _conclude(self, whole: Collected, seen: Batch) -> None:
+        """All is there: what is told of a step, beside the rollouts that came part by part."""
+        whole.groups, whole.judged = self.collected.groups, self.collected.judged
+        self.collected, self.judged = whole, self._judged_parts
+        self._remember(seen)
+        self._observe_advantages(seen)
+        self._observe_shaped(seen)
 
     def _cut(self, shuffled: Any) -> list[Batch]:
         """The rollout's micro-batches, cut so that the number of processes does not matter."""
@@ -365,6 +424,11 @@ class PolicyTrainer(GRPOTrainer):
         """The policy's micro-batch, then the critic's."""
         loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
         last = self.accelerator.sync_gradients
+        if self._iteration is not None:
+            loss = self._iteration.settled(loss, model.parameters())
+            if last:
+                self._micro["window_tokens"] = self._iteration.tokens
+                self._iteration = None
         if isinstance(self.critic, Critic):
             micro = self._micro
             sums = self.critic.backward(
@@ -494,8 +558,8 @@ class PolicyTrainer(GRPOTrainer):
             folder = staging / checkpoints.name_of(step)
             if self.critic is not None:
                 self.critic.save(folder / CRITIC)
+            state = {"source": self.source.state_dict(), "judged": self.judged}
             if self.accelerator.is_main_process:
-                state = {"source": self.source.state_dict(), "judged": self.judged}
                 torch.save(state, folder / ROLLOUT_STATE)
 
     @contextmanager

@@ -110,7 +110,20 @@ def _sampling(config: Config) -> list[str]:
             f"{_count(window, 'token')} a step: a response that needs more keeps its slot and goes "
             "on under the next weights; a slot that is free takes the next sample"
         )
-    return lines
+    return lines + _beside(config)
+
+
+def _beside(config: Config) -> list[str]:
+    """What is drawn while the policy learns."""
+    mode, eta = config.algorithm.asynchrony.mode, config.algorithm.asynchrony.max_staleness
+    line = {
+        "off": "",
+        "periodic": "drawn and judged beside the training on the micro-batches that are whole; the "
+        "weights move when all are in",
+        "bounded": f"drawn beside the training, by weights at most {_count(eta, 'step')} old: "
+        f"rollout n begins when floor((n - 1) / {config.samples_per_step:,}) <= steps made + {eta}",
+    }[mode]
+    return [line] if line else []
 
 
 def _choice(config: Config) -> list[str]:
@@ -426,7 +439,17 @@ def _objective(config: Config) -> list[str]:
         lines[-1] += (
             f" + {loss.positive_lm_coef:g} * mean over the tokens of correct responses of log pi"
         )
-    return lines + _ratio_lines(loss)
+    return lines + _ratio_lines(loss) + _older_lines(config)
+
+
+def _older_lines(config: Config) -> list[str]:
+    """What pi_old is where a batch may be stale."""
+    asynchrony = config.algorithm.asynchrony
+    if asynchrony.mode != "bounded" or not asynchrony.max_staleness:
+        return []
+    decoupled = config.algorithm.loss.importance_correction == "decoupled"
+    weights = "just before the update" if decoupled else "that drew the response"
+    return [f"pi_old: the weights {weights}"]
 
 
 def _surrogate(loss: LossConfig) -> str:

@@ -148,6 +148,23 @@ PARTS: tuple[Part, ...] = (
         lambda c: c.algorithm.truncation.window > 0,
         to("algorithm.truncation.window", 0),
     ),
+    Part(
+        "asynchronous-rollouts",
+        "sampling",
+        "Batches are drawn while the policy learns, by weights that are at most some steps old.",
+        "AReaL, arXiv 2505.24298",
+        lambda c: c.algorithm.asynchrony.mode == "bounded",
+        to("algorithm.asynchrony.mode", "off"),
+    ),
+    Part(
+        "periodic-asynchrony",
+        "sampling",
+        "Micro-batches that are whole are trained on while the rest of the step is drawn and "
+        "judged; the weights move when all are in.",
+        "Periodic Asynchrony, arXiv 2511.18871; of the paper its abstract",
+        lambda c: c.algorithm.asynchrony.mode == "periodic",
+        to("algorithm.asynchrony.mode", "off"),
+    ),
     # --- reward: what a response earns ---
     Part(
         "soft-overlong",

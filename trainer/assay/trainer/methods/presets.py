@@ -65,6 +65,15 @@ METHODS: Mapping[str, frozenset[str]] = {
         }
     ),
     "spo": frozenset({"segment-advantages", "probability-mask", "token-level-loss"}),
+    "areal": frozenset(
+        {
+            "asynchronous-rollouts",
+            "group-normalisation",
+            "advantage-whitening",
+            "token-level-loss",
+            "decoupled-ppo",
+        }
+    ),
     "gspo": frozenset({"group-normalisation", "std-scaling", "clip-higher", "sequence-ratio"}),
     "cispo": frozenset(
         {

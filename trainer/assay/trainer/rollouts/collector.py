@@ -23,11 +23,9 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.clients import Result
 from assay.trainer.config import DynamicSamplingConfig, RolloutConfig
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.dynamic import (
@@ -43,23 +41,18 @@ from assay.trainer.rollouts.dynamic import (
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
+from assay.trainer.rollouts.rounds import Round
 from assay.trainer.rollouts.types import (
     Collected,
-    Draw,
     Generator,
     Group,
     Place,
     Ranks,
-    Request,
-    Response,
     Rollout,
     ScoringRound,
 )
 from assay.trainer.selection.recomposition import Recomposition
 from assay.trainer.selection.replay import Replay
-
-# What one process tells the others of a rollout; the rest they know.
-_Told = tuple[Response, Result]
 
 
 class Collector:
@@ -245,16 +238,6 @@ class Collector:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Round:
-    """What one call of the generator answered over all processes, its judgements still out."""
-
-    draws: list[Draw]
-    responses: list[Response]
-    scoring: ScoringRound
-    submitted: list[int]
-
-
 class _Window:
     """The draws of one step: asked for, generated, judged, in the order of the stream.
 
@@ -284,7 +267,7 @@ class _Window:
         self._group_size = group_size
         self._policy_step = policy_step
         self._ahead = 0
-        self._out: deque[_Round] = deque()
+        self._out: deque[Round] = deque()
         self._judged: deque[Group] = deque()
         self.rollouts: list[Rollout] = []
         self.groups: list[Group] = []
@@ -300,27 +283,11 @@ class _Window:
         taken = math.ceil(lacking / self._ranks.count) * self._ranks.count
         self._ahead = taken - lacking
         draws = self._stream.take(taken)
-        requests = [
-            Request(draw, index)
-            for draw in deal(draws, self._ranks)
-            for index in range(self._group_size)
-        ]
-        scoring = self._open_round()
-        submitted: list[int] = []
-
-        def on_finished(place: int, response: Response) -> None:
-            submitted.append(place)
-            scoring.submit(requests[place], response)
-
+        asked = Round(draws, self._open_round(), self._ranks, self._group_size)
         before = self._clock()
-        responses = self._generator.generate(requests, on_finished)
+        self._generator.generate(asked.requests, asked.take)
         self.generate_s += self._clock() - before
-        if sorted(submitted) != list(range(len(requests))) or len(responses) != len(requests):
-            raise RuntimeError(
-                f"{type(self._generator).__name__} answered {len(responses)} and reported "
-                f"{len(submitted)} of {len(requests)} requests; each is due once"
-            )
-        self._out.append(_Round(draws, responses, scoring, submitted))
+        self._out.append(asked)
 
     def judged(self, count: int) -> list[Group]:
         """The next `count` groups, all of them asked for; waits for their judgements."""
@@ -336,23 +303,9 @@ class _Window:
         self._stream.give_back(self._ahead)
         self._ahead = 0
 
-    def _gathered(self, finished: _Round) -> list[Group]:
+    def _gathered(self, finished: Round) -> list[Group]:
         """The round's groups over all processes, in the order of their draws."""
         before = self._clock()
-        results = finished.scoring.results()
+        finished.judged()
         self.wait_s += self._clock() - before
-        by_place = dict(zip(finished.submitted, results, strict=True))
-        told: list[_Told] = [
-            (response, by_place[place]) for place, response in enumerate(finished.responses)
-        ]
-        return self._groups(finished.draws, self._ranks.gather(told))
-
-    def _groups(self, draws: Sequence[Draw], told: Sequence[_Told]) -> list[Group]:
-        size = self._group_size
-        return [
-            tuple(
-                Rollout(Request(draw, index), response, result, self._policy_step)
-                for index, (response, result) in enumerate(told[n * size : (n + 1) * size])
-            )
-            for n, draw in enumerate(draws)
-        ]
+        return finished.groups(self._policy_step)

@@ -253,6 +253,8 @@ class Collected:
         left_out: rollouts of the groups none of whose tokens train in this step, while their
             rewards count for their group.
         segments: of this process's rollouts, where advantages are those of segments.
+        blocked_s: seconds that the step waited for responses, where they are drawn beside it; None
+            where the step generates.
     """
 
     groups: list[Group]
@@ -263,6 +265,7 @@ class Collected:
     stretches: list[Stretch] | None = None
     left_out: frozenset[Place] = frozenset()
     segments: Mapping[Place, SegmentTokens] = field(default_factory=dict)
+    blocked_s: float | None = None
 
     @property
     def rows(self) -> list[Rollout | Unfinished]:

@@ -1,0 +1,114 @@
+"""Some draws on their way: asked for, answered one response after another, judged, made groups.
+
+Whoever generates reports each response here as it ends, and it goes to the judges at once. Groups
+are made when all is there, over all processes, in the order of the draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.clients import Result
+from assay.trainer.rollouts.ranks import deal
+from assay.trainer.rollouts.types import (
+    Draw,
+    Group,
+    Ranks,
+    Request,
+    Response,
+    Rollout,
+    ScoringRound,
+)
+
+# What one process tells the others of a response; the rest they know.
+_Told = tuple[Response, Result]
+
+
+class Round:
+    """What is generated together, or a part of it that is waited for by itself.
+
+    Responses may be taken in one thread and groups asked for in another, one after the other.
+
+    Args:
+        draws: over all processes, which share them equally.
+        scoring: judges this process's responses.
+        ranks: the processes.
+        group_size: samples of each draw.
+
+    Attributes:
+        draws: as given.
+        requests: of this process, group after group.
+    """
+
+    def __init__(
+        self, draws: Sequence[Draw], scoring: ScoringRound, ranks: Ranks, group_size: int
+    ) -> None:
+        self.draws = list(draws)
+        self.requests = [
+            Request(draw, index) for draw in deal(self.draws, ranks) for index in range(group_size)
+        ]
+        self._scoring = scoring
+        self._ranks = ranks
+        self._group_size = group_size
+        self._responses: dict[int, Response] = {}
+        self._told: list[_Told] | None = None
+
+    def take(self, place: int, response: Response) -> None:
+        """A response is complete: it goes to the judges.
+
+        Args:
+            place: of its request.
+            response: the answer.
+
+        Raises:
+            RuntimeError: that request has been answered, or is none of these.
+        """
+        if place in self._responses or not 0 <= place < len(self.requests):
+            raise RuntimeError(
+                f"request {place} of {len(self.requests)} is unknown, or was answered twice"
+            )
+        self._responses[place] = response
+        self._scoring.submit(self.requests[place], response)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every request of this process is answered."""
+        return len(self._responses) == len(self.requests)
+
+    def judged(self) -> None:
+        """Waits until this process's responses are judged. May be called twice.
+
+        Raises:
+            RuntimeError: the round is not whole.
+        """
+        if not self.whole:
+            raise RuntimeError(
+                f"{len(self._responses)} of {len(self.requests)} requests were answered; each is "
+                "due once"
+            )
+        if self._told is None:
+            results = dict(zip(self._responses, self._scoring.results(), strict=True))
+            self._told = [
+                (self._responses[place], results[place]) for place in range(len(self.requests))
+            ]
+
+    def groups(self, policy_step: int) -> list[Group]:
+        """All groups over all processes, in the order of their draws; waits for their judgements.
+
+        Every process calls it, in the same order of rounds.
+
+        Args:
+            policy_step: optimizer steps that the policy had made when it answered.
+
+        Raises:
+            RuntimeError: the round is not whole.
+        """
+        self.judged()
+        told, size = self._ranks.gather(self._told or []), self._group_size
+        return [
+            tuple(
+                Rollout(Request(draw, index), response, result, policy_step)
+                for index, (response, result) in enumerate(told[n * size : (n + 1) * size])
+            )
+            for n, draw in enumerate(self.draws)
+        ]
