@@ -27,7 +27,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     if reason := missing():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("stack")
-    make_model(folder / "models" / "tiny")
+    for file in make_model(folder / "models" / "tiny").iterdir():
+        file.chmod(0o644)  # safetensors writes weights for their owner alone
     token, sandbox_token, genrm_token = (secrets.token_urlsafe(16) for _ in range(3))
     made = Stack(
         f"assaytest{os.getpid()}", folder, free_port(), token, sandbox_token, "tiny=/models/tiny"
