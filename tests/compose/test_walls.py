@@ -98,8 +98,8 @@ def test_the_sandbox_has_no_way_out(stack: Stack) -> None:
     assert says(stack, "reward_server", RESOLVE, name="genrm")
     assert not says(stack, "sandbox", RESOLVE, name="genrm")
     assert says(stack, "sandbox", RESOLVE, name="reward_server")
-    outside = re.findall(r"^nameserver ([\d.]+)$", Path("/etc/resolv.conf").read_text(), re.M)
-    for address in outside:
+    resolvers = Path("/etc/resolv.conf").read_text()
+    for address in re.findall(r"^nameserver ([\d.]+)$", resolvers, re.MULTILINE):
         if says(stack, "reward_server", CONNECT, address=address, port=53):
             print(f"\nfrom the reward server a way out, to {address}")
         assert not says(stack, "sandbox", CONNECT, address=address, port=53)
