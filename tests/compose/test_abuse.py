@@ -71,8 +71,9 @@ def honest(name: str) -> TestJob:
     return TestJob(Program("python", HONEST), suite, id=name)
 
 
-def hurried(job: TestJob) -> TestJob:
-    limits = Limits(wall_time_s=job.suite.limits.wall_time_s, compile_wall_time_s=COMPILE_LIMIT_S)
+def hurried(job: TestJob, patience: float) -> TestJob:
+    wall_s = patience * (job.suite.limits.wall_time_s or 10.0)
+    limits = Limits(wall_time_s=wall_s, compile_wall_time_s=COMPILE_LIMIT_S)
     return TestJob(job.program, TestSuite(job.suite.tests, limits), id=job.id)
 
 
@@ -98,10 +99,9 @@ def test_no_hostile_program_gains_anything(canaries: Stack, sandbox: ExecutionCl
     after = canaries.inspect("sandbox")["State"]
     assert (after["StartedAt"], after["OOMKilled"]) == (before["StartedAt"], False)
     assert after["Health"]["Status"] == "healthy"
-    changed = canaries.docker("diff", canaries.container("sandbox")).split("\n")
-    assert [line for line in changed if line and not line.endswith(("/run", "/secrets"))] == [
-        line for line in changed if "/run/secrets" in line
-    ]
+    # Docker's own mounts of the secrets; the root is read-only.
+    changed = canaries.docker("diff", canaries.container("sandbox")).splitlines()
+    assert [line for line in changed if not line[2:].startswith("/run")] == []
     skipped = len(PROGRAMS) - len(programs)
     print(f"\n{len(programs)} hostile programs, {skipped} in languages that are not served")
 
@@ -110,12 +110,15 @@ def stack_files(stack: Stack) -> set[str]:
     return set(stack.python("sandbox", FILES).split())
 
 
-def tried(sandbox: ExecutionClient, programs: list[corpus.Hostile]) -> list[str]:
+def tried(
+    sandbox: ExecutionClient, programs: list[corpus.Hostile], patience: float = 1.0
+) -> list[str]:
     """What went wrong with hostile programs, run together with an honest one.
 
-    A program that the clock ended before it came to its end is run once more, by itself.
+    A program that should come to its end, and that the clock of a busy machine ended before, is
+    run once more by itself, with ten times the time; its CPU time stays bounded.
     """
-    jobs = [(item, hurried(job)) for item in programs for job in item.jobs()]
+    jobs = [(item, hurried(job, patience)) for item in programs for job in item.jobs()]
     *results, neighbour = sandbox.run_tests([*(job for _, job in jobs), honest("beside")])
     [after] = sandbox.run_tests([honest("after")])
     bad = [
@@ -129,8 +132,8 @@ def tried(sandbox: ExecutionClient, programs: list[corpus.Hostile]) -> list[str]
             continue
         words = corpus.words_of(result)
         bad += [f"{job.id}: {text}" for text in corpus.forbidden(item, result, (CANARY[1],))]
-        if "time_limit" in words and not words & item.status_in and len(programs) > 1:
-            bad += tried(sandbox, [item])
+        if "time_limit" in words and not words & item.status_in and patience == 1.0:
+            bad += tried(sandbox, [item], 10.0)
         elif "passed" in words or not words & item.status_in:
             bad.append(f"{job.id}: {sorted(words)} instead of one of {sorted(item.status_in)}")
     return bad
