@@ -9,10 +9,13 @@ VLLM_INSTALLED := $(VLLM_VENV)/.installed
 # A worker for each CPU, at most four (tests/conftest.py); the tests of a file stay together, for they share servers.
 # PYTEST_ARGS="-n 0" makes it one process.
 PARALLEL := -n auto --dist loadfile
+# What the images install, and the trainer; hatchling builds our own.
+WHEELS := hatchling numpy torch ./protos ./clients "./reward_server[chemistry,puzzles]" "./sandbox[docker]" "./genrm[train]" ./trainer
+TORCH_INDEX ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all test-vllm check fmt protos validate-data up bench clean
+.PHONY: help install run test test-fast test-all test-docker test-vllm check fmt protos validate-data wheelhouse up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -32,13 +35,16 @@ run: $(INSTALLED) ## Train the quickstart on rewards from a real service; prints
 	@$(BIN)/assay train configs/quickstart.toml
 
 test: $(INSTALLED) ## Every test that needs no Docker, no GPU and no hub
-	@$(BIN)/python -m pytest -m 'not exhaustive' $(PARALLEL) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not exhaustive and not docker' $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: $(INSTALLED) ## The same without the slow ones
-	@$(BIN)/python -m pytest -m 'not slow and not exhaustive' $(PARALLEL) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not slow and not exhaustive and not docker' $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: $(INSTALLED) ## With the exhaustive ones, and new random examples: whole benchmark files, about an hour
-	@$(BIN)/python -m pytest --hypothesis-profile=explore $(PARALLEL) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --hypothesis-profile=explore -m 'not docker' $(PARALLEL) $(PYTEST_ARGS)
+
+test-docker: $(INSTALLED) ## The images built and the stack of compose.yaml run: real answers, hostile programs, killed containers
+	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/test_docker.sh $(PYTEST_ARGS)
 
 test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, a vLLM server, and rollouts by TRL's vLLM mode, on vLLM's CPU build in an environment of its own
 	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)
@@ -72,6 +78,14 @@ protos: $(INSTALLED) ## Generate the code under protos/ anew
 
 validate-data: $(INSTALLED) ## Hold every gold answer of ../shared/data against itself, through its verifier
 	@$(BIN)/python scripts/validate_data.py
+
+wheelhouse: $(INSTALLED) ## wheelhouse/: wheels of Assay and of all it needs, for images that are built without a package index
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "The images have Python 3.11, wheels are for one version: make clean wheelhouse PYTHON=/path/to/python3.11")'
+	@rm -rf wheelhouse.partial && mkdir wheelhouse.partial
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --constraint constraints.txt \
+	  $(TORCH_INDEX:%=--extra-index-url %) --wheel-dir wheelhouse.partial $(WHEELS)
+	@rm -rf wheelhouse && mv wheelhouse.partial wheelhouse
+	@du -sh wheelhouse
 
 up: $(INSTALLED) ## Start the installed services on loopback
 	@$(BIN)/assay up

@@ -1,0 +1,127 @@
+"""compose.yaml, the Dockerfiles and docs/deployment.md, held to what they promise, by reading them.
+
+What they do when they run: tests/compose, by `make test-docker`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+SERVICES = ("reward_server", "sandbox", "genrm")
+FILES = ("compose.yaml", "compose.gpu.yaml", "compose.secrets.yaml")
+# What both Compose 1.29 and Compose 2 know, of what there is to say of a service.
+KNOWN = {
+    "build", "image", "profiles", "ports", "environment", "depends_on", "networks", "user",
+    "read_only", "tmpfs", "volumes", "cap_drop", "security_opt", "mem_limit", "pids_limit",
+    "stop_grace_period", "restart", "logging", "secrets", "deploy",
+}  # fmt: skip
+
+
+def read(repository: Path, name: str = "compose.yaml") -> dict[str, Any]:
+    found = yaml.safe_load((repository / name).read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_both_versions_of_compose_know_every_word(repository: Path, name: str) -> None:
+    found = read(repository, name)
+    assert set(found) <= {"services", "networks", "volumes", "secrets", "x-logging"}
+    assert set(found["services"]) <= set(SERVICES)
+    for service in found["services"].values():
+        assert set(service) <= KNOWN
+        assert all(set(on) == {"condition"} for on in service.get("depends_on", {}).values())
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_may_as_little_as_possible(repository: Path, name: str) -> None:
+    service = read(repository)["services"][name]
+    assert service["user"] == "65532:65532"
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges" in service["security_opt"]
+    assert service["mem_limit"]
+    assert service["pids_limit"] > 0
+    assert all(
+        mount.endswith(":ro") or not mount.startswith((".", "/", "$"))
+        for mount in service.get("volumes", [])
+    )
+
+
+def test_one_port_is_published_and_on_loopback(repository: Path) -> None:
+    services = read(repository)["services"]
+    assert {name for name in services if "ports" in services[name]} == {"reward_server"}
+    [port] = services["reward_server"]["ports"]
+    assert port == "${ASSAY_BIND:-127.0.0.1}:${ASSAY_PORT:-50051}:50051"
+
+
+def test_the_sandbox_is_on_internal_networks_only(repository: Path) -> None:
+    compose = read(repository)
+    of_sandbox = compose["services"]["sandbox"]["networks"]
+    assert all(compose["networks"][name]["internal"] is True for name in of_sandbox)
+    assert not set(of_sandbox) & set(compose["services"]["genrm"]["networks"])
+    assert set(of_sandbox) < set(compose["services"]["reward_server"]["networks"])
+
+
+def test_code_is_judged_out_of_the_box(repository: Path) -> None:
+    reward = read(repository)["services"]["reward_server"]
+    assert "ASSAY_REWARD_SANDBOX_TARGET=sandbox:50052" in reward["environment"]
+    assert reward["depends_on"] == {"sandbox": {"condition": "service_healthy"}}
+
+
+def instructions(repository: Path, service: str) -> list[str]:
+    """The instructions of a Dockerfile, each on one line."""
+    text = (repository / service / "Dockerfile").read_text(encoding="utf-8")
+    lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return [line for line in lines.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_dockerfile_has_two_stages_a_user_and_a_health_check(
+    repository: Path, service: str
+) -> None:
+    lines = instructions(repository, service)
+    assert [line.split()[0] for line in lines].count("FROM") == 2
+    last = lines[max(n for n, line in enumerate(lines) if line.startswith("FROM")) :]
+    assert "USER 65532:65532" in last
+    [health] = [line for line in last if line.startswith("HEALTHCHECK")]
+    assert "assay.rpc.health" in health
+    assert not re.search(r"\b(curl|wget|pip)\b", " ".join(last))
+    assert "org.opencontainers.image.licenses" in " ".join(last)
+
+
+def test_dockerfiles_begin_alike_so_that_wheels_are_copied_once(repository: Path) -> None:
+    first, *others = (instructions(repository, service) for service in SERVICES)
+    copied = next(n for n, line in enumerate(first) if "PIP_CONSTRAINT" in line)
+    assert all(other[: copied + 1] == first[: copied + 1] for other in others)
+
+
+def test_the_build_context_holds_what_is_copied_and_no_more(repository: Path) -> None:
+    lines = (repository / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    kept = {line[1:] for line in lines if line.startswith("!")}
+    assert lines[1] == "*"
+    copied = {
+        source
+        for service in SERVICES
+        for line in instructions(repository, service)
+        if line.startswith("COPY") and "--from" not in line
+        for source in line.split()[1:-1]
+    }
+    assert copied == kept - {"wheelhouse"} | {"${WHEELHOUSE}"}
+
+
+def test_every_variable_is_documented_and_no_other(repository: Path) -> None:
+    used: set[str] = set()
+    for name in FILES:
+        text = (repository / name).read_text(encoding="utf-8")
+        uncommented = re.sub(r"#.*", "", text)
+        used |= set(re.findall(r"\$\{([A-Z_]+)", uncommented))
+        used |= set(re.findall(r"- (ASSAY_[A-Z_]+)\n", uncommented))
+    page = (repository / "docs" / "deployment.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- variables")[2].partition("<!-- end of variables")[0]
+    assert set(re.findall(r"^\| `([A-Z_]+)`", table, flags=re.MULTILINE)) == used
