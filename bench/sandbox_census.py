@@ -133,6 +133,19 @@ def left_behind(before: Census, after: Census) -> list[str]:
     return lines
 
 
+def at_rest(root: int, folder: str = "", quiet_s: float = 0.5, limit_s: float = 10.0) -> Census:
+    """The census once no process has come or gone for a while."""
+    ends_s = time.monotonic() + limit_s
+    census, since_s = take(root, folder), time.monotonic()
+    while time.monotonic() < min(ends_s, since_s + quiet_s):
+        time.sleep(0.05)
+        now = take(root, folder)
+        if now.processes.keys() != census.processes.keys():
+            since_s = time.monotonic()
+        census = now
+    return census
+
+
 def settle(root: int, before: Census, limit_s: float = 10.0) -> list[str]:
     """What is left behind when the service has had time to come to rest."""
     ends_s = time.monotonic() + limit_s

@@ -51,6 +51,20 @@ def miniature(repository: Path, tiny_model: Path, sums_file: Path) -> Callable[.
             small.append("algorithm.critic.below_minimum=warn")
         if published.algorithm.shaping.overlong == "soft":
             small.append("algorithm.shaping.overlong_cache=2")
+        if published.data.columns.tests:  # the judge here compares with references
+            small.append("data.columns.tests=")
+        if published.algorithm.critic.init != "policy":
+            small.append("algorithm.critic.init=policy")
+        if published.cotraining.enabled:
+            small += [
+                "cotraining.prompt={question}{steps}=",
+                "cotraining.step_heading=",
+                "cotraining.warmup_steps=1",
+                "cotraining.prompts_per_step=4",
+                "cotraining.micro_batch=0",
+                "cotraining.max_new_tokens=4",
+                "optim.micro_batch=0",
+            ]
         return configs.load(path, [*small, *overrides])
 
     return make

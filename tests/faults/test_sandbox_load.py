@@ -19,7 +19,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from bench.sandbox_census import settle, take, tree
+from bench.sandbox_census import at_rest, settle, tree
 
 from assay.api.execution.v1 import execution_pb2, execution_pb2_grpc
 from assay.clients import EmbeddedServices
@@ -219,7 +219,7 @@ async def test_a_cancelled_call_is_dead() -> None:
     program = "import os, time\nif os.fork() == 0:\n    os.setsid()\ntime.sleep(60)\n"
     async with serving() as (client, services):
         await client.run_tests([sum_of(number) for number in range(8)])
-        before = take(services.pid("sandbox"))
+        before = await asyncio.to_thread(at_rest, services.pid("sandbox"))
         limits = Limits(wall_time_s=100.0)
         jobs = [ExecutionJob(Program("python", program), limits=limits) for _ in range(20)]
         call = asyncio.create_task(client.execute(jobs))

@@ -86,9 +86,10 @@ def test_our_verifiers_stand_a_megabyte_of_hostile_text(
 
 def test_profiles_keep_what_verifiers_promise(server: EmbeddedServices) -> None:
     with RewardClient(server.address) as client:
-        profiles = [info.name for info in client.list_verifiers().verifiers if info.is_profile]
-    assert profiles
-    for name in profiles:
+        profiles = [info for info in client.list_verifiers().verifiers if info.is_profile]
+    # What decides in `code-prm` asks a sandbox, and none is there: it has no verdicts to promise.
+    assert {info.name for info in profiles if not info.verdicts} == {"code-prm"}
+    for name in (info.name for info in profiles if info.verdicts):
         check_verifier(name, target=server.address, hostile_chars=2**12).raise_for_failures()
 
 
