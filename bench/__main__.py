@@ -30,6 +30,7 @@ BENCHES = {
     "trainer-tango": "trainer_tango",
     "trainer-code-prm": "trainer_code_prm",
     "trainer-async": "trainer_async",
+    "trainer-prof": "trainer_prof",
 }
 TAKE_OPTIONS = (
     "trainer-step",
@@ -44,6 +45,7 @@ TAKE_OPTIONS = (
     "trainer-tango",
     "trainer-code-prm",
     "trainer-async",
+    "trainer-prof",
 )
 
 

@@ -10,6 +10,23 @@ the policy gradient of a logit under advantages (R - mean) / deviation: the mean
 the group is s (a derivation), 0 for a group that is all right or all wrong. Tasks start out of
 balance: the easiest is nearly solved, the hardest nearly never.
 
+On top of uniform drawing also what comes after it, with the trainer's own classes:
+
+    spread filter   groups whose rewards deviate by less than 0.05 leave the batch (ReST-RL's), and
+                    the mean is over those that stay
+    replay          groups without an advantage leave their place to earlier ones (SSR's). They push
+                    by the deviation of the rewards that they had, at no new response: the mean of
+                    A (R - p) is s whatever p has become since, for A has the mean 0 (a derivation;
+                    no ratio, no clip)
+    hints           a problem that nobody solved comes again with a share h of its solution (GHPO's)
+                    and costs its responses again. Assumed: a solution has as many steps as one
+                    likes, of the same chance each, so that p becomes p ^ (1 - h). Its group moves
+                    the ability by s (1 - h) (1 - p) / (1 - p ^ (1 - h)): the gradient of that
+                    chance (a derivation); without a hint it is s
+
+The first two only make larger steps of the same responses, so that beside them stands `uniform,
+double rate`, whose steps are twice as large.
+
 What is told of each contestant is the mean chance of success over all problems when so many
 responses were generated, and how many responses it took to get to a threshold. Every response
 counts: those that dynamic sampling drops, and those with which Pre-PPO scores the problems. LIMR
@@ -26,18 +43,29 @@ import argparse
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from assay.clients import Judgement, Result
 from assay.trainer import config as configs
+from assay.trainer.batch import Scored
 from assay.trainer.data import Problem
 from assay.trainer.ladder import plan
 from assay.trainer.ladder.stats import difference
+from assay.trainer.rollouts.types import Draw, Group, Request, Response, Rollout
 from assay.trainer.selection.choose import make_selector
+from assay.trainer.selection.filters import filtered
 from assay.trainer.selection.orders import Uniform
+from assay.trainer.selection.replay import Replay
+from assay.trainer.selection.settings import (
+    FilterConfig,
+    HintsConfig,
+    ReplayConfig,
+    SelectionConfig,
+)
 from assay.trainer.selection.subsets import PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen, Selector
 from bench.miniature import as_data, keep, over_seeds, told
@@ -62,7 +90,19 @@ CHOICES: dict[str, dict[str, Any]] = {
     "pre-ppo": {},
     "limr": {},
 }
-NAMES = ("uniform", "dynamic sampling", *CHOICES, "mopps, dynamic sampling")
+HINTS = HintsConfig(enabled=True)
+SPREAD_FILTER = FilterConfig(min_group_std=0.05)
+REPLAY = ReplayConfig(groups=64)
+NAMES = (
+    "uniform",
+    "uniform, double rate",
+    "dynamic sampling",
+    *CHOICES,
+    "mopps, dynamic sampling",
+    "spread filter",
+    "replay",
+    "hints",
+)
 
 
 @dataclass
@@ -70,6 +110,7 @@ class Bandit:
     """Problems, abilities, and the rollouts that were made so far."""
 
     seed: int
+    rate: float = RATE
     made: int = 0
 
     def __post_init__(self) -> None:
@@ -84,38 +125,106 @@ class Bandit:
         return np.asarray(1 / (1 + np.exp(self.difficulty - self.ability[self.task])))
 
     def answer(self, place: int, samples: int = GROUP) -> Seen:
-        """A group of judged responses; right ones are alike, wrong ones differ."""
-        gap = self.difficulty[place] - self.ability[self.task[place]]
-        right = self.dice.random(samples) < 1 / (1 + math.exp(gap))
+        """A group of judged responses; right ones are alike, wrong ones differ.
+
+        A place beyond the problems is one with a hint, as Hinted counts them.
+        """
+        rest, chance = self._asked(place)
+        right = self.dice.random(samples) < chance**rest
         self.made += samples
         wrong = self.dice.integers(3, 20, (samples, 3)).tolist()
         ids = tuple((0, 1, 2) if yes else tuple(wrong[n]) for n, yes in enumerate(right))
         return Seen(place, tuple(map(float, right)), int(right.sum()), ids)
 
     def train(self, groups: Sequence[Seen]) -> None:
-        """One step."""
+        """One step, by the mean over the groups."""
         gains = np.zeros(len(TASKS))
         for group in groups:
-            gains[self.task[group.place]] += RATE * float(np.std(group.rewards)) / len(groups)
+            rest, chance = self._asked(group.place)
+            pull = rest * (1 - chance) / (1 - chance**rest) if rest < 1 else 1.0
+            push = self.rate * float(np.std(group.rewards)) * pull
+            gains[self.task[group.place % len(self.task)]] += push / len(groups)
         self.ability += (1 - TRANSFER) * gains + TRANSFER * gains.mean()
+
+    def _asked(self, place: int) -> tuple[float, float]:
+        """The share of the solution that is left to do, and the chance of all of it."""
+        level, problem = divmod(place, len(self.task))
+        gap = self.difficulty[problem] - self.ability[self.task[problem]]
+        return 1 - (0, *HINTS.shares)[level], 1 / (1 + math.exp(gap))
 
 
 def problems() -> list[Problem]:
     """What selectors are told of the problems: their task."""
     labels = [task for task in TASKS for _ in range(PER_TASK)]
-    return [Problem(str(n), str(n), (), "", label) for n, label in enumerate(labels)]
+    return [Problem(str(n), str(n), (), "", label, solution="-") for n, label in enumerate(labels)]
+
+
+def as_group(seen: Seen, number: int) -> Group:
+    """What came of a draw as the trainer has it, all on the problem of its place."""
+    draw = Draw(number, Problem(str(seen.place), "", (), ""), (0,))
+    return tuple(
+        Rollout(
+            Request(draw, n),
+            Response((0,), "-", None, truncated=False),
+            Result(str(n), Judgement(reward, "correct" if reward else "incorrect")),
+            number,
+        )
+        for n, reward in enumerate(seen.rewards)
+    )
+
+
+def as_seen(group: Group) -> Seen:
+    """The way back."""
+    rewards = tuple(float(rollout.result.reward or 0) for rollout in group)
+    return Seen(int(group[0].request.draw.problem.id), rewards, int(sum(rewards)))
+
+
+@dataclass
+class Batch:
+    """What a step's groups become before they train.
+
+    Attributes:
+        replay: earlier groups, for those without an advantage; None for none.
+        settings: which groups stay.
+    """
+
+    replay: Replay | None = None
+    settings: FilterConfig = field(default_factory=FilterConfig)
+
+    def of(self, drawn: Sequence[Seen], first: int) -> list[Seen]:
+        """The groups that train, `first` being the number of the first draw."""
+        if self.replay is None and not self.settings.min_group_std:
+            return list(drawn)
+        groups = [as_group(one, first + n) for n, one in enumerate(drawn)]
+        if self.replay is not None:
+            own, groups = groups, self.replay.mix(groups, first)
+            self.replay.keep(own)
+        items = filtered([[Scored(r, r.result.reward) for r in g] for g in groups], self.settings)
+        size = len(groups[0])
+        trains = [items[n * size].trains for n in range(len(groups))]
+        return [as_seen(group) for group, stays in zip(groups, trains, strict=True) if stays]
+
+
+def batch_of(name: str, seed: int) -> Batch:
+    """That of a contestant."""
+    if name == "replay":
+        return Batch(Replay(REPLAY, seed))
+    return Batch(settings=SPREAD_FILTER if name == "spread filter" else FilterConfig())
 
 
 def contestant(name: str, bandit: Bandit, steps: int) -> Selector:
     """The selector of a name, told what it must know beforehand."""
     choice = name.partition(",")[0]
     size = len(TASKS) * PER_TASK
-    if choice not in CHOICES:
-        return Uniform(range(size), bandit.seed)
     if choice == "limr":
         return earlier_run(bandit.seed, steps)
-    tree = {"data": {"selection": {"name": choice, **CHOICES[choice]}}}
-    selection = configs.build(tree, origin="bench").data.selection
+    if choice == "hints":
+        selection = SelectionConfig(hints=HINTS)
+    elif choice in CHOICES:
+        tree = {"data": {"selection": {"name": choice, **CHOICES[choice]}}}
+        selection = configs.build(tree, origin="bench").data.selection
+    else:
+        return Uniform(range(size), bandit.seed)
     made = make_selector(selection, problems(), bandit.seed)
     assert made is not None
     if isinstance(made, PrePpo):
@@ -136,11 +245,11 @@ def earlier_run(seed: int, steps: int) -> Subset:
 
 
 def played(
-    bandit: Bandit, selector: Selector, steps: int, *, dynamic: bool
+    bandit: Bandit, selector: Selector, steps: int, *, dynamic: bool, batch: Batch | None = None
 ) -> Iterator[list[Seen]]:
     """Steps until so many rollouts are made as `steps` steps without dynamic sampling make; what
     each has drawn."""
-    cursor, budget = 0, steps * PROMPTS * GROUP
+    cursor, budget, batch = 0, steps * PROMPTS * GROUP, batch or Batch()
     while bandit.made + PROMPTS * GROUP <= budget:
         drawn: list[Seen] = []
         kept: list[Seen] = []
@@ -151,20 +260,20 @@ def played(
                 kept.append(group)
             if len(kept) == PROMPTS or bandit.made >= budget:
                 break
-        cursor += len(drawn)
         if len(kept) == PROMPTS:
-            bandit.train(kept)
+            bandit.train(batch.of(kept, cursor))
+        cursor += len(drawn)
         selector.learn(drawn)
         yield drawn
 
 
 def one_run(name: str, seed: int, steps: int) -> dict[str, float | None]:
     """A contestant's figures."""
-    bandit = Bandit(seed)
-    selector = contestant(name, bandit, steps)
+    bandit = Bandit(seed, rate=2 * RATE if "double" in name else RATE)
+    selector, batch = contestant(name, bandit, steps), batch_of(name, seed)
     reached: int | None = None
     wasted = groups = updates = 0
-    for drawn in played(bandit, selector, steps, dynamic="dynamic" in name):
+    for drawn in played(bandit, selector, steps, dynamic="dynamic" in name, batch=batch):
         updates += 1
         groups += len(drawn)
         wasted += sum(group.correct in (0, GROUP) for group in drawn)

@@ -50,3 +50,54 @@ def test_every_contestant_plays_and_the_same_twice(name: str) -> None:
     assert first == bench.one_run(name, 3, steps)
     assert 0 < (first["success"] or 0) < 1
     assert bench.TASKS[0] == "sums"
+
+
+def test_a_hint_leaves_the_gradient_of_its_own_chance() -> None:
+    """A hinted group moves the ability by the gradient of p ^ (1 - h), as a plain one by that of p.
+
+    Checked by numbers: s * d log-odds(p ^ (1 - h)) / d ability.
+    """
+    bandit = bench.Bandit(0)
+    rewards, place = (1.0,) * 3 + (0.0,) * 5, 7
+    gap = bandit.difficulty[place]
+
+    def log_odds(ability: float, rest: float) -> float:
+        chance = (1 / (1 + np.exp(gap - ability))) ** rest
+        return float(np.log(chance / (1 - chance)))
+
+    bandit.train([Seen(place, rewards, 3)])
+    plain = bandit.ability[0]
+    for level, share in enumerate(bench.HINTS.shares, start=1):
+        hinted = bench.Bandit(0)
+        hinted.train([Seen(place + level * 600, rewards, 3)])
+        slope = (log_odds(1e-5, 1 - share) - log_odds(-1e-5, 1 - share)) / 2e-5
+        assert hinted.ability[0] / plain == pytest.approx(slope, rel=1e-4)
+        assert 0 < hinted.ability[0] < plain
+
+
+def test_hints_make_hopeless_problems_likelier_and_count() -> None:
+    bandit = bench.Bandit(0)
+    place = int(np.argmax(bandit.difficulty))
+    right = [bandit.answer(place + level * 600, 4000).correct for level in range(4)]
+    assert right == sorted(right)
+    assert right[3] > right[0] + 100
+    assert bandit.made == 16_000
+    selector = bench.contestant("hints", bench.Bandit(1), 12)
+    drawn = [g.place for step in bench.played(bench.Bandit(1), selector, 12, dynamic=False)
+             for g in step]  # fmt: skip
+    assert any(n >= 600 for n in drawn)
+    assert len(drawn) == 12 * bench.PROMPTS
+
+
+def test_the_filter_and_the_replay_are_the_trainers() -> None:
+    silent, some, later = (
+        Seen(3, (0.0,) * 8), Seen(5, (1.0, 1.0) + (0.0,) * 6, 2), Seen(9, (1.0,) * 8, 8)
+    )  # fmt: skip
+    assert bench.as_seen(bench.as_group(some, 0)) == some
+    assert bench.Batch().of([silent, some], 0) == [silent, some]
+    spread = bench.batch_of("spread filter", 0)
+    assert spread.of([silent, some], 0) == [some]
+    assert spread.of([silent, later], 2) == []
+    replay = bench.batch_of("replay", 0)
+    assert replay.of([silent, some], 0) == [silent, some], "there is nothing to replay yet"
+    assert replay.of([silent, later], 2) == [some, later]
