@@ -14,17 +14,18 @@ On top of uniform drawing also what comes after it, with the trainer's own class
 
     spread filter   groups whose rewards deviate by less than 0.05 leave the batch (ReST-RL's), and
                     the mean is over those that stay
-    replay          groups without an advantage leave their place to earlier ones (SSR's). They push
-                    by the deviation of the rewards that they had, at no new response: the mean of
-                    A (R - p) is s whatever p has become since, for A has the mean 0 (a derivation;
-                    no ratio, no clip)
+    replay          groups without an advantage leave their place to earlier ones (SSR's), at no new
+                    response; their ratio starts from the chance that they were drawn with, and is
+                    clipped at 0.2, as if a response were one token (a derivation)
+    replay, no ratio  the same where they push by the deviation of the rewards that they had: the
+                    mean of A (R - p) is s whatever p has become since, for A has the mean 0
     hints           a problem that nobody solved comes again with a share h of its solution (GHPO's)
                     and costs its responses again. Assumed: a solution has as many steps as one
                     likes, of the same chance each, so that p becomes p ^ (1 - h). Its group moves
                     the ability by s (1 - h) (1 - p) / (1 - p ^ (1 - h)): the gradient of that
                     chance (a derivation); without a hint it is s
 
-The first two only make larger steps of the same responses, so that beside them stands `uniform,
+The filter and replay make larger steps of the same responses, so that beside them stands `uniform,
 double rate`, whose steps are twice as large.
 
 What is told of each contestant is the mean chance of success over all problems when so many
@@ -101,8 +102,29 @@ NAMES = (
     "mopps, dynamic sampling",
     "spread filter",
     "replay",
+    "replay, no ratio",
     "hints",
 )
+CLIP = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed(Seen):
+    """An earlier group.
+
+    Attributes:
+        chance: of success when it was drawn.
+    """
+
+    chance: float = 0.5
+
+    def push(self, now: float) -> float:
+        """The mean of the clipped ratio's gradient by a logit; s while the chance is as it was."""
+        mean, deviation = float(np.mean(self.rewards)), float(np.std(self.rewards))
+        up, down = now / self.chance, (1 - now) / (1 - self.chance)
+        right = up * (1 - now) if up <= 1 + CLIP else 0.0
+        wrong = down * now if down >= 1 - CLIP else 0.0
+        return mean * (1 - mean) / deviation * (right + wrong)
 
 
 @dataclass
@@ -129,7 +151,7 @@ class Bandit:
 
         A place beyond the problems is one with a hint, as Hinted counts them.
         """
-        rest, chance = self._asked(place)
+        rest, chance = self.asked(place)
         right = self.dice.random(samples) < chance**rest
         self.made += samples
         wrong = self.dice.integers(3, 20, (samples, 3)).tolist()
@@ -140,13 +162,16 @@ class Bandit:
         """One step, by the mean over the groups."""
         gains = np.zeros(len(TASKS))
         for group in groups:
-            rest, chance = self._asked(group.place)
-            pull = rest * (1 - chance) / (1 - chance**rest) if rest < 1 else 1.0
-            push = self.rate * float(np.std(group.rewards)) * pull
-            gains[self.task[group.place % len(self.task)]] += push / len(groups)
+            rest, chance = self.asked(group.place)
+            push = float(np.std(group.rewards))
+            if isinstance(group, Replayed):
+                push = group.push(chance)
+            elif rest < 1:
+                push *= rest * (1 - chance) / (1 - chance**rest)
+            gains[self.task[group.place % len(self.task)]] += self.rate * push / len(groups)
         self.ability += (1 - TRANSFER) * gains + TRANSFER * gains.mean()
 
-    def _asked(self, place: int) -> tuple[float, float]:
+    def asked(self, place: int) -> tuple[float, float]:
         """The share of the solution that is left to do, and the chance of all of it."""
         level, problem = divmod(place, len(self.task))
         gap = self.difficulty[problem] - self.ability[self.task[problem]]
@@ -159,13 +184,14 @@ def problems() -> list[Problem]:
     return [Problem(str(n), str(n), (), "", label, solution="-") for n, label in enumerate(labels)]
 
 
-def as_group(seen: Seen, number: int) -> Group:
-    """What came of a draw as the trainer has it, all on the problem of its place."""
+def as_group(seen: Seen, number: int, chance: float) -> Group:
+    """A group as the trainer has it, drawn with a chance of success above 0 and below 1."""
     draw = Draw(number, Problem(str(seen.place), "", (), ""), (0,))
+    told = {True: (math.log(chance),), False: (math.log1p(-chance),)}
     return tuple(
         Rollout(
             Request(draw, n),
-            Response((0,), "-", None, truncated=False),
+            Response((0,), "-", told[reward > 0], truncated=False),
             Result(str(n), Judgement(reward, "correct" if reward else "incorrect")),
             number,
         )
@@ -173,10 +199,13 @@ def as_group(seen: Seen, number: int) -> Group:
     )
 
 
-def as_seen(group: Group) -> Seen:
+def as_seen(group: Group) -> Replayed:
     """The way back."""
     rewards = tuple(float(rollout.result.reward or 0) for rollout in group)
-    return Seen(int(group[0].request.draw.problem.id), rewards, int(sum(rewards)))
+    (logp,) = group[0].response.logprobs or (math.nan,)
+    chance = math.exp(logp) if rewards[0] else -math.expm1(logp)
+    place = int(group[0].request.draw.problem.id)
+    return Replayed(place, rewards, int(sum(rewards)), chance=chance)
 
 
 @dataclass
@@ -185,30 +214,42 @@ class Batch:
 
     Attributes:
         replay: earlier groups, for those without an advantage; None for none.
+        ratio: whether those start from the chance that they were drawn with.
         settings: which groups stay.
     """
 
     replay: Replay | None = None
+    ratio: bool = True
     settings: FilterConfig = field(default_factory=FilterConfig)
 
-    def of(self, drawn: Sequence[Seen], first: int) -> list[Seen]:
+    def of(self, drawn: Sequence[Seen], first: int, bandit: Bandit) -> list[Seen]:
         """The groups that train, `first` being the number of the first draw."""
         if self.replay is None and not self.settings.min_group_std:
             return list(drawn)
-        groups = [as_group(one, first + n) for n, one in enumerate(drawn)]
+        own = [as_group(s, first + n, bandit.asked(s.place)[1]) for n, s in enumerate(drawn)]
+        groups = own
         if self.replay is not None:
-            own, groups = groups, self.replay.mix(groups, first)
+            groups = self.replay.mix(own, first)
             self.replay.keep(own)
         items = filtered([[Scored(r, r.result.reward) for r in g] for g in groups], self.settings)
-        size = len(groups[0])
-        trains = [items[n * size].trains for n in range(len(groups))]
-        return [as_seen(group) for group, stays in zip(groups, trains, strict=True) if stays]
+        size, fresh = (
+            len(groups[0]),
+            {id(group): seen for group, seen in zip(own, drawn, strict=True)},
+        )
+        return [
+            fresh.get(id(group)) or self._again(as_seen(group))
+            for n, group in enumerate(groups)
+            if items[n * size].trains
+        ]
+
+    def _again(self, group: Replayed) -> Seen:
+        return group if self.ratio else Seen(group.place, group.rewards, group.correct)
 
 
 def batch_of(name: str, seed: int) -> Batch:
     """That of a contestant."""
-    if name == "replay":
-        return Batch(Replay(REPLAY, seed))
+    if name.startswith("replay"):
+        return Batch(Replay(REPLAY, seed), ratio="no ratio" not in name)
     return Batch(settings=SPREAD_FILTER if name == "spread filter" else FilterConfig())
 
 
@@ -261,7 +302,7 @@ def played(
             if len(kept) == PROMPTS or bandit.made >= budget:
                 break
         if len(kept) == PROMPTS:
-            bandit.train(batch.of(kept, cursor))
+            bandit.train(batch.of(kept, cursor, bandit))
         cursor += len(drawn)
         selector.learn(drawn)
         yield drawn

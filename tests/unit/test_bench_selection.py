@@ -93,11 +93,27 @@ def test_the_filter_and_the_replay_are_the_trainers() -> None:
     silent, some, later = (
         Seen(3, (0.0,) * 8), Seen(5, (1.0, 1.0) + (0.0,) * 6, 2), Seen(9, (1.0,) * 8, 8)
     )  # fmt: skip
-    assert bench.as_seen(bench.as_group(some, 0)) == some
-    assert bench.Batch().of([silent, some], 0) == [silent, some]
+    bandit = bench.Bandit(0)
+    assert bench.Batch().of([silent, some], 0, bandit) == [silent, some]
     spread = bench.batch_of("spread filter", 0)
-    assert spread.of([silent, some], 0) == [some]
-    assert spread.of([silent, later], 2) == []
-    replay = bench.batch_of("replay", 0)
-    assert replay.of([silent, some], 0) == [silent, some], "there is nothing to replay yet"
-    assert replay.of([silent, later], 2) == [some, later]
+    assert spread.of([silent, some], 0, bandit) == [some]
+    assert spread.of([silent, later], 2, bandit) == []
+    chance = bandit.asked(5)[1]
+    for name in ("replay", "replay, no ratio"):
+        replay = bench.batch_of(name, 0)
+        assert replay.of([silent, some], 0, bandit) == [silent, some], "nothing to replay yet"
+        first, second = replay.of([silent, later], 2, bandit)
+        assert (first.place, first.rewards, second) == (5, some.rewards, later)
+        if name == "replay":
+            assert isinstance(first, bench.Replayed)
+            assert first.chance == pytest.approx(chance)
+        else:
+            assert first == some
+
+
+def test_a_replayed_group_pushes_as_a_fresh_one_until_the_ratio_is_clipped() -> None:
+    group = bench.Replayed(0, (1.0, 1.0) + (0.0,) * 6, 2, chance=0.25)
+    assert group.push(0.25) == pytest.approx(float(np.std(group.rewards)))
+    near, far = group.push(0.29), group.push(0.31)
+    assert far < 0.5 * near, "the right ones are clipped"
+    assert group.push(0.45) == 0, "and then the wrong ones"
