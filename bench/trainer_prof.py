@@ -211,7 +211,7 @@ def settings(method: str, models: Path, seed: int, steps: int) -> Config:
 
 def run(words: Sequence[str]) -> None:
     """Runs what is asked for and not there yet; prints what is known so far."""
-    parser = options("trainer-prof", steps=40)
+    parser = options("trainer-prof", steps=120)
     parser.add_argument("--flips", default="0,0.2,0.4")
     parser.add_argument("--methods", default="blend,prof,prof-correct", help="beside grpo")
     chosen = parser.parse_args(words)
