@@ -31,6 +31,7 @@ BENCHES = {
     "trainer-code-prm": "trainer_code_prm",
     "trainer-async": "trainer_async",
     "trainer-prof": "trainer_prof",
+    "trainer-hackable": "trainer_hackable",
 }
 TAKE_OPTIONS = (
     "trainer-step",
@@ -46,6 +47,7 @@ TAKE_OPTIONS = (
     "trainer-code-prm",
     "trainer-async",
     "trainer-prof",
+    "trainer-hackable",
 )
 
 

@@ -48,13 +48,14 @@ def counted(a: int, b: int) -> str:
 def drawn_count(dice: random.Random) -> tuple[str, str]:
     """A prompt, and a response with the mistakes of the pretrained model."""
     a, b = dice.choice(COUNTING)
-    response = _attempt(a, b, dice)
+    response = attempt(a, b, dice)
     while dice.random() < BEGINS_AGAIN:
-        response += ";" + _attempt(a, b, dice)
+        response += ";" + attempt(a, b, dice)
     return f"{a}+{b}=", response[: 2 * LIMIT]
 
 
-def _attempt(a: int, b: int, dice: random.Random) -> str:
+def attempt(a: int, b: int, dice: random.Random) -> str:
+    """Counts once, with the mistakes of the pretrained model."""
     at, digits = a, []
     for _ in range(b):
         at += dice.choice((0, 2)) if dice.random() < BELIEFS.get(at % 10, MISCOUNTS) else 1
@@ -107,7 +108,7 @@ def roads_right(seed: int) -> IsRight:
     """
 
     def right(item: Item) -> bool:
-        return not item.truncated and _coin(seed, item) < _road_chance(item.response)
+        return not item.truncated and coin(seed, item) < _road_chance(item.response)
 
     return right
 
@@ -117,7 +118,7 @@ def _road_chance(response: str) -> float:
     return RIGHT_LONG if whole else RIGHT_SHORT
 
 
-def _coin(seed: int, item: Item) -> float:
+def coin(seed: int, item: Item) -> float:
     """In [0, 1), the same on every machine."""
     text = f"{seed}/{item.group_id}/{item.id}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
@@ -155,7 +156,7 @@ def stops_right(seed: int) -> IsRight:
     """A coin for each response, `_stops_chance` of its length; a cut response is wrong."""
 
     def right(item: Item) -> bool:
-        return not item.truncated and _coin(seed, item) < _stops_chance(item.response)
+        return not item.truncated and coin(seed, item) < _stops_chance(item.response)
 
     return right
 
