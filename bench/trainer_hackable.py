@@ -57,6 +57,7 @@ from assay.trainer import config as configs
 from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import plan
+from assay.trainer.ladder.stats import difference
 from bench.miniature import (
     Item,
     Job,
@@ -406,12 +407,25 @@ def _points(curve: Sequence[Sequence[float]], at: int) -> Points:
 
 def _selection(chosen: argparse.Namespace, seeds: Sequence[int]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for hole in map(float, chosen.part_holes.split(",")):
+    ahead: dict[tuple[str, float], dict[int, float]] = {}
+    holes = [float(word) for word in chosen.part_holes.split(",")]
+    for hole in holes:
         print(f"\na hole of {hole:g} in the {chosen.hackable} half of the prompts")
         arms = {one: Arm("gt", hole, chosen.hackable, one) for one in SELECTIONS}
         runs = _finished(chosen, seeds, arms)
         pairs = [("lowest-10", other) for other in arms if other not in ("lowest-10", "all")]
         found[f"{hole:g}"] = _table("selection", runs, "all", pairs)
+        for other in arms:
+            ahead[other, hole] = {
+                seed: one["true"] - runs[other][seed]["true"]
+                for seed, one in runs["lowest-10"].items()
+                if seed in runs[other]
+            }
+    for other in SELECTIONS if len(holes) > 1 else ():
+        if other != "lowest-10":
+            gain = difference(ahead[other, holes[-1]], ahead[other, holes[0]])
+            found[f"what the hole changes, lowest-10 less {other}"] = as_data(gain)
+            print(f"what the hole changes, lowest-10 less {other}: {told(gain)}")
     return found
 
 
