@@ -36,6 +36,7 @@ async def run(config: ServerConfig) -> None:
         drain_s=config.drain_s,
         tls=server_tls(config.tls_cert, config.tls_key, config.tls_client_ca),
         token=config.token,
+        access=config.access,
     )
     try:
         registry = load_registry(_remote(config), config.profiles)
