@@ -54,6 +54,8 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--reward-target", default="", help="HOST:PORT of who says if an attempt is right.")
 @click.option("--reward-tls-ca", type=_PATH, help="Encrypt to the reward server; its authority.")
 @click.option("--reward-token-file", type=_PATH, help="File with the reward server's bearer token.")
+@click.option("--client-cert", type=_PATH, help="Our certificate, for services that ask for one.")
+@click.option("--client-key", type=_PATH, help="Its private key, PEM.")
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")

@@ -177,6 +177,8 @@ class ServerConfig:
             callers of ScoreSelfVerification must say so themselves.
         reward_tls_ca: authority that the reward server's certificate is of, PEM; None for no TLS.
         reward_token: bearer token that it asks for; None for none. Never printed.
+        client_cert: our certificate chain, for services that ask for one, PEM; None for none.
+        client_key: its private key, PEM.
     """
 
     runner: RunnerConfig
@@ -192,3 +194,5 @@ class ServerConfig:
     reward_target: str = ""
     reward_tls_ca: Path | None = None
     reward_token: str | None = field(default=None, repr=False)
+    client_cert: Path | None = None
+    client_key: Path | None = None

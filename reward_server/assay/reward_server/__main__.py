@@ -85,6 +85,8 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--genrm-target", default="", help="HOST:PORT of genrm, to serve `judge`, `prm`, ...")
 @click.option("--genrm-tls-ca", type=_PATH, help="Encrypt to genrm; its authority, PEM.")
 @click.option("--genrm-token-file", type=_PATH, help="File with genrm's bearer token.")
+@click.option("--client-cert", type=_PATH, help="Our certificate, for services that ask for one.")
+@click.option("--client-key", type=_PATH, help="Its private key, PEM.")
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")

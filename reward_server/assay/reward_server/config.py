@@ -109,6 +109,8 @@ class ServerConfig:
         genrm_target: address of the genrm service; empty: judges that are models are not served.
         genrm_tls_ca: authority that its certificate is of, PEM; None for no TLS.
         genrm_token: bearer token that it asks for; None for none. Never printed.
+        client_cert: our certificate chain, for services that ask for one, PEM; None for none.
+        client_key: its private key, PEM.
         profiles: files of profiles, besides those that are shipped.
     """
 
@@ -128,4 +130,6 @@ class ServerConfig:
     genrm_target: str = ""
     genrm_tls_ca: Path | None = None
     genrm_token: str | None = field(default=None, repr=False)
+    client_cert: Path | None = None
+    client_key: Path | None = None
     profiles: tuple[Path, ...] = ()
