@@ -118,6 +118,7 @@ class Meter:
         self._quotas = quotas
         self._tenant = tenant
         self._held = 0
+        self._closed = False
 
     def admit(self, request: object) -> None:
         """Lets the items of a request in.
@@ -146,6 +147,9 @@ class Meter:
             if items and self._quotas.limited:
                 await self._quotas.wait(self._tenant, items)
                 self._held += items
+                if self._closed:  # the handler has ended and left a reader behind
+                    self._give_back(self._held)
+                    return
             yield request
 
     def answered(self, response: object) -> None:
@@ -154,6 +158,7 @@ class Meter:
 
     def close(self) -> None:
         """The call has ended, whatever it had in flight."""
+        self._closed = True
         self._give_back(self._held)
 
     def _give_back(self, items: int) -> None:
