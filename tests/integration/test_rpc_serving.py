@@ -15,6 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from assay.rpc import health
+from assay.rpc.access import Access
 from assay.rpc.channels import open_channel
 from assay.rpc.errors import StartupError, UnavailableError, from_rpc_error
 from assay.rpc.health import Health, check, wait_until_serving
@@ -285,7 +286,7 @@ async def test_reflection_lists_the_services(slow: Slow) -> None:
 
 async def test_reflection_can_be_switched_off(slow: Slow) -> None:
     async with (
-        await start([slow.service()], ServeConfig(reflection=False)) as server,
+        await start([slow.service()], ServeConfig(access=Access(reflection=False))) as server,
         open_channel(server.address) as channel,
     ):
         stub: Any = new_stub(channel)

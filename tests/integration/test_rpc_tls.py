@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from assay.clients import ClientConfig, RetryPolicy, RewardClient
+from assay.clients.commands.options import read_server
+from assay.clients.testing import FakeRewardServer
 from assay.rpc.errors import ConfigError, UnavailableError
 from assay.rpc.health import Health, check, wait_until_serving
+from assay.rpc.process import client_tls
 from assay.rpc.serving import ServeConfig, Service, start
 from assay.rpc.tls import ClientTls, ServerTls
+from assay.trainer.config import RewardConfig
+from assay.trainer.rewards import open_judge
+
+QUICK = ClientConfig(retry=RetryPolicy(max_attempts=1))
 
 
 @dataclass(frozen=True)
@@ -153,3 +162,31 @@ async def test_a_server_with_a_missing_certificate_does_not_start(tmp_path: Path
     with pytest.raises(ConfigError, match=r"cert\.pem"):
         await start([service], ServeConfig(tls=tls))
     assert closed == [True]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_run_and_a_command_show_a_certificate_and_a_token(
+    certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    ca_file, client = certificates.ca_file, certificates.client
+    secret = tmp_path / "token"
+    secret.write_text("open-sesame\n")
+    tls = ServerTls(certificates.server.cert_file, certificates.server.key_file, ca_file)
+    with FakeRewardServer(tls=tls, token="open-sesame") as fake:
+        pair = {"tls_cert": str(client.cert_file), "tls_key": str(client.key_file)} if own else {}
+        config = RewardConfig(
+            fake.address, str(secret), str(ca_file), **pair, verifier="exact", timeout_s=2.0
+        )
+        with nullcontext() if own else pytest.raises(ConfigError), open_judge(config):
+            pass
+        if own:
+            monkeypatch.setenv("ASSAY_CLIENT_CERT", str(client.cert_file))
+            monkeypatch.setenv("ASSAY_CLIENT_KEY", str(client.key_file))
+        server = read_server(fake.address, str(secret), str(ca_file))
+        flags = (client.cert_file, client.key_file) if own else (None, None)
+        for shown in (server.tls, client_tls(ca_file, *flags)):
+            with (
+                RewardClient(fake.address, tls=shown, token=server.token, config=QUICK) as asks,
+                nullcontext() if own else pytest.raises(UnavailableError),
+            ):
+                asks.list_verifiers(timeout_s=2.0)

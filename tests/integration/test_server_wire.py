@@ -366,6 +366,7 @@ def test_a_token_is_required_where_one_is_set() -> None:
         (["--token-file", "/nowhere"], "/nowhere"),
         (["--port-file", "/nowhere/port"], "/nowhere/port"),
         (["--host", "no.such.host.invalid"], "no.such.host.invalid"),
+        (["--host", "0.0.0.0"], "--trusted-network"),
     ],
 )
 def test_a_wrong_setting_is_one_line(flags: list[str], names: str) -> None:

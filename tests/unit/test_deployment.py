@@ -68,6 +68,27 @@ def test_the_sandbox_is_on_internal_networks_only(repository: Path) -> None:
     assert set(of_sandbox) < set(compose["services"]["reward_server"]["networks"])
 
 
+def test_a_service_without_a_token_is_reached_from_loopback_or_private_networks_alone(
+    repository: Path,
+) -> None:
+    services = read(repository)["services"]
+    for name in SERVICES:
+        prefix = f"ASSAY_{name.removesuffix('_server').upper()}"
+        environment = services[name]["environment"]
+        trusts = f"{prefix}_TRUSTED_NETWORK=true" in environment
+        assert trusts == ("ports" not in services[name])
+    [port] = services["reward_server"]["ports"]
+    published = port.removesuffix(":${ASSAY_PORT:-50051}:50051")
+    assert f"ASSAY_REWARD_PUBLISHED_ON={published}" in services["reward_server"]["environment"]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_an_image_by_itself_asks_for_a_token(repository: Path, service: str) -> None:
+    text = "\n".join(instructions(repository, service))
+    assert "0.0.0.0" in text
+    assert not re.search("trusted.network|published.on", text, flags=re.IGNORECASE)
+
+
 def test_code_is_judged_out_of_the_box(repository: Path) -> None:
     reward = read(repository)["services"]["reward_server"]
     assert "ASSAY_REWARD_SANDBOX_TARGET=sandbox:50052" in reward["environment"]

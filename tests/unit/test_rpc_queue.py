@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from assay.rpc.queue import FairQueue, QueueFull
+from assay.rpc.queue import FairQueue, Lane, QueueFull
 
 
 @dataclass(eq=False)
@@ -66,3 +69,35 @@ def test_a_discarded_job_gives_its_room_back() -> None:
     assert queue.discard(job)
     assert not queue.discard(job)
     assert queue.fits(10, 10)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.integers(1, 4)), max_size=12)
+)
+def test_tenants_take_turns_whatever_they_bring(calls: list[tuple[str, int, int]]) -> None:
+    queue: FairQueue[Job] = FairQueue(100, 1000)
+    waiting: Counter[str] = Counter()
+    for number, (tenant, drop, count) in enumerate(calls):
+        lane = Lane(tenant)
+        jobs = [Job(lane, f"{number}.{part}") for part in range(count)]
+        queue.put(jobs)
+        for job in jobs[:drop]:
+            assert queue.discard(job)
+            assert not queue.discard(job)
+        waiting[tenant] += count - len(jobs[:drop])
+    total = sum(waiting.values())
+    assert len(queue) == total
+    since: Counter[str] = Counter()
+    for _ in range(total):
+        job = queue.take_now()
+        assert job is not None
+        assert isinstance(job.lane, Lane)
+        mine = job.lane.tenant
+        waiting[mine] -= 1
+        since[mine] = 0
+        for other in "abc":
+            if other != mine and waiting[other]:
+                since[other] += 1
+                assert since[other] < 3  # each of the two others goes first once at most
+    assert queue.take_now() is None
+    assert len(queue) == 0

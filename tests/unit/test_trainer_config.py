@@ -85,6 +85,7 @@ def test_overrides(override: str, key: str, value: object) -> None:
         ("data.source=csv", "data.source: expected 'reasoning_gym', 'jsonl' or 'hub', got \"csv\""),
         ("data.examples=[{user='a'}]", "data.examples.0.assistant is missing"),
         ("reward.max_fault_ratio=2", "reward.max_fault_ratio: expected less than or equal to 1"),
+        ("reward.token_file=x", "reward.token_file is for reward.target"),
         ("run.seed=1979-05-27", "run.seed: expected integer"),
         ("optim.micro_batch=5", "micro_batch = 5 does not divide the 32 samples of a mini-batch"),
         ("data.source=jsonl", 'data.path is missing, which data.source = "jsonl" needs'),
@@ -99,6 +100,19 @@ def test_what_is_wrong_is_said_in_one_line(override: str, message: str) -> None:
         config.build({}, [override], origin="test.toml")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"tls_cert": "x", "tls_ca": "y"}, "reward.tls_cert and reward.tls_key go together"),
+        ({"tls_cert": "x", "tls_key": "y"}, "reward.tls_cert needs reward.tls_ca"),
+        ({"tls_key": "x", "tls_ca": "y"}, "reward.tls_cert and reward.tls_key go together"),
+    ],
+)
+def test_half_a_certificate_is_refused(files: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config.build({"reward": {"target": "h:1", **files}}, [], origin="test.toml")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from assay.genrm.config import (
     gather_models,
 )
 from assay.genrm.server import run
+from assay.rpc.access import access_flags, take_access
 from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
 from assay.rpc.process import read_token
@@ -49,9 +50,12 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--tls-key", type=_PATH, help="Private key, PEM.")
 @click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
 @click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
+@access_flags(click.option, _PATH)
 @click.option("--reward-target", default="", help="HOST:PORT of who says if an attempt is right.")
 @click.option("--reward-tls-ca", type=_PATH, help="Encrypt to the reward server; its authority.")
 @click.option("--reward-token-file", type=_PATH, help="File with the reward server's bearer token.")
+@click.option("--client-cert", type=_PATH, help="Our certificate, for services that ask for one.")
+@click.option("--client-key", type=_PATH, help="Its private key, PEM.")
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
@@ -76,9 +80,11 @@ def cli(
     try:
         setup_logging(log_level, json=log_json)
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
+        access = take_access(flags)
         config = ServerConfig(
             RunnerConfig(gather_models(models, shortcuts), **runner),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
+            access=access,
             reward_token=read_token(reward_token_file, f"{ENVIRONMENT_PREFIX}_REWARD_TOKEN"),
             **flags,
         )

@@ -23,6 +23,7 @@ from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.genrm.engines.config import ModelConfig
 from assay.rpc import limits
+from assay.rpc.access import Access
 from assay.rpc.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "ASSAY_GENRM"
@@ -170,11 +171,14 @@ class ServerConfig:
         tls_key: its private key, PEM.
         tls_client_ca: clients must show a certificate of this authority; None if they need none.
         token: bearer token that clients must send; None for none. Never printed.
+        access: further tokens, and what each tenant may ask for.
         drain_s: how long running calls may take to end after SIGTERM.
         reward_target: address of the reward server that says whether an attempt is right; empty:
             callers of ScoreSelfVerification must say so themselves.
         reward_tls_ca: authority that the reward server's certificate is of, PEM; None for no TLS.
         reward_token: bearer token that it asks for; None for none. Never printed.
+        client_cert: our certificate chain, for services that ask for one, PEM; None for none.
+        client_key: its private key, PEM.
     """
 
     runner: RunnerConfig
@@ -185,7 +189,10 @@ class ServerConfig:
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
     token: str | None = field(default=None, repr=False)
+    access: Access = field(default_factory=Access)
     drain_s: float = 10.0
     reward_target: str = ""
     reward_tls_ca: Path | None = None
     reward_token: str | None = field(default=None, repr=False)
+    client_cert: Path | None = None
+    client_key: Path | None = None

@@ -30,7 +30,7 @@ from assay.genrm.steps import score_steps
 from assay.genrm.templates import load_templates
 from assay.genrm.tickets import LATE, Line, Plan, Ticket, answer_by_s, check_batch
 from assay.rpc.errors import refuse
-from assay.rpc.queue import QueueFull
+from assay.rpc.queue import Lane, QueueFull
 from assay.rpc.reasons import Reason
 
 _SEED_BITS = 62
@@ -305,7 +305,7 @@ class Runner:
 
 def _issue(messages: Sequence[Any], plan: Callable[[Any], Plan], arrived_s: float) -> list[Ticket]:
     """A ticket for each item, in order; that of an item that is wrong is settled."""
-    lane = object()
+    lane = Lane()
     tickets: list[Ticket] = []
     for message in messages:
         ticket = Ticket(message.id, arrived_s, message.ByteSize(), lane)

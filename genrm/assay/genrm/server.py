@@ -7,9 +7,9 @@ from assay.genrm.answers import AnswerVerifier
 from assay.genrm.config import ServerConfig
 from assay.genrm.runner import Runner
 from assay.genrm.service import genrm_services
-from assay.rpc.process import announce, server_tls
+from assay.rpc.errors import ConfigError
+from assay.rpc.process import announce, client_tls, server_tls
 from assay.rpc.serving import ServeConfig, serve
-from assay.rpc.tls import ClientTls
 
 
 async def run(config: ServerConfig) -> None:
@@ -28,6 +28,7 @@ async def run(config: ServerConfig) -> None:
         drain_s=config.drain_s,
         tls=server_tls(config.tls_cert, config.tls_key, config.tls_client_ca),
         token=config.token,
+        access=config.access,
     )
     runner = Runner(config.runner, answers=_answers(config))
     try:
@@ -50,10 +51,9 @@ def _answers(config: ServerConfig) -> AnswerVerifier | None:
     """
     if not config.reward_target:
         return None
-    tls = None
-    if config.reward_tls_ca is not None:
-        tls = ClientTls(ca_file=config.reward_tls_ca)
-        tls.credentials()
+    if any(ours := (config.client_cert, config.client_key)) and config.reward_tls_ca is None:
+        raise ConfigError("--client-cert needs --reward-tls-ca")
+    tls = client_tls(config.reward_tls_ca, *ours)
     return AnswerVerifier(
         AsyncRewardClient(config.reward_target, tls=tls, token=config.reward_token)
     )

@@ -1,4 +1,4 @@
-"""What belongs to one call: its request id, its token, and facts for its line in the log.
+"""What belongs to one call: its request id, its token, its tenant, and facts for its log line.
 
 The request id is that of the caller's `x-request-id` metadata if it is sane, else one made here.
 It is in every log record of the call, goes back to the caller in trailing metadata, and travels
@@ -17,6 +17,8 @@ METADATA_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
 request_id_var: ContextVar[str] = ContextVar("assay_request_id", default="")
 """The id of the call in progress; empty outside a call."""
+tenant_var: ContextVar[str] = ContextVar("assay_tenant", default="")
+"""Whose token the call in progress came with; empty outside a call, and where none is asked for."""
 
 _log_fields_var: ContextVar[dict[str, object] | None] = ContextVar("assay_log_fields", default=None)
 _TOKEN = re.compile(r"[!-~]{1,4096}")
@@ -43,14 +45,15 @@ def accept_request_id(offered: str | bytes | None) -> str:
     return uuid.uuid4().hex
 
 
-def begin_call(request_id: str) -> dict[str, object]:
-    """Makes `request_id` the current one in this task.
+def begin_call(request_id: str, tenant: str = "") -> dict[str, object]:
+    """Makes `request_id` and `tenant` the current ones in this task.
 
     Returns:
         The fields that `add_log_fields` will fill, to be logged when the call ends.
     """
     request_id_var.set(request_id)
-    fields: dict[str, object] = {}
+    tenant_var.set(tenant)
+    fields: dict[str, object] = {"tenant": tenant} if tenant else {}
     _log_fields_var.set(fields)
     return fields
 

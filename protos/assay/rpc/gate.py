@@ -36,6 +36,7 @@ class Call:
     Attributes:
         method: full name, as "/package.Service/Method".
         request_id: the caller's or ours.
+        tenant: whose token it came with; empty where none is asked for.
         always_open: health and reflection: passes the gate in every phase, and no drain waits for
             it.
         task: the task that runs the handler, while it runs.
@@ -46,6 +47,7 @@ class Call:
     method: str
     request_id: str
     always_open: bool
+    tenant: str = ""
     task: asyncio.Task[Any] | None = None
     evicted: bool = False
     fields: dict[str, object] = field(default_factory=dict)
@@ -57,11 +59,13 @@ class Gate:
     Args:
         max_concurrent_calls: above it a call is refused with QUEUE_FULL; health and reflection do
             not count.
+        max_tenant_calls: above it a tenant's call is refused with QUOTA_EXCEEDED; 0 for no limit.
     """
 
-    def __init__(self, max_concurrent_calls: int) -> None:
+    def __init__(self, max_concurrent_calls: int, max_tenant_calls: int = 0) -> None:
         self.phase = Phase.STARTING
         self._max_concurrent_calls = max_concurrent_calls
+        self._max_tenant_calls = max_tenant_calls
         self._running: set[Call] = set()
         self._changed = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -76,7 +80,7 @@ class Gate:
 
         Raises:
             UnavailableError: the server starts or drains.
-            OverloadedError: too many calls are running.
+            OverloadedError: too many calls are running, or too many of this tenant.
         """
         if not call.always_open:
             if self.phase is Phase.STARTING:
@@ -89,10 +93,19 @@ class Gate:
                     f"{self._max_concurrent_calls} calls are running, the most that are taken",
                     retry_after_s=_BUSY_RETRY_S,
                 )
+            if self._max_tenant_calls and self._running_of(call.tenant) >= self._max_tenant_calls:
+                raise refuse(
+                    Reason.QUOTA_EXCEEDED,
+                    f"{self._max_tenant_calls} calls of this tenant are running, its most",
+                    retry_after_s=_BUSY_RETRY_S,
+                )
         call.task = asyncio.current_task()
         self._running.add(call)
         # gRPC's type stubs ask for a class of their own here; at run time any function will do.
         context.add_done_callback(cast("Any", lambda _context: self._leave(call)))
+
+    def _running_of(self, tenant: str) -> int:
+        return sum(not call.always_open and call.tenant == tenant for call in self._running)
 
     def _leave(self, call: Call) -> None:
         self._running.discard(call)

@@ -1,10 +1,11 @@
 """The rim of every server: one interceptor through which each call of each kind passes.
 
-In this order: request id, bearer token, gate (starting, draining, full), deadline, the handler,
-status mapping, one line in the log. A handler raises `refuse(...)`, or any CallError, to end the
-call with that status; anything else that it raises is a defect, which the caller sees as INTERNAL
-with the request id and without the exception's text. `asyncio.CancelledError` reaches the handler
-when the caller cancels, the deadline passes or the drain runs out.
+In this order: request id, bearer token, gate (starting, draining, full), deadline, the tenant's
+quota, the handler, status mapping, one line in the log. A handler raises `refuse(...)`, or any
+CallError, to end the call with that status; anything else that it raises is a defect, which the
+caller sees as INTERNAL with the request id and without the exception's text.
+`asyncio.CancelledError` reaches the handler when the caller cancels, the deadline passes or the
+drain runs out.
 
 Not here: limits on the size of incoming messages, which gRPC enforces before any interceptor runs.
 """
@@ -12,12 +13,11 @@ Not here: limits on the size of incoming messages, which gRPC enforces before an
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, closing, nullcontext
 from typing import Any, TypeAlias, TypeVar, cast
 
 import grpc
@@ -27,7 +27,6 @@ from assay.rpc.calls import (
     AUTHORIZATION_KEY,
     METADATA_KEY,
     accept_request_id,
-    bearer,
     begin_call,
 )
 from assay.rpc.deadlines import remaining_s
@@ -35,7 +34,9 @@ from assay.rpc.errors import STATUS_DETAILS_KEY, CallError, refuse, wire_status
 from assay.rpc.gate import Call, Gate
 from assay.rpc.limits import MAX_MESSAGE_BYTES
 from assay.rpc.logs import call_ended
+from assay.rpc.quotas import Meter, Quotas
 from assay.rpc.reasons import Reason
+from assay.rpc.tokens import Doorman
 
 HEALTH_PREFIX = "/grpc.health."
 REFLECTION_PREFIX = "/grpc.reflection."
@@ -51,13 +52,15 @@ class CallRim(grpc.aio.ServerInterceptor):
 
     Args:
         gate: admits calls and knows the running ones.
-        token: what callers must send as "authorization: Bearer TOKEN"; None lets everybody in.
-            Health is exempt.
+        doorman: knows the tokens that callers must send as "authorization: Bearer TOKEN". Health is
+            exempt.
+        quotas: how much each tenant may ask for.
     """
 
-    def __init__(self, gate: Gate, token: str | None = None) -> None:
+    def __init__(self, gate: Gate, doorman: Doorman, quotas: Quotas) -> None:
         self._gate = gate
-        self._expected = None if token is None else bearer(token).encode()
+        self._doorman = doorman
+        self._quotas = quotas
 
     async def intercept_service(
         self,
@@ -72,10 +75,12 @@ class CallRim(grpc.aio.ServerInterceptor):
             request_id=accept_request_id(metadata.get(METADATA_KEY)),
             always_open=method.startswith((HEALTH_PREFIX, REFLECTION_PREFIX)),
         )
-        if not self._is_authorised(method, metadata.get(AUTHORIZATION_KEY)):
+        tenant = self._tenant_of(method, metadata.get(AUTHORIZATION_KEY))
+        if tenant is None:
             return self._refusal(
                 call, refuse(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
             )
+        call.tenant = tenant
         handler = cast("_Handler | None", await continuation(handler_call_details))
         if handler is None:
             return self._refusal(
@@ -83,11 +88,9 @@ class CallRim(grpc.aio.ServerInterceptor):
             )
         return self._wrap(call, handler)
 
-    def _is_authorised(self, method: str, offered: str | bytes | None) -> bool:
-        if self._expected is None or method.startswith(HEALTH_PREFIX):
-            return True
-        given = offered.encode() if isinstance(offered, str) else offered or b""
-        return hmac.compare_digest(given, self._expected)
+    def _tenant_of(self, method: str, offered: str | bytes | None) -> str | None:
+        """Whose call it is; None for one that is not let in."""
+        return "" if method.startswith(HEALTH_PREFIX) else self._doorman.tenant_of(offered)
 
     def _refusal(self, call: Call, error: CallError) -> _Handler:
         async def refuse_call(_requests: object, context: _Context) -> None:
@@ -105,21 +108,30 @@ class CallRim(grpc.aio.ServerInterceptor):
         read = _reader(handler.request_deserializer)
         write = _writer(handler.response_serializer)
 
+        def let_in(meter: Meter, request: Any) -> Any:
+            if handler.request_streaming:
+                return meter.admit_each(request)
+            message = read(request)
+            meter.admit(message)
+            return message
+
         async def answer_once(request: Any, context: _Context) -> bytes:
             async def body() -> bytes:
-                result = inner(request if handler.request_streaming else read(request), context)
-                message = await result if isinstance(result, Awaitable) else result
-                return b"" if _has_failed(context) else write(message)
+                with closing(Meter(self._quotas, call.tenant)) as meter:
+                    result = inner(let_in(meter, request), context)
+                    message = await result if isinstance(result, Awaitable) else result
+                    return b"" if _has_failed(context) else write(message)
 
             return await self._run(call, context, body)
 
         async def answer_many(request: Any, context: _Context) -> None:
             async def body() -> None:
-                messages = inner(request if handler.request_streaming else read(request), context)
-                if hasattr(messages, "__aiter__"):
-                    await _send_all(messages, context)
-                else:
-                    await messages
+                with closing(Meter(self._quotas, call.tenant)) as meter:
+                    messages = inner(let_in(meter, request), context)
+                    if hasattr(messages, "__aiter__"):
+                        await _send_all(messages, context, meter)
+                    else:
+                        await messages
 
             await self._run(call, context, body)
 
@@ -134,7 +146,7 @@ class CallRim(grpc.aio.ServerInterceptor):
     async def _run(self, call: Call, context: _Context, body: Callable[[], Awaitable[_T]]) -> _T:
         """Runs one call from the gate to its status."""
         started = time.perf_counter()
-        call.fields = begin_call(call.request_id)
+        call.fields = begin_call(call.request_id, call.tenant)
         try:
             self._gate.enter(call, context)
             if not call.always_open and math.isinf(remaining_s(context)):
@@ -181,15 +193,12 @@ class CallRim(grpc.aio.ServerInterceptor):
         raise  # noqa: PLE0704  # called from the except clause that holds the CancelledError
 
 
-async def _send_all(messages: Any, context: _Context) -> None:
+async def _send_all(messages: Any, context: _Context, meter: Meter) -> None:
     """Writes what a streaming handler yields, and closes it at once when the call ends early."""
-    if hasattr(messages, "aclose"):
-        async with aclosing(messages):
-            async for message in messages:
-                await context.write(message)
-    else:
+    async with aclosing(messages) if hasattr(messages, "aclose") else nullcontext():
         async for message in messages:
             await context.write(message)
+            meter.answered(message)
 
 
 def _defect(call: Call, context: _Context, defect: Exception) -> CallError:

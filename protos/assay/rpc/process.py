@@ -8,7 +8,7 @@ from pathlib import Path
 
 from assay.rpc.errors import ConfigError
 from assay.rpc.serving import RunningServer
-from assay.rpc.tls import ServerTls
+from assay.rpc.tls import ClientTls, ServerTls
 
 
 def server_tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> ServerTls | None:
@@ -24,6 +24,24 @@ def server_tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> S
     if cert is None or key is None:
         raise ConfigError("--tls-cert and --tls-key go together; one of them is missing")
     return ServerTls(cert, key, client_ca)
+
+
+def client_tls(ca: Path | None, cert: Path | None, key: Path | None) -> ClientTls | None:
+    """How to encrypt to another service; None for plain text, where no authority is given.
+
+    Args:
+        ca: the authority that its certificate is of.
+        cert: our own certificate, of --client-cert; None where the other side asks for none.
+        key: its private key, of --client-key.
+
+    Raises:
+        ConfigError: a file cannot be used, or only one of certificate and key is given.
+    """
+    if ca is None:
+        return None
+    tls = ClientTls(ca, cert, key)
+    tls.credentials()
+    return tls
 
 
 def read_token(file: Path | None, variable: str) -> str | None:

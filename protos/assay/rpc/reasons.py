@@ -26,6 +26,7 @@ class Reason(StrEnum):
     MESSAGE_TOO_LARGE = "MESSAGE_TOO_LARGE"
     UNAUTHENTICATED = "UNAUTHENTICATED"
     QUEUE_FULL = "QUEUE_FULL"
+    QUOTA_EXCEEDED = "QUOTA_EXCEEDED"
     STARTING = "STARTING"
     DRAINING = "DRAINING"
     UNREACHABLE = "UNREACHABLE"
@@ -111,6 +112,11 @@ LEXICON: dict[Reason, ReasonInfo] = {
     ),
     Reason.QUEUE_FULL: ReasonInfo(
         _BUSY, "The server's bounded queue is full.", "Wait as RetryInfo says, then retry."
+    ),
+    Reason.QUOTA_EXCEEDED: ReasonInfo(
+        _BUSY,
+        "The tenant of the token has as many items or calls as it may.",
+        "Wait as RetryInfo says, then retry; ask the operator for more.",
     ),
     Reason.STARTING: ReasonInfo(
         _GONE, "The server is starting; its self-test is not done.", "Retry in a moment."

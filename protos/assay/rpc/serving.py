@@ -20,8 +20,8 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import cast
 
@@ -29,11 +29,13 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from assay.rpc.access import Access, doorman
 from assay.rpc.errors import AssayError, StartupError
 from assay.rpc.gate import Gate, Phase
 from assay.rpc.interceptors import CallRim
 from assay.rpc.limits import server_options
 from assay.rpc.tls import ServerTls
+from assay.rpc.tokens import Doorman
 
 _log = logging.getLogger(__name__)
 _LAST_BYTES_S = 2.0
@@ -67,19 +69,20 @@ class ServeConfig:
         host: address to bind; loopback unless told otherwise. "0.0.0.0" serves every interface.
         port: 0 takes a free one.
         drain_s: seconds that running calls may take to end when the server stops.
-        reflection: lets tools ask for the contract (grpc.reflection.v1alpha).
         tls: None speaks plain text.
-        token: callers must send it as "authorization: Bearer TOKEN"; None lets everybody in. Health
-            is exempt.
+        token: callers must send it as "authorization: Bearer TOKEN", or one of the tokens file;
+            with neither everybody is let in. Health is exempt.
+        access: further tokens, reflection (grpc.reflection.v1alpha), the limits of tenants, and
+            whether a network may be served without tokens.
         max_concurrent_calls: above it a call is refused with QUEUE_FULL.
     """
 
     host: str = "127.0.0.1"
     port: int = 0
     drain_s: float = 10.0
-    reflection: bool = True
     tls: ServerTls | None = None
     token: str | None = None
+    access: Access = field(default_factory=Access)
     max_concurrent_calls: int = 1024
 
 
@@ -100,12 +103,14 @@ class RunningServer:
         services: Sequence[Service],
         config: ServeConfig,
         port: int,
+        door: Doorman,
     ) -> None:
         self._server = server
         self._gate = gate
         self._health = servicer
         self._services = services
         self._config = config
+        self._door = door
         self._stopping: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self.port = port
@@ -136,6 +141,10 @@ class RunningServer:
     def hurry(self) -> None:
         """Ends a drain in progress, or the next one, at once: running calls are cancelled."""
         self._gate.hurry()
+
+    def reload(self) -> None:
+        """Reads the tokens file again now; it is read by itself when it has changed."""
+        self._door.reload()
 
     async def wait(self) -> None:
         """Returns when the server has stopped."""
@@ -180,7 +189,8 @@ async def start(services: Sequence[Service], config: ServeConfig) -> RunningServ
 
     Raises:
         StartupError: the port is in use, the host is not ours, or a self-test failed.
-        ConfigError: a TLS file is missing or unusable, or no caller could send the token.
+        ConfigError: a TLS file or the tokens file is missing or unusable, no caller could send the
+            token, or a network would be served without one.
     """
     running: RunningServer | None = None
     try:
@@ -204,6 +214,8 @@ async def serve(
 ) -> None:
     """Serves until SIGTERM or SIGINT, then drains; a second signal ends the drain.
 
+    With a tokens file SIGHUP reads it again; without one it does what it does to any process.
+
     To be run in the main thread, where signals arrive.
 
     Args:
@@ -223,7 +235,15 @@ async def serve(
             running.hurry()
         asked.set()
 
-    with _signals(on_signal):
+    def on_hangup() -> None:
+        if running is not None:
+            running.reload()
+
+    handlers: dict[signal.Signals, Callable[[], None]]
+    handlers = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
+    if config.access.tokens_file is not None:
+        handlers[signal.SIGHUP] = on_hangup
+    with _signals(handlers):
         starting = asyncio.create_task(start(services, config))
         waiting = asyncio.create_task(asked.wait())
         try:
@@ -248,16 +268,15 @@ async def _stop_whatever_started(starting: asyncio.Task[RunningServer]) -> None:
 
 
 @contextlib.contextmanager
-def _signals(callback: Callable[[], None]) -> Iterator[None]:
-    """Has SIGTERM and SIGINT call back on the running loop, instead of what they do otherwise."""
+def _signals(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
+    """Has signals call back on the running loop, instead of what they do otherwise."""
     loop = asyncio.get_running_loop()
-    kinds = (signal.SIGTERM, signal.SIGINT)
-    for kind in kinds:
+    for kind, callback in handlers.items():
         loop.add_signal_handler(kind, callback)
     try:
         yield
     finally:
-        for kind in kinds:
+        for kind in handlers:
             loop.remove_signal_handler(kind)
 
 
@@ -265,13 +284,16 @@ async def _bind(services: Sequence[Service], config: ServeConfig) -> RunningServ
     """A server that is bound and knows its services, but answers nobody yet."""
     credentials = None if config.tls is None else config.tls.credentials()
     await asyncio.to_thread(_check_port, config.host, config.port)
-    gate = Gate(config.max_concurrent_calls)
-    server = grpc.aio.server(interceptors=(CallRim(gate, config.token),), options=server_options())
+    access = config.access
+    door = await asyncio.to_thread(doorman, access, config.host, config.token, config.tls)
+    gate = Gate(config.max_concurrent_calls, access.tenant_calls)
+    rim = CallRim(gate, door, access.quotas())
+    server = grpc.aio.server(interceptors=(rim,), options=server_options())
     servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
     for service in services:
         service.add_to_server(server)
-    if config.reflection:
+    if await asyncio.to_thread(access.reflects, config.host):
         names = [service.name for service in services]
         reflection.enable_server_reflection(
             [*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server
@@ -285,7 +307,13 @@ async def _bind(services: Sequence[Service], config: ServeConfig) -> RunningServ
     except RuntimeError as error:
         raise StartupError(f"cannot listen on {address}: choose another host or port") from error
     return RunningServer(
-        server=server, gate=gate, servicer=servicer, services=services, config=config, port=port
+        server=server,
+        gate=gate,
+        servicer=servicer,
+        services=services,
+        config=config,
+        port=port,
+        door=door,
     )
 
 

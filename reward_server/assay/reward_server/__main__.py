@@ -17,6 +17,7 @@ from assay.reward_server.config import (
     ServerConfig,
 )
 from assay.reward_server.server import run
+from assay.rpc.access import access_flags, take_access
 from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
 from assay.rpc.process import read_token
@@ -77,12 +78,15 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--tls-key", type=_PATH, help="Private key, PEM.")
 @click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
 @click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
+@access_flags(click.option, _PATH)
 @click.option("--sandbox-target", default="", help="HOST:PORT of the sandbox, to serve `code`.")
 @click.option("--sandbox-tls-ca", type=_PATH, help="Encrypt to the sandbox; its authority, PEM.")
 @click.option("--sandbox-token-file", type=_PATH, help="File with the sandbox's bearer token.")
 @click.option("--genrm-target", default="", help="HOST:PORT of genrm, to serve `judge`, `prm`, ...")
 @click.option("--genrm-tls-ca", type=_PATH, help="Encrypt to genrm; its authority, PEM.")
 @click.option("--genrm-token-file", type=_PATH, help="File with genrm's bearer token.")
+@click.option("--client-cert", type=_PATH, help="Our certificate, for services that ask for one.")
+@click.option("--client-key", type=_PATH, help="Its private key, PEM.")
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
@@ -105,9 +109,11 @@ def cli(
     try:
         setup_logging(log_level, json=log_json)
         scorer = {name: flags.pop(name) for name in _SCORER_FLAGS}
+        access = take_access(flags)
         config = ServerConfig(
             ScorerConfig(**scorer),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
+            access=access,
             sandbox_token=read_token(sandbox_token_file, f"{ENVIRONMENT_PREFIX}_SANDBOX_TOKEN"),
             genrm_token=read_token(genrm_token_file, f"{ENVIRONMENT_PREFIX}_GENRM_TOKEN"),
             **flags,

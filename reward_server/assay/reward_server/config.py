@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.rpc import limits
+from assay.rpc.access import Access
 from assay.rpc.errors import ConfigError
 from assay.rpc.process import usable_cores
 
@@ -100,6 +101,7 @@ class ServerConfig:
         tls_key: its private key, PEM.
         tls_client_ca: clients must show a certificate of this authority; None if they need none.
         token: bearer token that clients must send; None for none. Never printed.
+        access: further tokens, and what each tenant may ask for.
         drain_s: how long running calls may take to end after SIGTERM.
         sandbox_target: address of the sandbox; empty: `code` is not served.
         sandbox_tls_ca: authority that the sandbox's certificate is of, PEM; None for no TLS.
@@ -107,6 +109,8 @@ class ServerConfig:
         genrm_target: address of the genrm service; empty: judges that are models are not served.
         genrm_tls_ca: authority that its certificate is of, PEM; None for no TLS.
         genrm_token: bearer token that it asks for; None for none. Never printed.
+        client_cert: our certificate chain, for services that ask for one, PEM; None for none.
+        client_key: its private key, PEM.
         profiles: files of profiles, besides those that are shipped.
     """
 
@@ -118,6 +122,7 @@ class ServerConfig:
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
     token: str | None = field(default=None, repr=False)
+    access: Access = field(default_factory=Access)
     drain_s: float = 10.0
     sandbox_target: str = ""
     sandbox_tls_ca: Path | None = None
@@ -125,4 +130,6 @@ class ServerConfig:
     genrm_target: str = ""
     genrm_tls_ca: Path | None = None
     genrm_token: str | None = field(default=None, repr=False)
+    client_cert: Path | None = None
+    client_key: Path | None = None
     profiles: tuple[Path, ...] = ()

@@ -23,6 +23,7 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.tickets import LATE, Ticket
 from assay.reward_server.workers.queue import QueueFull
+from assay.rpc.queue import Lane
 
 _SLICE_S = 0.02
 
@@ -168,7 +169,7 @@ async def judge_composites(
         tickets: any; those that are settled, or of other verifiers, stay as they are.
         deadline_s: when to answer, by the monotonic clock.
     """
-    lane = object()
+    lane = Lane()
     runs: list[_Run] = []
     for ticket in tickets:
         verifier, item = ticket.verifier, ticket.item

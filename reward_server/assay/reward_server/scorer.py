@@ -31,6 +31,7 @@ from assay.reward_server.workers.queue import QueueFull
 from assay.reward_server.workers.worker import WorkerLimits
 from assay.rpc import limits
 from assay.rpc.errors import StartupError, refuse
+from assay.rpc.queue import Lane
 from assay.rpc.reasons import Reason
 
 _log = logging.getLogger(__name__)
@@ -212,7 +213,7 @@ class RewardScorer:
 
     def _launch(self, tickets: list[Ticket]) -> None:
         try:
-            self._open_desk().launch(tickets, object())
+            self._open_desk().launch(tickets, Lane())
         except QueueFull:
             raise refuse(
                 Reason.QUEUE_FULL,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server.config import ServerConfig
@@ -14,10 +12,9 @@ from assay.reward_server.service import reward_service
 from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
-from assay.rpc.errors import StartupError
-from assay.rpc.process import announce, server_tls
+from assay.rpc.errors import ConfigError, StartupError
+from assay.rpc.process import announce, client_tls, server_tls
 from assay.rpc.serving import ServeConfig, serve
-from assay.rpc.tls import ClientTls
 
 
 async def run(config: ServerConfig) -> None:
@@ -36,6 +33,7 @@ async def run(config: ServerConfig) -> None:
         drain_s=config.drain_s,
         tls=server_tls(config.tls_cert, config.tls_key, config.tls_client_ca),
         token=config.token,
+        access=config.access,
     )
     try:
         registry = load_registry(_remote(config), config.profiles)
@@ -55,27 +53,21 @@ async def run(config: ServerConfig) -> None:
 
 
 def _remote(config: ServerConfig) -> list[Verifier]:
-    """The verifiers that ask other services, of those services that the operator named."""
+    """The verifiers that ask other services, of those services that the operator named.
+
+    Raises:
+        ConfigError: a file of TLS is missing or unusable.
+    """
     found: list[Verifier] = []
+    ours = config.client_cert, config.client_key
+    if any(ours) and config.sandbox_tls_ca is None and config.genrm_tls_ca is None:
+        raise ConfigError("--client-cert needs --sandbox-tls-ca or --genrm-tls-ca")
     if config.sandbox_target:
-        tls = _tls(config.sandbox_tls_ca)
+        tls = client_tls(config.sandbox_tls_ca, *ours)
         sandbox = AsyncExecutionClient(config.sandbox_target, tls=tls, token=config.sandbox_token)
         found += [CodeVerifier(sandbox), SqlVerifier(sandbox)]
     if config.genrm_target:
-        tls = _tls(config.genrm_tls_ca)
+        tls = client_tls(config.genrm_tls_ca, *ours)
         genrm = AsyncJudgeClient(config.genrm_target, tls=tls, token=config.genrm_token)
         found += [make(genrm) for make in judges.VERIFIERS]
     return found
-
-
-def _tls(ca_file: Path | None) -> ClientTls | None:
-    """How to encrypt to another service.
-
-    Raises:
-        ConfigError: the authority's file cannot be read.
-    """
-    if ca_file is None:
-        return None
-    tls = ClientTls(ca_file=ca_file)
-    tls.credentials()
-    return tls

@@ -24,6 +24,7 @@ from assay.reward_server.judging import (
 )
 from assay.reward_server.tickets import LATE, Ticket, add_results, answer_by_s, check_chunk
 from assay.rpc.errors import CallError, refuse
+from assay.rpc.queue import Lane
 from assay.rpc.reasons import Reason
 
 _OPEN_CHUNKS = 4
@@ -46,7 +47,7 @@ class StreamScoring:
         self._counts = counts
         self._desk = desk
         self._prover = prover
-        self._lane = object()
+        self._lane = Lane()
         self._max_items = max_items
         self._deadline_s = answer_by_s(time.monotonic(), timeout_s)
         self._seen: set[str] = set()

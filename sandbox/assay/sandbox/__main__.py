@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from assay.rpc.access import access_flags, take_access
 from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
 from assay.rpc.process import read_token
@@ -79,6 +80,7 @@ def _most_options(command: Any) -> Any:
 @click.option("--tls-key", type=_PATH, help="Private key, PEM.")
 @click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
 @click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
+@access_flags(click.option, _PATH)
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
@@ -100,9 +102,11 @@ def cli(
         setup_logging(log_level, json=log_json)
         flags["languages"] = tuple(filter(None, (name.strip() for name in languages.split(","))))
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
+        access = take_access(flags)
         config = ServerConfig(
             RunnerConfig(**runner),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
+            access=access,
             **flags,
         )
         asyncio.run(run(config))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.rpc import limits
+from assay.rpc.access import Access
 from assay.rpc.errors import ConfigError
 from assay.rpc.process import usable_cores
 from assay.sandbox.domain import MIB, Limits
@@ -130,6 +131,7 @@ class ServerConfig:
         tls_key: its private key, PEM.
         tls_client_ca: clients must show a certificate of this authority; None if they need none.
         token: bearer token that clients must send; None for none. Never printed.
+        access: further tokens, and what each tenant may ask for.
         drain_s: how long running calls may take to end after SIGTERM.
     """
 
@@ -141,4 +143,5 @@ class ServerConfig:
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
     token: str | None = field(default=None, repr=False)
+    access: Access = field(default_factory=Access)
     drain_s: float = 10.0

@@ -27,6 +27,7 @@ async def run(config: ServerConfig) -> None:
         drain_s=config.drain_s,
         tls=server_tls(config.tls_cert, config.tls_key, config.tls_client_ca),
         token=config.token,
+        access=config.access,
     )
     runner = Runner(config.runner, survey(config.runner))
     try:

@@ -16,7 +16,7 @@ from functools import partial
 from assay.api.execution.v1 import execution_pb2
 from assay.rpc import limits
 from assay.rpc.errors import make_status, refuse
-from assay.rpc.queue import QueueFull
+from assay.rpc.queue import Lane, QueueFull
 from assay.rpc.reasons import Reason
 from assay.sandbox.config import MAX_JOB_BYTES
 from assay.sandbox.domain import SandboxFault
@@ -123,7 +123,7 @@ class Desk:
         Raises:
             CallError: QUEUE_FULL; nothing was launched.
         """
-        lane = object()
+        lane = Lane()
         tickets: list[Ticket] = []
         for message in messages:
             executes = isinstance(message, execution_pb2.ExecutionJob)

@@ -144,6 +144,13 @@ class RewardConfig:
 
     target: str = ""
     """HOST:PORT of the reward service. Empty: start one of its own for the run."""
+    token_file: str = ""
+    """File with the bearer token that `target` asks for. The run keeps the name, not the token."""
+    tls_ca: str = ""
+    """Encrypt to `target`, whose certificate must come from this authority (PEM)."""
+    tls_cert: str = ""
+    """Our own certificate (PEM), with tls_key, where `target` asks for one (mutual TLS)."""
+    tls_key: str = ""
     verifier: str = "math"
     parameters: dict[str, Scalar] = field(default_factory=dict)
     timeout_s: PositiveFloat = 60.0

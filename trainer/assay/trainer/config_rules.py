@@ -25,6 +25,7 @@ def problem(config: Config) -> str:
         _check_critic,
         pairwise_problem,
         _check_data,
+        _check_entry,
         _check_fire,
         _check_selection,
         _check_responses,
@@ -250,6 +251,19 @@ def _check_recomposition(config: Config) -> str:
     for met, needed, why in needs:
         if not met:
             return f"algorithm.recomposition needs {needed}: {why}"
+    return ""
+
+
+def _check_entry(config: Config) -> str:
+    reward = config.reward
+    if not reward.target:
+        for name in ("token_file", "tls_ca", "tls_cert", "tls_key"):
+            if getattr(reward, name):
+                return f"reward.{name} is for reward.target; the run's own services need none"
+    if reward.tls_cert and not reward.tls_ca:
+        return "reward.tls_cert needs reward.tls_ca: without it the service is spoken to in clear"
+    if bool(reward.tls_cert) != bool(reward.tls_key):
+        return "reward.tls_cert and reward.tls_key go together"
     return ""
 
 

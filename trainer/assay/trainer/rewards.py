@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
 from assay.api.execution.v1 import execution_pb2
 from assay.clients import Anchor, Item, Result, RewardClient, VerifierInfo
@@ -20,6 +21,7 @@ from assay.clients.row_tests import read_tests
 from assay.clients.services import EmbeddedServices
 from assay.clients.transport import Transport
 from assay.rpc.errors import CallError, ConfigError
+from assay.rpc.tls import ClientTls
 from assay.trainer.config import RewardConfig
 from assay.trainer.data import Problem
 from assay.trainer.rollouts.pairs import PairsRound, as_win
@@ -229,7 +231,8 @@ def open_judge(
             configured target; an empty one starts services that end with the block.
 
     Raises:
-        ConfigError: nobody answers at the target, or it does not serve the verifier.
+        ConfigError: nobody answers at the target, it does not serve the verifier, or the file of a
+            token or certificate is unusable.
         StartupError: the run's own services could not start.
     """
     services = own_services(config, transport) if target is None else nullcontext(target)
@@ -240,6 +243,8 @@ def open_judge(
             timeout_s=config.timeout_s,
             config=ClientConfig(micro_batch_wait_s=0.0),  # a StreamingRound gathers
             transport=transport,
+            tls=_tls(config),
+            token=_token(config),
         ) as client,
     ):
         found = _check(client, config, address)
@@ -248,6 +253,25 @@ def open_judge(
             yield judge
         finally:
             judge.close()
+
+
+def _token(config: RewardConfig) -> str | None:
+    if not config.token_file:
+        return None
+    try:
+        return Path(config.token_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not a text file"
+        raise ConfigError(f"reward.token_file {config.token_file}: {why}") from error
+
+
+def _tls(config: RewardConfig) -> ClientTls | None:
+    if not config.tls_ca:
+        return None
+    cert, key = (Path(name) if name else None for name in (config.tls_cert, config.tls_key))
+    tls = ClientTls(Path(config.tls_ca), cert, key)
+    tls.credentials()
+    return tls
 
 
 def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierInfo:

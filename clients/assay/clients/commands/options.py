@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ from assay.rpc.tls import ClientTls
 
 # A person waits: two more tries are enough to outlive a restart that is nearly done.
 IMPATIENT = ClientConfig(retry=RetryPolicy(max_attempts=3))
+
+CERTIFICATE = ("ASSAY_CLIENT_CERT", "ASSAY_CLIENT_KEY")
+"""Variables that name our own certificate and its key, for servers that ask for one."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +53,7 @@ def server_options(command: F) -> F:
 
 
 def read_server(target: str, token_file: str | None, tls_ca: str | None) -> Server:
-    """Checks the options and reads the token.
+    """Checks the options and reads the token, and our certificate if the environment names one.
 
     Raises:
         ConfigError: The target has no port, or a file is not there or is empty.
@@ -60,7 +64,8 @@ def read_server(target: str, token_file: str | None, tls_ca: str | None) -> Serv
             raise ConfigError(f"--target {target!r} is not HOST:PORT, such as 127.0.0.1:50051")
     tls = None
     if tls_ca is not None:
-        tls = ClientTls(ca_file=Path(tls_ca))
+        cert, key = (os.environ.get(name) for name in CERTIFICATE)
+        tls = ClientTls(Path(tls_ca), Path(cert) if cert else None, Path(key) if key else None)
         tls.credentials()
     return Server(target, _read_token(token_file), tls)
 

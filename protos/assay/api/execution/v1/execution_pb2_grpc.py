@@ -68,6 +68,7 @@ class ExecutionServiceServicer:
         - INVALID_ARGUMENT: DEADLINE_REQUIRED, EMPTY_BATCH, MISSING_ITEM_ID, DUPLICATE_ITEM_ID, BATCH_TOO_LARGE, as in
         RewardService.BatchScore. Fix the caller.
         - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
+        - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same; a stream is read more slowly.
         - UNAVAILABLE: starting, draining or gone. Retry.
         Faults of one job: UNKNOWN_LANGUAGE (with the package to install), INVALID_LIMIT, INVALID_PROGRAM, WORKER_DIED,
         DEADLINE_EXCEEDED.

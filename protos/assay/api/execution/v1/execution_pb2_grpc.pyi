@@ -49,6 +49,7 @@ class ExecutionServiceStub:
      - INVALID_ARGUMENT: DEADLINE_REQUIRED, EMPTY_BATCH, MISSING_ITEM_ID, DUPLICATE_ITEM_ID, BATCH_TOO_LARGE, as in
        RewardService.BatchScore. Fix the caller.
      - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
+     - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same; a stream is read more slowly.
      - UNAVAILABLE: starting, draining or gone. Retry.
     Faults of one job: UNKNOWN_LANGUAGE (with the package to install), INVALID_LIMIT, INVALID_PROGRAM, WORKER_DIED,
     DEADLINE_EXCEEDED.
@@ -76,6 +77,7 @@ class ExecutionServiceAsyncStub(ExecutionServiceStub):
      - INVALID_ARGUMENT: DEADLINE_REQUIRED, EMPTY_BATCH, MISSING_ITEM_ID, DUPLICATE_ITEM_ID, BATCH_TOO_LARGE, as in
        RewardService.BatchScore. Fix the caller.
      - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
+     - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same; a stream is read more slowly.
      - UNAVAILABLE: starting, draining or gone. Retry.
     Faults of one job: UNKNOWN_LANGUAGE (with the package to install), INVALID_LIMIT, INVALID_PROGRAM, WORKER_DIED,
     DEADLINE_EXCEEDED.
@@ -106,6 +108,7 @@ class ExecutionServiceServicer(metaclass=_abc_1.ABCMeta):
          - INVALID_ARGUMENT: DEADLINE_REQUIRED, EMPTY_BATCH, MISSING_ITEM_ID, DUPLICATE_ITEM_ID, BATCH_TOO_LARGE, as in
            RewardService.BatchScore. Fix the caller.
          - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
+         - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same; a stream is read more slowly.
          - UNAVAILABLE: starting, draining or gone. Retry.
         Faults of one job: UNKNOWN_LANGUAGE (with the package to install), INVALID_LIMIT, INVALID_PROGRAM, WORKER_DIED,
         DEADLINE_EXCEEDED.

@@ -44,6 +44,7 @@ class ProcessRewardServiceStub:
      - INVALID_ARGUMENT: DEADLINE_REQUIRED, EMPTY_BATCH, MISSING_ITEM_ID, DUPLICATE_ITEM_ID, BATCH_TOO_LARGE, as in
        RewardService.BatchScore. Fix the caller.
      - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
+     - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
     JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
@@ -67,6 +68,7 @@ class ProcessRewardServiceAsyncStub(ProcessRewardServiceStub):
      - INVALID_ARGUMENT: DEADLINE_REQUIRED, EMPTY_BATCH, MISSING_ITEM_ID, DUPLICATE_ITEM_ID, BATCH_TOO_LARGE, as in
        RewardService.BatchScore. Fix the caller.
      - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
+     - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
     JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
@@ -93,6 +95,7 @@ class ProcessRewardServiceServicer(metaclass=_abc_1.ABCMeta):
          - INVALID_ARGUMENT: DEADLINE_REQUIRED, EMPTY_BATCH, MISSING_ITEM_ID, DUPLICATE_ITEM_ID, BATCH_TOO_LARGE, as in
            RewardService.BatchScore. Fix the caller.
          - RESOURCE_EXHAUSTED, QUEUE_FULL: wait as long as RetryInfo says, then retry.
+         - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
          - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
         JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.

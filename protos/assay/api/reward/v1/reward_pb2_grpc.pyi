@@ -51,6 +51,7 @@ class RewardServiceStub:
        the caller.
      - INVALID_ARGUMENT, BATCH_TOO_LARGE: more items than BatchLimits.max_items. Split, as ListVerifiers says.
      - RESOURCE_EXHAUSTED, QUEUE_FULL: the bounded queue is full. Wait as long as RetryInfo says, then retry.
+     - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same; a stream is read more slowly.
      - RESOURCE_EXHAUSTED without RetryInfo: the message is past the size limit of gRPC. Split.
      - UNAVAILABLE: the server is starting, draining or gone. Retry, elsewhere if there is an elsewhere.
      - UNAUTHENTICATED, PERMISSION_DENIED: the token is missing, unknown or not allowed here. Do not retry.
@@ -84,6 +85,7 @@ class RewardServiceAsyncStub(RewardServiceStub):
        the caller.
      - INVALID_ARGUMENT, BATCH_TOO_LARGE: more items than BatchLimits.max_items. Split, as ListVerifiers says.
      - RESOURCE_EXHAUSTED, QUEUE_FULL: the bounded queue is full. Wait as long as RetryInfo says, then retry.
+     - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same; a stream is read more slowly.
      - RESOURCE_EXHAUSTED without RetryInfo: the message is past the size limit of gRPC. Split.
      - UNAVAILABLE: the server is starting, draining or gone. Retry, elsewhere if there is an elsewhere.
      - UNAUTHENTICATED, PERMISSION_DENIED: the token is missing, unknown or not allowed here. Do not retry.
@@ -120,6 +122,7 @@ class RewardServiceServicer(metaclass=_abc_1.ABCMeta):
            the caller.
          - INVALID_ARGUMENT, BATCH_TOO_LARGE: more items than BatchLimits.max_items. Split, as ListVerifiers says.
          - RESOURCE_EXHAUSTED, QUEUE_FULL: the bounded queue is full. Wait as long as RetryInfo says, then retry.
+         - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same; a stream is read more slowly.
          - RESOURCE_EXHAUSTED without RetryInfo: the message is past the size limit of gRPC. Split.
          - UNAVAILABLE: the server is starting, draining or gone. Retry, elsewhere if there is an elsewhere.
          - UNAUTHENTICATED, PERMISSION_DENIED: the token is missing, unknown or not allowed here. Do not retry.
