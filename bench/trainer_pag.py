@@ -236,19 +236,19 @@ def contestants(models: Path, seeds: tuple[int, ...], steps: int) -> dict[str, d
         own = _own(models, steps, reviser)
         for rung in plan.load(LADDER, own, seeds=seeds).rungs:
             if not reviser or rung.name in POORLY:
-                stages = {seed: (config,) for seed, config in rung.configs.items()}
-                found[f"{rung.name}{reviser}"] = stages
+                alone = {seed: (config,) for seed, config in rung.configs.items()}
+                found[f"{rung.name}{reviser}"] = alone
     first = round(steps * STAGE_1_SHARE)
-    parts = {
+    parts: dict[str, list[tuple[str, ...]]] = {
         DIRECT: [(f"run.steps={steps}",)],
         SCORE: [(*STAGE_1, f"run.steps={first}"), (f"run.steps={steps - first}",)],
     }
     own = _own(models, steps, "")
-    for name, stages in parts.items():
+    for name, own_parts in parts.items():
         found[name] = {
             seed: tuple(
-                configs.load(CONFIGS / f"{name}.toml", (*own, *stage, f"run.seed={seed}"))
-                for stage in stages
+                configs.load(CONFIGS / f"{name}.toml", (*own, *part, f"run.seed={seed}"))
+                for part in own_parts
             )
             for seed in seeds
         }
