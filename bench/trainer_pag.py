@@ -236,7 +236,7 @@ def contestants(models: Path, seeds: tuple[int, ...], steps: int) -> dict[str, d
         own = _own(models, steps, reviser)
         for rung in plan.load(LADDER, own, seeds=seeds).rungs:
             if not reviser or rung.name in POORLY:
-                alone = {seed: (config,) for seed, config in rung.configs.items()}
+                alone: dict[int, Stages] = {seed: (one,) for seed, one in rung.configs.items()}
                 found[f"{rung.name}{reviser}"] = alone
     first = round(steps * STAGE_1_SHARE)
     parts: dict[str, list[tuple[str, ...]]] = {
