@@ -299,14 +299,22 @@ def job_of(module: str, label: str, folder: Path, **wanted: Any) -> Job:
 
 
 def begin(one: OneRun) -> None:
-    """What a job's process does: one run."""
+    """What a job's process does: one run, or several one after the other."""
     environment.keep_freed_memory()
     environment.calm()
-    keep(Path(sys.argv[2]), one(json.loads(sys.argv[1])))
+    for wanted, result in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+        keep(Path(result), one(json.loads(wanted)))
+
+
+def in_one_process(label: str, jobs: Sequence[Job]) -> Job:
+    """Several jobs of a module, each made by `job_of`, one after the other: what it imports takes
+    as long as a short run. After one that fails, the rest is not begun."""
+    arguments = (word for job in jobs for word in job.arguments[2:])
+    return Job(label, (*jobs[0].arguments[:2], *arguments), jobs[-1].result)
 
 
 def finished(
-    jobs: Mapping[tuple[str, int], Job], at_a_time: int, one: OneRun
+    jobs: Mapping[tuple[str, int], Job], at_a_time: int, one: OneRun, *, together: bool = False
 ) -> dict[str, dict[int, dict[str, Any]]]:
     """Runs what is not done yet.
 
@@ -314,12 +322,13 @@ def finished(
         jobs: by contestant and seed, each made by `job_of`.
         at_a_time: processes; 0 for this one, which saves the time that a process takes to start.
         one: what a job's process calls.
+        together: whether the runs of a contestant share a process.
 
     Returns:
         The results by contestant and seed; of a run that failed there is none.
     """
     if at_a_time:
-        work_off(jobs.values(), at_a_time)
+        work_off(_by_contestant(jobs) if together else jobs.values(), at_a_time)
     for job in jobs.values():
         if not at_a_time and not job.result.is_file():
             job.result.parent.mkdir(parents=True, exist_ok=True)
@@ -330,6 +339,14 @@ def finished(
         if job.result.is_file():
             found[name][seed] = read(job.result)
     return found
+
+
+def _by_contestant(jobs: Mapping[tuple[str, int], Job]) -> list[Job]:
+    waiting: dict[str, list[Job]] = {}
+    for (name, _), job in jobs.items():
+        if not job.result.is_file():
+            waiting.setdefault(name, []).append(job)
+    return [in_one_process(name, some) for name, some in waiting.items()]
 
 
 def options(bench: str, *, steps: int, seeds: str = "0,1,2") -> argparse.ArgumentParser:

@@ -39,6 +39,7 @@ def compare(
         For JSON: of each contestant its figures, its changes, and all of its runs.
     """
     found: dict[str, Any] = {}
+    width = max(20, *map(len, keys)) + 2
     for name in runs:
         figures = {key: over_seeds(column(runs, name, key)) for key in keys}
         changed = {
@@ -49,7 +50,7 @@ def compare(
         print(f"{name} ({len(runs[name])} seeds)")
         for key, value in figures.items():
             beside = f"   change {told(changed[key])}" if key in changed else ""
-            print(f"    {key:<22}{told(value)}{beside}")
+            print(f"    {key:<{width}}{told(value)}{beside}")
         found[name] = {
             **{key: as_data(value) for key, value in figures.items()},
             "change": {key: as_data(value) for key, value in changed.items()},

@@ -3,7 +3,8 @@
     python -m bench trainer-pag --out DIR --seeds 0,1,2
 
 Two miniatures. `--parts tables` has no model: see turns_table.py. `--parts runs` trains a model of
-0.1 M weights with the rungs of configs/ladders/pag.toml, and with configs/direct_multi_turn.toml.
+0.1 M weights with the rungs of configs/ladders/pag.toml, and with two baselines that do not verify:
+configs/direct_multi_turn.toml, and configs/score.toml with the first stage that it tells of.
 
 The task is to add five digits modulo 8, "25000=" to "36174=". A first attempt is one digit, at a
 glance: sums of two digits are mostly right, sums of three seldom, and those of five by chance.
@@ -14,21 +15,19 @@ right one, and when it verifies it does not. Sums of five are beyond it; that it
 these is probably wrong it can learn. Asked again ("!"), it mostly repeats its answer, and now and
 then says what it found. So a revision repairs sums of two and of three digits, and no others.
 
-All runs share the sizes of `SMALL`. Recalls and accuracies are those of the evaluations before and
-after a run: `HELD_OUT` problems, eight sampled dialogues of each. The runs of a seed are in a
-process of their own; those that are done are not repeated. Signs and orderings are what this can
-show, and no magnitudes.
+All runs share the sizes of `SMALL` and the number of steps, of which SCoRe's first stage has a
+third. Recalls and accuracies are those of the evaluations before and after a run: `HELD_OUT`
+problems, eight sampled dialogues of each. The runs of a contestant share a process; those that are
+done are not repeated. Signs and orderings are what this can show, and no magnitudes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import statistics
-import sys
-import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,28 +39,34 @@ from assay.trainer.config import Config
 from assay.trainer.folder import RunFolder
 from assay.trainer.ladder import plan
 from assay.trainer.ladder.outcome import series
-from assay.trainer.ladder.stats import difference
 from bench import turns_table
 from bench.miniature import (
     END,
     Item,
-    Job,
     Service,
     Shape,
-    as_data,
+    begin,
+    finished,
+    job_of,
     keep,
-    over_seeds,
+    options,
     pretrained,
-    read,
-    told,
     train,
-    work_off,
     write_problems,
 )
+from bench.miniature_report import compare
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 LADDER = CONFIGS / "ladders" / "pag.toml"
-BASELINE = "direct_multi_turn"
+DIRECT, SCORE = "direct_multi_turn", "score"
+STAGE_1 = (
+    "ablate=turn-shaping,first-attempt-reward",
+    "algorithm.loss.kl_coef=0.1",
+    "algorithm.turns.kl=first",
+)
+"""SCoRe's first stage, as configs/score.toml has it."""
+STAGE_1_SHARE = 1 / 3
+"""Of SCoRe's steps: PAG's authors gave the first stage 20 epochs and the second 40."""
 POORLY = ("pag", "final-reward-only")
 """Rungs that are also run with the model that revises poorly."""
 VERIFY, REVISE, COMPARE = "?", "!", "%"
@@ -128,10 +133,10 @@ TABLE_FIGURES = (
     "revised",
     "answer_changed",
 )
-GAPS = (
-    ("final less first", "final_correct", "first_correct"),
-    ("best of n less majority", "best_of_n", "first_majority"),
-)
+GAPS = {
+    "final_less_first": ("final_correct", "first_correct"),
+    "best_less_majority": ("best_of_n", "first_majority"),
+}
 PANELS = (
     ("turns_wrong_recall", "recall of wrong attempts"),
     ("turns_correct_recall", "recall of correct attempts"),
@@ -142,12 +147,13 @@ PANELS = (
 DRAWN = {
     "pag": "#0072B2",
     "without-turn-independence": "#D55E00",
+    DIRECT: "#000000",
+    SCORE: "#56B4E9",
     "final-reward-only": "#009E73",
-    "without-first-attempt-reward": "#E69F00",
     "always-revise": "#CC79A7",
-    BASELINE: "#000000",
+    "without-first-attempt-reward": "#E69F00",
 }
-"""Contestants in the picture, in Okabe and Ito's colours."""
+"""Contestants in the picture, in Okabe and Ito's colours; they run first."""
 
 
 def drawn_sum(dice: random.Random) -> list[int]:
@@ -216,22 +222,36 @@ def problems(folder: Path, shape: Shape = SHAPE, reviser: str = "") -> tuple[Pat
     return model, write_problems(train, rows), write_problems(test, held_out)
 
 
-def contestants(models: Path, seeds: tuple[int, ...], steps: int) -> dict[str, dict[int, Config]]:
-    """The rungs of the ladder with the miniature's sizes, and a baseline; by name and seed.
+Stages = tuple[Config, ...]
+"""What a contestant trains with, one after the other."""
+
+
+def contestants(models: Path, seeds: tuple[int, ...], steps: int) -> dict[str, dict[int, Stages]]:
+    """The rungs of the ladder with the miniature's sizes, and the baselines; by name and seed.
 
     Of two rungs also those of a model that revises poorly.
     """
-    found: dict[str, dict[int, Config]] = {}
+    found: dict[str, dict[int, Stages]] = {}
     for reviser in REVISIONS:
         own = _own(models, steps, reviser)
         for rung in plan.load(LADDER, own, seeds=seeds).rungs:
             if not reviser or rung.name in POORLY:
-                found[f"{rung.name}{reviser}"] = dict(rung.configs)
-    own = _own(models, steps, "")
-    found[BASELINE] = {
-        seed: configs.load(CONFIGS / f"{BASELINE}.toml", (*own, f"run.seed={seed}"))
-        for seed in seeds
+                alone: dict[int, Stages] = {seed: (one,) for seed, one in rung.configs.items()}
+                found[f"{rung.name}{reviser}"] = alone
+    first = round(steps * STAGE_1_SHARE)
+    parts: dict[str, list[tuple[str, ...]]] = {
+        DIRECT: [(f"run.steps={steps}",)],
+        SCORE: [(*STAGE_1, f"run.steps={first}"), (f"run.steps={steps - first}",)],
     }
+    own = _own(models, steps, "")
+    for name, own_parts in parts.items():
+        found[name] = {
+            seed: tuple(
+                configs.load(CONFIGS / f"{name}.toml", (*own, *part, f"run.seed={seed}"))
+                for part in own_parts
+            )
+            for seed in seeds
+        }
     return found
 
 
@@ -246,37 +266,45 @@ def _own(models: Path, steps: int, reviser: str) -> tuple[str, ...]:
     )
 
 
-def one_run(config: Config, folder: Path) -> dict[str, Any]:
+def one_run(stages: Stages, folder: Path) -> dict[str, float | None]:
     """Trains, and says how the dialogues go before and afterwards."""
-    report = train(config, folder, lambda: Service(is_right, rewards=(0.0, 1.0)))
-    rows = read_rows(RunFolder(folder).metrics)
-
-    def mean(key: str, some: Sequence[Mapping[str, Any]]) -> float | None:
-        values = [row[key] for row in some if row.get(key) is not None]
-        return statistics.fmean(values) if values else None
-
-    tenth = rows[-max(1, len(rows) // 10) :]
+    reports: list[dict[str, Any]] = []
+    folders = stage_folders(folder, len(stages))
+    model = stages[0].model
+    for config, at in zip(stages, folders, strict=True):
+        own = replace(config, model=model)
+        reports.append(train(own, at, lambda: Service(is_right, rewards=(0.0, 1.0))))
+        model = replace(model, name=str(at / "model"))
     return {
-        "before": {key: report["before"]["turns"].get(f"turns_{key}") for key in FIGURES},
-        "after": {key: report["after"]["turns"].get(f"turns_{key}") for key in FIGURES},
-        "training": {key: mean(f"turns_{key}", tenth) for key in FIGURES},
-        "train_s": report["run"]["train_s"],
+        **_figures(reports[0]["before"]["turns"], "_before"),
+        **_figures(reports[-1]["after"]["turns"]),
+        "train_s": sum(report["run"]["train_s"] for report in reports),
     }
+
+
+def stage_folders(folder: Path, stages: int) -> list[Path]:
+    """Where each stage of a run is; the last is the run's own."""
+    return [*(folder.with_name(f"{folder.name}-stage-{n}") for n in range(1, stages)), folder]
+
+
+def _figures(turns: Mapping[str, float], suffix: str = "") -> dict[str, float | None]:
+    """An evaluation's figures and gaps; None where there are none."""
+    found = {key: turns.get(f"turns_{key}") for key in FIGURES}
+    for key, (one, other) in GAPS.items():
+        ours, theirs = found[one], found[other]
+        found[key] = None if ours is None or theirs is None else ours - theirs
+    return {f"{key}{suffix}": value for key, value in found.items()}
 
 
 # All runs.
 
 
-def run(options: Sequence[str]) -> None:
+def run(words: Sequence[str]) -> None:
     """Runs what is asked for and not there yet; prints what is known so far."""
-    parser = argparse.ArgumentParser(prog="bench trainer-pag")
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-pag"))
+    parser = options("trainer-pag", steps=40)
     parser.add_argument("--parts", default="tables,runs")
-    parser.add_argument("--only", default="", help="rungs, with commas; all by default")
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=40, help="of each run")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
-    chosen = parser.parse_args(options)
+    parser.add_argument("--only", default="", help="contestants, with commas; all by default")
+    chosen = parser.parse_args(words)
     environment.calm()
     seeds, parts = plan.read_seeds(chosen.seeds), chosen.parts.split(",")
     chosen.out.mkdir(parents=True, exist_ok=True)
@@ -295,74 +323,53 @@ def _tables(seeds: Sequence[int]) -> dict[str, Any]:
     for rung in plan.load(LADDER, ["data=rows.jsonl"]).rungs:
         off = [f"ablate={','.join(rung.ablate)}"] if rung.ablate else []
         found[rung.name] = {seed: turns_table.train(off, seed) for seed in seeds}
-    told_of: dict[str, Any] = {}
-    for name, runs in found.items():
-        told_of[name] = {}
-        for key in TABLE_FIGURES:
-            value = over_seeds({seed: run.get(f"turns_{key}") for seed, run in runs.items()})
-            told_of[name][key] = as_data(value)
-        means = (
-            f"{key} {'-' if value is None else format(value['mean'], '.2f')}"
-            for key, value in told_of[name].items()
-        )
-        print(f"  {name:<29} {', '.join(means)}")
-    return told_of
+    runs = {
+        name: {seed: _figures(turns) for seed, turns in by_seed.items()}
+        for name, by_seed in found.items()
+    }
+    return compare(runs, TABLE_FIGURES, "before", ())
 
 
 def _runs(chosen: argparse.Namespace, seeds: tuple[int, ...]) -> dict[str, Any]:
-    """The ladder and its baseline, their tables, their picture."""
-    names = list(contestants(chosen.out / "models", seeds, chosen.steps))
-    names = [name for name in names if name in (chosen.only or ",".join(names)).split(",")]
-    runs = chosen.out / f"{chosen.steps}-steps"
+    """The ladder and its baselines, their tables, their picture."""
+    every = contestants(chosen.out / "models", seeds, chosen.steps)
+    names = list(dict.fromkeys([*DRAWN, *every]))
+    if chosen.only:
+        names = [name for name in names if name in chosen.only.split(",")]
+    if not names:
+        raise SystemExit(f"--only {chosen.only}: give some of {', '.join(every)}")
+    folder = chosen.out / f"{chosen.steps}-steps"
+    jobs = {
+        (name, seed): job_of(
+            "trainer_pag", f"{name}, seed {seed}", folder / f"{name}-{seed}",
+            name=name, seed=seed, steps=chosen.steps, models=str(chosen.out / "models"),
+        )
+        for name in names
+        for seed in seeds
+    }  # fmt: skip
     print(f"\n{len(names)} contestants, seeds {chosen.seeds}, {chosen.steps} steps")
-    work_off([_job(names, seed, chosen.steps, chosen.out) for seed in seeds], chosen.jobs)
-    found: dict[str, Any] = {}
-    folders: dict[tuple[str, int], Path] = {}
-    for name in names:
-        folders |= {
-            (name, seed): runs / f"{name}-{seed}"
-            for seed in seeds
-            if (runs / f"{name}-{seed}.json").is_file()
-        }
-        results = {
-            seed: read(folders[name, seed].with_suffix(".json"))
-            for seed in seeds
-            if (name, seed) in folders
-        }
-        found[name] = _figures(name, results)
-    draw(folders, chosen.out / "trainer-pag.png")
-    return found
+    runs = finished(jobs, chosen.jobs, main, together=True)
+    draw(
+        {
+            name: [
+                stage_folders(folder / f"{name}-{seed}", len(every[name][seed]))
+                for seed in runs[name]
+            ]
+            for name in names
+        },
+        chosen.out / "trainer-pag.png",
+    )
+    keys = [f"{key}{when}" for key in (*FIGURES, *GAPS) for when in ("_before", "")]
+    return compare(runs, keys, names[0], ("first_correct", "final_correct", "final_less_first"))
 
 
-def _figures(name: str, results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """Means over seeds, before and after."""
-    print(f"{name} ({len(results)} seeds)")
-    table: dict[str, Any] = {"seeds": dict(results)}
-    for key in FIGURES:
-        before, after = (
-            over_seeds({seed: one[when][key] for seed, one in results.items()})
-            for when in ("before", "after")
-        )
-        table[key] = {"before": as_data(before), "after": as_data(after)}
-        values = (one["after"][key] for one in results.values())
-        each = ", ".join("-" if value is None else f"{value:.3f}" for value in values)
-        print(f"    {key:<22} {told(before):<24} -> {told(after):<24} ({each})")
-    for label, one, other in GAPS:
-        gap = difference(
-            {seed: r["after"][one] for seed, r in results.items() if r["after"][one] is not None},
-            {
-                seed: r["after"][other]
-                for seed, r in results.items()
-                if r["after"][other] is not None
-            },
-        )
-        table[label] = as_data(gap)
-        print(f"    {label:<22} {told(gap)}")
-    return table
+def draw(runs: Mapping[str, Sequence[Sequence[Path]]], path: Path) -> None:
+    """Curves of training: a panel a metric, a colour a contestant, a thin line a seed.
 
-
-def draw(folders: Mapping[tuple[str, int], Path], path: Path) -> None:
-    """Curves of training: a panel a metric, a colour a contestant, a thin line a seed."""
+    Args:
+        runs: by contestant, the folders of each run's stages.
+        path: of the picture.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -377,9 +384,12 @@ def draw(folders: Mapping[tuple[str, int], Path], path: Path) -> None:
         axes.set_xlabel("step", fontsize=9)
         for name, colour in DRAWN.items():
             lines = [
-                [value for _, value in series(read_rows(RunFolder(folder).metrics), metric)]
-                for (other, _), folder in folders.items()
-                if other == name
+                [
+                    value
+                    for stage in stages
+                    for _, value in series(read_rows(RunFolder(stage).metrics), metric)
+                ]
+                for stages in runs.get(name, ())
             ]
             lines = [line for line in lines if line]
             for line in lines:
@@ -391,27 +401,12 @@ def draw(folders: Mapping[tuple[str, int], Path], path: Path) -> None:
     figure.savefig(path)
 
 
-def _job(names: Sequence[str], seed: int, steps: int, out: Path) -> Job:
-    """All runs of one seed, in one process, as what it imports takes as long as a run."""
-    runs = out / f"{steps}-steps"
-    wanted = {"names": list(names), "seed": seed, "steps": steps, "out": str(out)}
-    result = runs / f"seed-{seed}-{zlib.crc32(','.join(names).encode()):08x}.json"
-    arguments = ("-m", "bench.trainer_pag", json.dumps(wanted), str(result))
-    return Job(f"seed {seed}", arguments, result)
-
-
-def main(wanted: Mapping[str, Any], result: Path) -> None:
-    """The runs of one seed that are not done yet: what a job starts."""
-    environment.keep_freed_memory()
-    environment.calm()
+def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """One run."""
     seed = wanted["seed"]
-    every = contestants(Path(wanted["out"]) / "models", (seed,), wanted["steps"])
-    for name in wanted["names"]:
-        folder = result.with_name(f"{name}-{seed}")
-        if not folder.with_suffix(".json").is_file():
-            keep(folder.with_suffix(".json"), one_run(every[name][seed], folder))
-    keep(result, {"done": list(wanted["names"])})
+    every = contestants(Path(wanted["models"]), (seed,), wanted["steps"])
+    return one_run(every[wanted["name"]][seed], Path(wanted["folder"]))
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
+    begin(main)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,20 @@ def test_runs_in_this_process_are_kept_and_not_repeated(tmp_path: Path) -> None:
     assert (change["mean"], change["n"]) == (pytest.approx((0.5 + 0.5 + 2.5) / 3), 3)
     draw(tmp_path / "curves.png", {"one": {"a": [[(1, 0.5), (2, 0.6)], []]}, "two": {"a": []}})
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_of_a_contestant_share_a_process_and_what_is_done_is_left_out(tmp_path: Path) -> None:
+    one = "lambda wanted: {'process': os.getpid(), 'seed': wanted['seed']}"
+    code = f"import os; from bench.miniature import begin; begin({one})"
+    jobs = {}
+    for name, seed in (("a", 0), ("a", 1), ("a", 2), ("b", 0)):
+        job = job_of("none", name, tmp_path / f"{name}-{seed}", seed=seed)
+        jobs[name, seed] = replace(job, arguments=("-c", code, *job.arguments[2:]))
+    keep(tmp_path / "a-1.json", {"process": 0})
+    runs = finished(jobs, 2, dict, together=True)
+    assert runs["a"][1] == {"process": 0}
+    assert runs["a"][0]["process"] == runs["a"][2]["process"] != runs["b"][0]["process"]
+    assert [runs["a"][0]["seed"], runs["a"][2]["seed"]] == [0, 2]
 
 
 def test_what_is_kept_of_a_stale_run() -> None:

@@ -11,6 +11,8 @@ from bench import trainer_pag as pag
 from bench.miniature import END
 from bench.turns_table import Table, train
 
+from assay.trainer import config as configs
+
 
 @cache
 def after(*ablated: str) -> dict[str, float]:
@@ -69,6 +71,14 @@ def test_without_its_reward_the_first_attempt_gets_worse_for_the_verifiers_sake(
 
 
 # The miniature of `bench trainer-pag`.
+
+
+def test_the_first_stage_of_score_is_the_one_that_its_preset_tells_of() -> None:
+    preset = pag.CONFIGS / "score.toml"
+    assert f" {' '.join(pag.STAGE_1)}\n" in preset.read_text(encoding="utf-8")
+    first = configs.load(preset, ["data=rows.jsonl", *pag.STAGE_1]).algorithm
+    assert (first.turns.kl, first.turns.first_reward, first.turns.shaping) == ("first", "none", 0)
+    assert first.loss.kl_coef == 0.1
 
 
 def test_the_pretraining_verifies_by_chance_and_compares_by_truth() -> None:
