@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from assay.rpc.errors import ConfigError
 JSON_FIELDS = ("components", "spans", "suspicions", "prompt")
 TEXT_FIELDS = ("prompt", "response", "reference", "answer", "explanation")
 _PAGE_ROWS = 200
+_SCAN_ROWS = 10_000
 
 Record = dict[str, Any]
 """One entry as JSON has it: the fields of `Entry`, and `id`."""
@@ -116,6 +118,16 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """One second: since 1970, items judged and faulted in it, the sum of their rewards."""
+
+    second: int
+    judged: int
+    faulted: int
+    rewards: float
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A journal as a whole.
 
@@ -184,13 +196,17 @@ class Reader:
             before: entries with a smaller id than this only; 0 for any.
         """
         where, values = (chosen or Filter()).where()
-        if before:
-            where, values = f"({where}) AND id < ?", [*values, before]
-        found = self._db.execute(
-            f"SELECT * FROM entries WHERE {where} ORDER BY id DESC LIMIT ?",  # noqa: S608 - names of ours only
-            (*values, count),
-        ).fetchall()
-        return [_record(row) for row in reversed(found)]
+        found: list[Record] = []
+        for low, high in reversed(list(self._ranges(before=before))):
+            page = self._db.execute(
+                f"SELECT * FROM entries WHERE id > ? AND id <= ? AND ({where}) "  # noqa: S608 - names of ours only
+                "ORDER BY id DESC LIMIT ?",
+                (low, high, *values, count - len(found)),
+            ).fetchall()
+            found += map(_record, page)
+            if len(found) >= count:
+                break
+        return found[::-1]
 
     def each(self, chosen: Filter | None = None, *, after: int = 0) -> Iterator[Record]:
         """Entries that meet a filter, oldest first, read a page at a time.
@@ -200,20 +216,23 @@ class Reader:
             after: entries with a greater id than this only.
         """
         where, values = (chosen or Filter()).where()
-        last = self.last_id()
-        while after < last:
-            # A bounded range of ids for each question: a rare text must not hold the log for long.
-            bound = after + _PAGE_ROWS
+        for low, high in self._ranges(after=after, step=_PAGE_ROWS):
             page = self._db.execute(
                 f"SELECT * FROM entries WHERE id > ? AND id <= ? AND ({where}) ORDER BY id",  # noqa: S608 - names of ours only
-                (after, bound, *values),
+                (low, high, *values),
             ).fetchall()
             yield from map(_record, page)
-            if not page:
-                # Over what has expired.
-                oldest = self._db.execute("SELECT min(id) FROM entries").fetchone()[0]
-                bound = max(bound, (oldest or 0) - 1)
-            after = bound
+
+    def _ranges(
+        self, *, after: int = 0, before: int = 0, step: int = 0
+    ) -> Iterator[tuple[int, int]]:
+        """Ranges of ids, low excluded and high included: no question reads more than one."""
+        first = self._number("SELECT coalesce(min(id), 1) FROM entries")
+        last = min(self.last_id(), before - 1) if before else self.last_id()
+        low, step = max(after, first - 1), step or _SCAN_ROWS
+        while low < last:
+            yield low, min(low + step, last)
+            low += step
 
     def last_id(self) -> int:
         """The newest entry's id; 0 where there is none. Ids count from 1, in order of arrival."""
@@ -232,25 +251,31 @@ class Reader:
         totals = self._db.execute("SELECT dropped, expired FROM totals").fetchone()
         return Summary(entries[0], totals[0], totals[1], entries[1], entries[2])
 
-    def rates(self, chosen: Filter | None = None) -> list[Rate]:
-        """What each verifier said, the busiest first."""
+    def rates(self, chosen: Filter | None = None, *, after: int = 0) -> list[Rate]:
+        """What each verifier said, the busiest first.
+
+        Args:
+            chosen: of which entries; None for all.
+            after: entries with a greater id than this only.
+        """
         where, values = (chosen or Filter()).where()
-        rows = self._db.execute(
-            "SELECT verifier, verdict, fault, count(*) AS items, sum(reward) AS total "  # noqa: S608 - names of ours only
-            f"FROM entries WHERE {where} GROUP BY verifier, verdict, fault ORDER BY items DESC",
-            values,
-        ).fetchall()
-        found: dict[str, tuple[dict[str, int], dict[str, int], list[float]]] = {}
-        for row in rows:
-            verdicts, faults, totals = found.setdefault(row["verifier"], ({}, {}, []))
-            if row["fault"] is None:
-                verdicts[row["verdict"]] = row["items"]
-                totals.append(row["total"])
-            else:
-                faults[row["fault"]] = row["items"]
+        found: dict[str, tuple[Counter[str], Counter[str], list[float]]] = {}
+        for low, high in self._ranges(after=after):
+            rows = self._db.execute(
+                "SELECT verifier, verdict, fault, count(*), total(reward) FROM entries "  # noqa: S608 - names of ours only
+                f"WHERE id > ? AND id <= ? AND ({where}) GROUP BY verifier, verdict, fault",
+                (low, high, *values),
+            ).fetchall()
+            for verifier, verdict, fault, items, total in rows:
+                verdicts, faults, totals = found.setdefault(verifier, (Counter(), Counter(), []))
+                if fault is None:
+                    verdicts[verdict] += items
+                    totals.append(total)
+                else:
+                    faults[fault] += items
         rates = [
-            Rate(name, verdicts, faults, sum(t) / sum(verdicts.values()) if verdicts else None)
-            for name, (verdicts, faults, t) in found.items()
+            Rate(name, _ordered(v), _ordered(f), sum(t) / v.total() if v else None)
+            for name, (v, f, t) in found.items()
         ]
         return sorted(rates, key=lambda rate: (-rate.judgements - rate.faulted, rate.verifier))
 
@@ -263,21 +288,49 @@ class Reader:
             first: name of a verifier.
             second: name of another.
         """
-        ids = self._db.execute(
-            "SELECT a.id, b.id FROM "
-            "(SELECT max(id) AS id, item_key FROM entries WHERE verifier = ?"
-            " AND item_key IS NOT NULL GROUP BY item_key) AS a JOIN "
-            "(SELECT max(id) AS id, item_key FROM entries WHERE verifier = ?"
-            " AND item_key IS NOT NULL GROUP BY item_key) AS b USING (item_key) ORDER BY a.id",
-            (first, second),
-        ).fetchall()
-        for one, other in ids:
-            a, b = self.get(one), self.get(other)
+        newest: dict[str, dict[bytes, int]] = {first: {}, second: {}}
+        for low, high in self._ranges():
+            rows = self._db.execute(
+                "SELECT verifier, item_key, id FROM entries WHERE id > ? AND id <= ? "
+                "AND verifier IN (?, ?) AND item_key IS NOT NULL ORDER BY id",
+                (low, high, first, second),
+            ).fetchall()
+            for verifier, key, entry_id in rows:
+                newest[verifier][key] = entry_id
+        shared = newest[first].keys() & newest[second].keys()
+        for key in sorted(shared, key=newest[first].__getitem__):
+            a, b = self.get(newest[first][key]), self.get(newest[second][key])
             if a is not None and b is not None:
                 yield a, b
 
+    def series(self, chosen: Filter | None = None, *, after: int = 0) -> list[Moment]:
+        """Judgements, faults and rewards by the second, oldest first; seconds without are left out.
+
+        Args:
+            chosen: of which entries; None for all.
+            after: entries with a greater id than this only.
+        """
+        where, values = (chosen or Filter()).where()
+        found: dict[int, Moment] = {}
+        for low, high in self._ranges(after=after):
+            rows = self._db.execute(
+                "SELECT CAST(time_s AS INTEGER), count(verdict), count(fault), total(reward) "  # noqa: S608 - names of ours only
+                f"FROM entries WHERE id > ? AND id <= ? AND ({where}) GROUP BY 1",
+                (low, high, *values),
+            ).fetchall()
+            for second, judged, faulted, total in rows:
+                old = found.get(second, Moment(second, 0, 0, 0.0))
+                found[second] = Moment(
+                    second, old.judged + judged, old.faulted + faulted, old.rewards + total
+                )
+        return [found[second] for second in sorted(found)]
+
     def _number(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
+
+
+def _ordered(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _like(text: str) -> str:
