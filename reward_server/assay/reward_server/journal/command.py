@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from assay.reward_server.journal.comparison import Comparison
+from assay.reward_server.journal.explorer import Explorer
 from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.rpc.errors import ConfigError
 
@@ -177,6 +178,18 @@ def compare(path: Path, first: str, second: str, examples: int) -> None:
             "scores a file with two verifiers"
         )
     click.echo(_comparison(result))
+
+
+@journal.command()
+@click.argument("path", type=_FILE)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8050, show_default=True, help="0: any free."
+)
+def serve(path: Path, port: int) -> None:
+    """The explorer: a web page over the journal, on this machine's loopback, until Ctrl-C."""
+    with Explorer(path, port) as explorer:
+        click.echo(f"assay journal: {explorer.address}")
+        explorer.serve_forever()
 
 
 @contextlib.contextmanager

@@ -245,11 +245,16 @@ class Reader:
 
     def summary(self) -> Summary:
         """The journal as a whole."""
-        entries = self._db.execute(
-            "SELECT count(*), min(time_s), max(time_s) FROM entries"
-        ).fetchone()
-        totals = self._db.execute("SELECT dropped, expired FROM totals").fetchone()
-        return Summary(entries[0], totals[0], totals[1], entries[1], entries[2])
+        # Ids have no gaps: the oldest go, and a batch that fails gives its ids back.
+        first, last = self._db.execute("SELECT min(id), max(id) FROM entries").fetchone()
+        dropped, expired = self._db.execute("SELECT dropped, expired FROM totals").fetchone()
+        if first is None:
+            return Summary(0, dropped, expired, None, None)
+        times = [
+            None if record is None else float(record["time_s"])
+            for record in (self.get(first), self.get(last))
+        ]
+        return Summary(last - first + 1, dropped, expired, times[0], times[1])
 
     def rates(self, chosen: Filter | None = None, *, after: int = 0) -> list[Rate]:
         """What each verifier said, the busiest first.

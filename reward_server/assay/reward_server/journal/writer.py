@@ -29,6 +29,7 @@ QUEUE_ITEMS = 32_768
 QUEUE_BYTES = 2 * limits.MAX_MESSAGE_BYTES
 _GATHER_S = 0.1
 _YIELD_ROWS = 16
+_TRIES = 20  # while a reader, or another process, holds the file
 _CLOSE_S = 5.0
 
 _log = logging.getLogger(__name__)
@@ -208,10 +209,14 @@ class Journal:
         self._keep(store, rows, done_bytes)
 
     def _keep(self, store: Store, rows: list[Row], done_bytes: int) -> None:
-        """Writes a batch; it leaves the queue's account when it is kept."""
+        """Writes a batch; it leaves the queue's account when it is kept, or dropped."""
         with self._lock:
             told = self._dropped
         kept = not rows or store.append(rows, told - self._told)
+        for _ in range(_TRIES):
+            if kept or self._closing.wait(_GATHER_S):
+                break
+            kept = store.append(rows, told - self._told)
         with self._lock:
             self._items -= len(rows)
             self._bytes -= done_bytes
