@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -154,3 +156,14 @@ def test_since_counts_back_from_now(path: Path) -> None:
     assert len(invoke("search", path, "--since", "1d").stdout.splitlines()) == 4
     soon = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 3600))
     assert "no entry" in invoke("search", path, "--since", soon).stderr
+
+
+def test_the_command_is_installed_with_the_server(repository: Path) -> None:
+    project = tomllib.loads((repository / "reward_server" / "pyproject.toml").read_text())
+    module, _, name = project["project"]["entry-points"]["assay.commands"]["journal"].partition(":")
+    assert getattr(importlib.import_module(module), name) is journal
+    assert set(journal.commands) == {
+        "tail", "search", "show", "export", "stats", "compare", "serve"
+    }  # fmt: skip
+    page = (repository / "docs" / "journal.md").read_text(encoding="utf-8")
+    assert all(f"assay journal {command} FILE" in page for command in journal.commands)

@@ -6,6 +6,8 @@ import asyncio
 import http.client
 import json
 import re
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from html import unescape
@@ -162,3 +164,20 @@ def test_what_cannot_be_served_is_refused(explorer: Explorer, tmp_path: Path) ->
         Explorer(tmp_path / "none", 0)
     with pytest.raises(ConfigError, match="cannot be used"):
         Explorer(explorer.path, explorer.server_port)
+
+
+def test_a_browser_shows_it_and_runs_nothing(explorer: Explorer, tmp_path: Path) -> None:
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("no chromium on this machine")
+    done = subprocess.run(
+        [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}",
+            "--dump-dom", f"{explorer.address}entry/71",
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    tags = Tags(done.stdout)
+    assert not {"script", "img"} & {tag for tag, _ in tags.tags}
+    assert sum(tag == "mark" for tag, _ in tags.tags) == 3
+    assert EVIL in tags.text

@@ -6,7 +6,6 @@ forbid any; a page that is live loads itself again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import escape
@@ -56,7 +55,7 @@ def overview(
     parts = [
         _header(title, _facts(summary), f'<a href="/?{_query(toggle)}">{_toggled(live)}</a>'),
         _search(query, live),
-        f"<h2>Rates of the newest {recent} entries</h2>",
+        f"<h2>Rates of the newest {min(recent, summary.entries)} entries</h2>",
         _rates(rates),
         _charts(moments),
         f'<h2>Entries</h2><p><a href="/export?{_query(query)}">as JSON Lines</a></p>',
@@ -308,7 +307,7 @@ def _entries(records: Sequence[Record]) -> str:
     rows = []
     for record in records:
         if record["fault"] is None:
-            said = f"<span class=judged>{escape(record['verdict'])}</span>"
+            said = escape(record["verdict"])
             reward = f"{record['reward']:.4g}"
         else:
             said, reward = f"<span class=fault>{escape(record['fault'])}</span>", ""
@@ -352,10 +351,10 @@ def _compared(result: Comparison) -> list[str]:
         f"<tr><td>{escape(a)}<td>{escape(b)}<td class=n>{items}</tr>"
         for (a, b), items in result.verdicts.most_common()
     )
-    faults = "; ".join(
-        f"{name}: {json.dumps(dict(counts))}"
+    faults = ", ".join(
+        f"{name} {reason} {n}"
         for name, counts in zip((result.first, result.second), result.faults, strict=True)
-        if counts
+        for reason, n in counts.most_common()
     )
     means = ""
     if result.judged:
@@ -364,8 +363,9 @@ def _compared(result: Comparison) -> list[str]:
     unjudged = f"{result.faulted} without a judgement of both{': ' * bool(faults)}{faults}."
     parts = [
         f"<p>{result.judged} items that both judged.{means} {escape(unjudged)}</p>",
-        f"<table><tr><th>{first}<th>{second}<th class=n>items</tr>{rows}</table>",
     ]
+    if rows:
+        parts.append(f"<table><tr><th>{first}<th>{second}<th class=n>items</tr>{rows}</table>")
     if result.examples:
         parts.append("<h2>Where rewards differ</h2>")
         parts.append(_entries([record for pair in result.examples for record in pair]))
