@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
 import pytest
 
+from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.clients import Item, RewardClient
 from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.reward_server.journal.store import MIN_LIMIT_BYTES
@@ -56,6 +58,18 @@ def wait_for(path: Path, entries: int) -> list[Record]:
     raise AssertionError(f"{len(found)} of {entries} entries")
 
 
+def stream(address: str, request_id: str) -> list[str]:
+    """Scores a stream of two chunks; the ids of the results, sorted."""
+    chunks = [reward_pb2.StreamScoreRequest(), reward_pb2.StreamScoreRequest()]
+    for n, chunk in enumerate((chunks[0], chunks[0], chunks[1])):
+        chunk.items.add(id=f"s{n}", verifier="exact", response="x", reference={"text": "x"})
+    with grpc.insecure_channel(address) as channel:
+        call = reward_pb2_grpc.RewardServiceStub(channel).StreamScore(
+            iter(chunks), timeout=20, metadata=(("x-request-id", request_id),)
+        )
+        return sorted(result.id for part in call for result in part.results)
+
+
 def items(count: int, *, chars: int = 10) -> list[Item]:
     return [
         Item(f"answer {n} " + "x" * chars, reference=f"answer {n}", verifier="exact")
@@ -83,15 +97,19 @@ def test_every_result_is_kept_and_a_kill_leaves_a_file_that_reads(tmp_path: Path
         assert again["item_key"] == right["item_key"] != wrong["item_key"]
         assert again["group_id"] == "g"
         assert again["request_id"] == right["request_id"] != ""
+        assert stream(address, "my-call") == ["s0", "s1", "s2"]
+        streamed = wait_for(path, 7)[4:]
+        assert {record["item_id"] for record in streamed} == {"s0", "s1", "s2"}
+        assert {record["request_id"] for record in streamed} == {"my-call"}
         # Now a kill in the middle of much more.
-        sent = 4
+        sent = 7
         for _ in range(10):
             client.score(items(200, chars=500))
             sent += 200
         process.send_signal(signal.SIGKILL)
         process.wait()
     left = records(path)
-    assert 4 <= len(left) <= sent
+    assert 7 <= len(left) <= sent
     assert [record["id"] for record in left] == list(range(1, len(left) + 1))
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
     with serving(path) as (address, process), RewardClient(address) as client:
@@ -123,6 +141,16 @@ def test_a_full_disk_turns_the_journal_off_and_scoring_goes_on(tmp_path: Path) -
     kept = records(path)
     assert 5 <= len(kept) < 1006
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_wrong_path_is_one_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "assay.reward_server", "--journal", tmp_path / "none" / "journal"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert "cannot be written: No such file or directory; name a file in a folder" in line
 
 
 async def test_a_broken_file_turns_the_journal_off(
