@@ -12,6 +12,7 @@ from bench.common import print_machine
 
 BENCHES = {
     "wire": "wire",
+    "journal": "journal",
     "math": "math_reward",
     "sandbox": "sandbox",
     "judge-speed": "judge_speed",

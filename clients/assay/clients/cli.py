@@ -23,6 +23,7 @@ _SUMMARIES = {
     "check-verifier": "Check that a verifier keeps what every verifier promises.",
     "eval-judge": "How good a judge is, on rows whose answer is known.",
     "doctor": "What this machine has, and which services answer.",
+    "journal": "Read the verdict journal of a reward server.",
     "run": "Run a program in the sandbox.",
     "score": "Score the responses of a JSON Lines file.",
     "serve": "Run one service in the foreground.",

@@ -74,6 +74,10 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     help="Load a verifier that is slow to load when the server starts; all: every one.",
 )
 @click.option("--profiles", type=_PATH, multiple=True, help="TOML file of profiles; repeatable.")
+@click.option(
+    "--journal", type=_PATH, help="SQLite file that every judgement and fault is kept in."
+)
+@click.option("--journal-max-mb", type=int, default=1024, help="MiB; then its oldest entries go.")
 @click.option("--tls-cert", type=_PATH, help="Certificate chain, PEM.")
 @click.option("--tls-key", type=_PATH, help="Private key, PEM.")
 @click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")

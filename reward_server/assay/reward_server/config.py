@@ -13,6 +13,8 @@ from assay.rpc.process import usable_cores
 
 ENVIRONMENT_PREFIX = "ASSAY_REWARD"
 DEFAULT_PORT = 50051
+MIN_JOURNAL_MB = 8
+MAX_JOURNAL_MB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,11 @@ class ServerConfig:
         client_cert: our certificate chain, for services that ask for one, PEM; None for none.
         client_key: its private key, PEM.
         profiles: files of profiles, besides those that are shipped.
+        journal: file that every judgement and fault is written to; None for none.
+        journal_max_mb: most MiB of that file and its log.
+
+    Raises:
+        ConfigError: a value is out of range.
     """
 
     scorer: ScorerConfig
@@ -133,3 +140,11 @@ class ServerConfig:
     client_cert: Path | None = None
     client_key: Path | None = None
     profiles: tuple[Path, ...] = ()
+    journal: Path | None = None
+    journal_max_mb: int = 1024
+
+    def __post_init__(self) -> None:
+        if not MIN_JOURNAL_MB <= self.journal_max_mb <= MAX_JOURNAL_MB:
+            raise ConfigError(
+                f"--journal-max-mb must be {MIN_JOURNAL_MB} to {MAX_JOURNAL_MB} (MiB)"
+            )

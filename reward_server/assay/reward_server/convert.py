@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 
 from google.protobuf import duration_pb2
@@ -84,6 +85,27 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
         group_id=message.group_id,
         response_token_count=message.response_token_count if counted else None,
         truncated=message.truncated,
+        tests=tests,
+        data=data,
+        task=message.task,
+    )
+
+
+def sketch(message: reward_pb2.Item) -> Item:
+    """What can be read of an item that is not sound: to be shown, never to be judged."""
+    references: tuple[str, ...] = ()
+    anchor = tests = data = None
+    with contextlib.suppress(Unjudgeable):
+        references, anchor, tests, data = _reference(message.reference)
+    candidate = Candidate()
+    with contextlib.suppress(Unjudgeable):
+        candidate = _candidate(message)
+    return Item(
+        candidate,
+        references=references,
+        anchor=anchor,
+        prompt=tuple([Message(turn.role, turn.content) for turn in message.prompt]),
+        group_id=message.group_id,
         tests=tests,
         data=data,
         task=message.task,

@@ -48,6 +48,7 @@ class Desk:
                 self._admit(ticket, message)
             except Unjudgeable as trouble:
                 ticket.settle(Fault(trouble.reason, trouble.message))
+                ticket.refused = message
         return tickets
 
     def issue_for(self, name: str, item: Item, timeout_s: float) -> Ticket:

@@ -20,6 +20,7 @@ from assay.reward_server.config import ScorerConfig
 from assay.reward_server.counts import Counts
 from assay.reward_server.desk import Desk
 from assay.reward_server.domain import RemoteVerifier
+from assay.reward_server.journal.writer import Journal
 from assay.reward_server.judging import judge_elsewhere, judge_here
 from assay.reward_server.proving import Prover
 from assay.reward_server.registry import Registry, load_registry
@@ -45,19 +46,25 @@ class RewardScorer:
         registry: the verifiers; by default ours, the installed plug-ins and the shipped profiles.
             Verifiers that run in workers are found there by name, so those must be built in or
             installed.
+        journal: keeps what is said, if it is started; None for none. Whoever made it closes it.
 
     Attributes:
         counts: what was said so far.
     """
 
     def __init__(
-        self, config: ScorerConfig | None = None, *, registry: Registry | None = None
+        self,
+        config: ScorerConfig | None = None,
+        *,
+        registry: Registry | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._config = config or ScorerConfig()
         self._registry = registry or load_registry(profiles=())
         self._pool: Pool | None = None
         self._desk: Desk | None = None
         self._prover: Prover | None = None
+        self._journal = journal
         self.counts = Counts()
 
     async def start(self) -> None:
@@ -155,6 +162,8 @@ class RewardScorer:
         response = reward_pb2.BatchScoreResponse()
         add_results(response.results, tickets)
         self.counts.add(tickets)
+        if self._journal is not None:
+            self._journal.offer(tickets)
         return response
 
     async def list_verifiers(
@@ -198,6 +207,7 @@ class RewardScorer:
             self._config.max_batch_items,
             timeout_s,
             self.counts,
+            journal=self._journal,
         )
         return stream.run(requests)
 

@@ -6,6 +6,7 @@ from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server.config import ServerConfig
 from assay.reward_server.domain import Verifier
+from assay.reward_server.journal.writer import Journal
 from assay.reward_server.registry import RegistryError, load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
@@ -39,7 +40,10 @@ async def run(config: ServerConfig) -> None:
         registry = load_registry(_remote(config), config.profiles)
     except RegistryError as error:
         raise StartupError(str(error)) from error
-    scorer = RewardScorer(config.scorer, registry=registry)
+    journal = _journal(config)
+    if journal is not None:
+        await journal.start()
+    scorer = RewardScorer(config.scorer, registry=registry, journal=journal)
     try:
         await serve(
             [reward_service(scorer)],
@@ -48,8 +52,17 @@ async def run(config: ServerConfig) -> None:
         )
     finally:
         await scorer.close()
+        if journal is not None:
+            await journal.close()
         if config.port_file is not None:
             config.port_file.unlink(missing_ok=True)
+
+
+def _journal(config: ServerConfig) -> Journal | None:
+    """The journal that the operator asked for; not started yet."""
+    if config.journal is None:
+        return None
+    return Journal(config.journal, config.journal_max_mb * 2**20)
 
 
 def _remote(config: ServerConfig) -> list[Verifier]:

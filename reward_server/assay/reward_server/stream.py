@@ -16,6 +16,7 @@ from functools import partial
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server.counts import Counts
 from assay.reward_server.desk import Desk
+from assay.reward_server.journal.writer import Journal
 from assay.reward_server.judging import (
     Proves,
     judge_elsewhere,
@@ -39,12 +40,21 @@ class StreamScoring:
         max_items: most items of one chunk.
         timeout_s: seconds until the caller's deadline.
         counts: counts what is settled.
+        journal: keeps what was said; None for none.
     """
 
     def __init__(
-        self, desk: Desk, prover: Proves, max_items: int, timeout_s: float, counts: Counts
+        self,
+        desk: Desk,
+        prover: Proves,
+        max_items: int,
+        timeout_s: float,
+        counts: Counts,
+        *,
+        journal: Journal | None = None,
     ) -> None:
         self._counts = counts
+        self._journal = journal
         self._desk = desk
         self._prover = prover
         self._lane = Lane()
@@ -166,4 +176,6 @@ class StreamScoring:
         response = reward_pb2.StreamScoreResponse()
         add_results(response.results, chunk)
         self._counts.add(chunk)
+        if self._journal is not None:
+            self._journal.offer(chunk)
         return response

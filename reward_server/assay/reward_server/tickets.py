@@ -44,6 +44,7 @@ class Ticket:
         started_s: when execution began, by the monotonic clock.
         execution_s: how long it took.
         from_cache: the judgement was computed for another item.
+        refused: the item as it came, where it was not sound; for the journal.
     """
 
     item_id: str
@@ -59,6 +60,7 @@ class Ticket:
     started_s: float = 0.0
     execution_s: float = 0.0
     from_cache: bool = False
+    refused: reward_pb2.Item | None = None
 
     def settle(
         self,

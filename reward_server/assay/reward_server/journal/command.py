@@ -1,0 +1,294 @@
+"""`assay journal`: reads what a reward server kept with --journal, while it runs or afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from assay.reward_server.journal.comparison import Comparison
+from assay.reward_server.journal.explorer import Explorer
+from assay.reward_server.journal.reader import Filter, Reader, Record
+from assay.rpc.errors import ConfigError
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_FACTS = ("request_id", "item_id", "group_id", "task", "version", "explanation", "answer")
+_LINE_CHARS = 60
+_FOLLOW_S = 0.5
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group()
+def journal() -> None:
+    """Read the verdict journal of a reward server (its flag --journal)."""
+
+
+def _filters(command: F) -> F:
+    """Adds the options that say which entries are meant."""
+    options = (
+        click.option("--verifier", default="", help="Of this verifier."),
+        click.option("--verdict", default="", help="With this verdict."),
+        click.option("--fault", default="", metavar="REASON", help="Faults of this reason."),
+        click.option("--only", type=click.Choice(["judgements", "faults"]), default=None),
+        click.option("--text", default="", help="Where prompt, response, ... hold this text."),
+        click.option("--request", "request_id", default="", help="Of the call with this id."),
+        click.option("--item", "item_id", default="", help="Of the items with this id."),
+        click.option("--suspicion", default="", help="Where this sign of gaming was seen."),
+        click.option("--since", default="", help="90s, 15m, 2h, 1d ago; or 2026-01-31T12:00."),
+        click.option("--least-reward", type=float, help="Judged with at least this reward."),
+        click.option("--most-reward", type=float, help="Judged with at most this reward."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _filter(since: str, only: str | None, **flags: Any) -> Filter:
+    chosen = Filter(since_s=_since(since), only=only or "", **flags)
+    if chosen.verdict and (chosen.fault or chosen.only == "faults"):
+        raise ConfigError("a fault has no verdict: leave out --verdict, or --fault and --only")
+    if chosen.fault and chosen.only == "judgements":
+        raise ConfigError("--fault and --only judgements leave nothing: leave one of them out")
+    return chosen
+
+
+@journal.command()
+@click.argument("path", type=_FILE)
+@click.option("-n", "count", type=click.IntRange(min=0), default=20, help="How many.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
+@_filters
+def tail(path: Path, count: int, follow: bool, as_json: bool, **flags: Any) -> None:
+    """The newest entries, oldest first."""
+    chosen = _filter(**flags)
+    show = _dump if as_json else _line
+    with _reading(path) as reader:
+        seen = reader.last_id()
+        for record in reader.last(count, chosen) if count else ():
+            click.echo(show(record))
+            seen = max(seen, record["id"])
+        while follow:
+            time.sleep(_FOLLOW_S)
+            last = reader.last_id()
+            for record in reader.each(chosen, after=seen):
+                click.echo(show(record))
+                last = max(last, record["id"])
+            seen = last
+
+
+@journal.command()
+@click.argument("path", type=_FILE)
+@click.option("-n", "count", type=click.IntRange(min=1), default=50, help="At most so many.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
+@_filters
+def search(path: Path, count: int, as_json: bool, **flags: Any) -> None:
+    """The newest entries that meet the options; 1 as exit code where there is none."""
+    chosen = _filter(**flags)
+    with _reading(path) as reader:
+        found = reader.last(count, chosen)
+    for record in found:
+        click.echo(_dump(record) if as_json else _line(record))
+    if not found:
+        click.echo("no entry", err=True)
+        click.get_current_context().exit(1)
+
+
+@journal.command()
+@click.argument("path", type=_FILE)
+@click.argument("entry_id", metavar="ID", type=click.IntRange(min=1))
+def show(path: Path, entry_id: int) -> None:
+    """All of one entry; ID is the number at the beginning of its line."""
+    with _reading(path) as reader:
+        record = reader.get(entry_id)
+    if record is None:
+        raise ConfigError(f"{path} has no entry {entry_id}: it has expired, or never was")
+    click.echo(_whole(record))
+
+
+@journal.command()
+@click.argument("path", type=_FILE)
+@click.option("-o", "--output", type=_FILE, help="Write here, not to stdout. It must not exist.")
+@_filters
+def export(path: Path, output: Path | None, **flags: Any) -> None:
+    """Entries as JSON Lines, oldest first."""
+    chosen = _filter(**flags)
+    with _reading(path) as reader:
+        if output is None:
+            for record in reader.each(chosen):
+                click.echo(_dump(record))
+            return
+        count = 0
+        with output.open("x", encoding="utf-8") as file:
+            for record in reader.each(chosen):
+                file.write(_dump(record) + "\n")
+                count += 1
+    click.echo(f"{count} entries in {output}")
+
+
+@journal.command()
+@click.argument("path", type=_FILE)
+@_filters
+def stats(path: Path, **flags: Any) -> None:
+    """How many entries there are; verdicts, faults and rewards of each verifier."""
+    chosen = _filter(**flags)
+    with _reading(path) as reader:
+        summary, rates = reader.summary(), reader.rates(chosen)
+    span = ""
+    if summary.first_s is not None and summary.last_s is not None:
+        span = f", {_when(summary.first_s)} to {_when(summary.last_s)}"
+    click.echo(
+        f"{summary.entries} entries{span}; {summary.expired} expired, {summary.dropped} dropped"
+    )
+    for rate in rates:
+        mean = "" if rate.mean_reward is None else f", mean reward {rate.mean_reward:.4g}"
+        click.echo(
+            f"{_plain(rate.verifier) or '(none found)'}: "
+            f"{rate.judgements} judged{mean}, {rate.faulted} faults"
+        )
+        for kind, counts in (("verdict", rate.verdicts), ("fault", rate.faults)):
+            for name, items in counts.items():
+                click.echo(f"  {kind} {_plain(name)}: {items}")
+
+
+@journal.command()
+@click.argument("path", type=_FILE)
+@click.argument("first")
+@click.argument("second")
+@click.option("--show", "examples", type=click.IntRange(min=0), default=5, help="Shown in full.")
+def compare(path: Path, first: str, second: str, examples: int) -> None:
+    """Two verifiers on the same items: equal prompt, response and reference."""
+    if first == second:
+        raise ConfigError("name two different verifiers")
+    with _reading(path) as reader:
+        result = Comparison(first, second, examples).add(reader.pairs(first, second))
+    if not result.judged and not result.faulted:
+        raise ConfigError(
+            f"{path} has no item that {first!r} and {second!r} both saw; `assay score --compare` "
+            "scores a file with two verifiers"
+        )
+    click.echo(_comparison(result))
+
+
+@journal.command()
+@click.argument("path", type=_FILE)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8050, show_default=True, help="0: any free."
+)
+def serve(path: Path, port: int) -> None:
+    """The explorer: a web page over the journal, on this machine's loopback, until Ctrl-C."""
+    with Explorer(path, port) as explorer:
+        click.echo(f"assay journal: {explorer.address}")
+        explorer.serve_forever()
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[Reader]:
+    try:
+        with Reader(path) as reader:
+            yield reader
+    except sqlite3.Error as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _since(text: str) -> float | None:
+    if not text:
+        return None
+    if match := re.fullmatch(r"(\d{1,6})([smhd])", text):
+        ago = timedelta(**{_UNITS[match[2]]: int(match[1])})
+        return time.time() - ago.total_seconds()
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise ConfigError(
+            f"--since {text!r} is neither like 15m nor a date like 2026-01-31T12:00"
+        ) from None
+
+
+def _when(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _dump(record: Record) -> str:
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _plain(text: str) -> str:
+    """Text that a terminal shows and does not obey."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return _plain(flat if len(flat) <= _LINE_CHARS else f"{flat[: _LINE_CHARS - 3]}...")
+
+
+def _line(record: Record) -> str:
+    said = f"fault {record['fault']}"
+    if record["fault"] is None:
+        said = f"{record['verdict']} {record['reward']:.4g}"
+    response = record["response"]
+    if isinstance(response, list):
+        response = " / ".join(turn[1] for turn in response)
+    return (
+        f"{record['id']:>8} {_when(record['time_s'])} {_plain(record['verifier']) or '-':<16} "
+        f"{_plain(said):<24} {_short(response or '')}"
+    )
+
+
+def _whole(record: Record) -> str:
+    lines = [_line(record), ""]
+    facts = {name: record[name] for name in _FACTS}
+    facts["suspicions"] = ", ".join(record["suspicions"])
+    lines += [f"{name}: {_plain(value)}" for name, value in facts.items() if value]
+    for name, score, weight in record["components"]:
+        lines.append(f"component {_plain(name)}: {score:.6g} x {weight:.6g}")
+    lines.append(
+        f"queued {record['queue_s'] * 1e3:.1f} ms, executed {record['execution_s'] * 1e3:.1f} ms"
+        + (", from the cache" if record["from_cache"] else "")
+    )
+    for role, content in record["prompt"]:
+        lines += ["", f"--- prompt, {_plain(role)}", _plain(content)]
+    response = record["response"]
+    turns = response if isinstance(response, list) else [("", response or "", True)]
+    for index, (role, content, _) in enumerate(turns):
+        lines += ["", f"--- response {_plain(role)}".rstrip(), _plain(content)]
+        for start, end, reward, label, turn in record["spans"]:
+            if turn == index:
+                lines.append(f"  [{start}:{end}] {_plain(label)} {reward:.4g}")
+    shown = sum(len(turn[1]) for turn in turns)
+    if shown < record["response_chars"]:
+        lines.append(f"(cut: {shown} of {record['response_chars']} characters are kept)")
+    if record["reference"] is not None:
+        lines += ["", "--- reference", _plain(record["reference"])]
+    return "\n".join(lines)
+
+
+def _comparison(result: Comparison) -> str:
+    lines = [
+        f"{result.judged} items that both judged, {result.faulted} without a judgement of both",
+    ]
+    names = (result.first, result.second)
+    for name, total in zip(names, result.rewards, strict=True):
+        if result.judged:
+            lines.append(f"{_plain(name)}: mean reward {total / result.judged:.4g}")
+    for name, faults in zip(names, result.faults, strict=True):
+        lines += [f"{_plain(name)}: fault {reason}: {n}" for reason, n in faults.most_common()]
+    lines.append(f"same reward: {result.same_reward} of {result.judged}")
+    lines += [
+        f"  {_plain(names[0])} {_plain(first)}, {_plain(names[1])} {_plain(second)}: {items}"
+        for (first, second), items in result.verdicts.most_common()
+    ]
+    for pair in result.examples:
+        lines += ["", *(_line(record) for record in pair)]
+    return "\n".join(lines)

@@ -1,0 +1,230 @@
+"""An entry: what was said of one item, and the item's texts, cut. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from google.protobuf import json_format
+
+from assay.reward_server.domain import Fault, Item, Judgement, Message
+from assay.reward_server.tickets import Ticket
+
+MAX_RESPONSE_CHARS = 32_768
+MAX_PROMPT_CHARS = 16_384
+MAX_REFERENCE_CHARS = 8_192
+MAX_ANSWER_CHARS = 4_096
+MAX_PARTS = 256
+"""Most components, spans or suspicions of an entry; those that come first are kept."""
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What was said of one item. The fields are the columns of the store, in their order.
+
+    Attributes:
+        time_s: when the result was ready to be sent, in seconds since 1970.
+        request_id: id of the call.
+        item_id: the caller's id of the item.
+        group_id: samples of one prompt share it; empty for none.
+        task: the task that the caller named; empty for none.
+        verifier: who judged, or should have; empty where none was found.
+        version: its version.
+        verdict: the verdict; None for a fault.
+        reward: the reward; None for a fault.
+        fault: the fault's reason; None for a judgement.
+        explanation: why, in the verifier's words; of a fault its message.
+        answer: the extracted answer, its beginning; None where there is none.
+        components: JSON, a list of [name, score, weight].
+        spans: JSON, a list of [start, end, reward, label, turn], in code points of the text.
+        suspicions: JSON, a list of names.
+        queue_s: seconds from the request's arrival to the beginning of the execution.
+        execution_s: seconds of execution.
+        from_cache: the judgement was computed for another item.
+        prompt: JSON, a list of [role, content]; the contents cut to MAX_PROMPT_CHARS in all.
+        response: the response's first MAX_RESPONSE_CHARS; of a dialogue its turns, as JSON, a list
+            of [role, content, from_policy]. None where the item had none.
+        is_dialogue: the response is such a list.
+        response_chars: length of the whole response, in code points.
+        reference: the reference as text, its first MAX_REFERENCE_CHARS: one answer as it is;
+            several, and data, as JSON; tests as JSON too, or their number where that would be too
+            long. None where there is none.
+        item_key: equal for equal prompt, response and reference, whoever judged: 16 bytes. None for
+            an item that could not be read.
+    """
+
+    time_s: float
+    request_id: str
+    item_id: str
+    group_id: str
+    task: str
+    verifier: str
+    version: str
+    verdict: str | None
+    reward: float | None
+    fault: str | None
+    explanation: str
+    answer: str | None
+    components: str
+    spans: str
+    suspicions: str
+    queue_s: float
+    execution_s: float
+    from_cache: bool
+    prompt: str
+    response: str | None
+    is_dialogue: bool
+    response_chars: int
+    reference: str | None
+    item_key: bytes | None
+
+
+Row = tuple[object, ...]
+"""An entry as the store takes it: the values of its fields, in their order."""
+
+
+def row_of(ticket: Ticket, request_id: str, time_s: float) -> Row:
+    """The entry of a settled ticket.
+
+    Args:
+        ticket: settled.
+        request_id: of the call that it came with.
+        time_s: now, in seconds since 1970.
+
+    Raises:
+        ValueError: the ticket is not settled.
+    """
+    outcome = ticket.outcome
+    if outcome is None:
+        raise ValueError("the ticket is not settled")
+    spec = ticket.verifier.spec if ticket.verifier is not None else None
+    item = ticket.item
+    return (
+        time_s,
+        request_id,
+        ticket.item_id,
+        item.group_id if item is not None else "",
+        item.task if item is not None else "",
+        spec.name if spec is not None else "",
+        spec.version if spec is not None else "",
+        *_said(outcome),
+        max(0.0, ticket.started_s - ticket.arrived_s),
+        ticket.execution_s,
+        ticket.from_cache,
+        *_texts(item),
+        None if item is None else _key(item),
+    )
+
+
+def weight_of(row: Row) -> int:
+    """Bytes that a row takes in the store, roughly; not less than its texts take."""
+    total = 200
+    for value in row:
+        if isinstance(value, str):
+            total += len(value) if value.isascii() else 4 * len(value)
+    return total
+
+
+def _said(outcome: Judgement | Fault) -> Row:
+    if isinstance(outcome, Fault):
+        return (
+            None,
+            None,
+            outcome.reason,
+            outcome.message[:MAX_ANSWER_CHARS],
+            None,
+            "[]",
+            "[]",
+            "[]",
+        )
+    answer = outcome.extracted_answer
+    components = [(p.name, p.score, p.weight) for p in outcome.components[:MAX_PARTS]]
+    spans = [(s.start, s.end, s.reward, s.label, s.turn_index) for s in outcome.spans[:MAX_PARTS]]
+    return (
+        outcome.verdict,
+        outcome.reward,
+        None,
+        outcome.explanation,
+        None if answer is None else answer[:MAX_ANSWER_CHARS],
+        _ENCODE(components),
+        _ENCODE(spans) if spans else "[]",
+        _ENCODE(outcome.suspicions[:MAX_PARTS]) if outcome.suspicions else "[]",
+    )
+
+
+def _texts(item: Item | None) -> Row:
+    """Prompt, response, whether it is a dialogue, its length, and the reference."""
+    if item is None:
+        return "[]", None, False, 0, None
+    prompt = _cut(((m.role, m.content) for m in item.prompt), MAX_PROMPT_CHARS)
+    candidate = item.candidate
+    if candidate.text is not None:
+        response: str | None = candidate.text[:MAX_RESPONSE_CHARS]
+        length = len(candidate.text)
+    elif candidate.turns:
+        response = _dialogue(candidate.turns)
+        length = sum(len(turn.content) for turn in candidate.turns)
+    else:
+        response, length = None, 0
+    return prompt, response, bool(candidate.turns), length, _reference(item)
+
+
+def _cut(messages: Iterable[tuple[str, str]], room: int) -> str:
+    kept = []
+    for role, content in messages:
+        kept.append((role[:64], content[:room]))
+        room -= len(kept[-1][1])
+        if room <= 0 or len(kept) >= MAX_PARTS:
+            break
+    return _ENCODE(kept) if kept else "[]"
+
+
+def _dialogue(turns: Sequence[Message]) -> str:
+    kept, room = [], MAX_RESPONSE_CHARS
+    for turn in turns[:MAX_PARTS]:
+        kept.append((turn.role[:64], turn.content[:room], turn.from_policy))
+        room -= len(kept[-1][1])
+        if room <= 0:
+            break
+    return _ENCODE(kept)
+
+
+def _reference(item: Item) -> str | None:
+    if item.references:
+        text = item.references[0] if len(item.references) == 1 else _ENCODE(item.references)
+    elif item.anchor is not None:
+        text = item.anchor
+    elif item.data is not None:
+        text = _ENCODE(item.data)
+    elif item.tests is not None:
+        size = item.tests.ByteSize()
+        if size > MAX_REFERENCE_CHARS:
+            return f"{len(item.tests.tests)} tests, {size} bytes"
+        text = json_format.MessageToJson(item.tests, indent=None)
+    else:
+        return None
+    return text[:MAX_REFERENCE_CHARS]
+
+
+def _key(item: Item) -> bytes | None:
+    """What makes two items the same to a reader: prompt, response and reference, uncut."""
+    candidate = item.candidate
+    if candidate.text is None and not candidate.turns:
+        return None
+    tests = None if item.tests is None else item.tests.SerializeToString(deterministic=True).hex()
+    text = _ENCODE(
+        (
+            [(m.role, m.content) for m in item.prompt],
+            candidate.text,
+            [(t.role, t.content, t.from_policy) for t in candidate.turns],
+            item.references,
+            item.anchor,
+            item.data,
+            tests,
+        )
+    )
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()

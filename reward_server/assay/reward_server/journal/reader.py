@@ -1,0 +1,357 @@
+"""Asks a journal: what was said, of what, by whom. For readers beside the server that writes.
+
+A reader never writes and holds no transaction for longer than one question of bounded size, so that
+the writer's log does not grow behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from assay.reward_server.journal.store import APPLICATION_ID, FORMAT
+from assay.rpc.errors import ConfigError
+
+JSON_FIELDS = ("components", "spans", "suspicions", "prompt")
+TEXT_FIELDS = ("prompt", "response", "reference", "answer", "explanation")
+_PAGE_ROWS = 200
+_SCAN_ROWS = 10_000
+
+Record = dict[str, Any]
+"""One entry as JSON has it: the fields of `Entry`, and `id`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which entries are asked for: those that meet all that is set.
+
+    Attributes:
+        verifier: name of the verifier.
+        verdict: the verdict.
+        fault: the fault's reason.
+        only: "judgements" or "faults"; empty for both.
+        text: occurs in the prompt, response, reference, answer or explanation as they are kept;
+            upper and lower case are alike in ASCII.
+        request_id: id of the call.
+        item_id: the caller's id of the item.
+        suspicion: a sign of gaming that was seen.
+        since_s: not before this time, in seconds since 1970.
+        least_reward: judgements with at least this reward.
+        most_reward: judgements with at most this reward.
+    """
+
+    verifier: str = ""
+    verdict: str = ""
+    fault: str = ""
+    only: str = ""
+    text: str = ""
+    request_id: str = ""
+    item_id: str = ""
+    suspicion: str = ""
+    since_s: float | None = None
+    least_reward: float | None = None
+    most_reward: float | None = None
+
+    def where(self) -> tuple[str, list[object]]:
+        """The condition, and its values."""
+        terms: list[str] = []
+        values: list[object] = []
+        for column in ("verifier", "verdict", "fault", "request_id", "item_id"):
+            if value := getattr(self, column):
+                terms.append(f"{column} = ?")
+                values.append(value)
+        for term, bound in (
+            ("time_s >= ?", self.since_s),
+            ("reward >= ?", self.least_reward),
+            ("reward <= ?", self.most_reward),
+        ):
+            if bound is not None:
+                terms.append(term)
+                values.append(bound)
+        if self.only:
+            terms.append("fault IS NULL" if self.only == "judgements" else "fault IS NOT NULL")
+        if self.suspicion:
+            terms.append("instr(suspicions, ?) > 0")
+            values.append(json.dumps(self.suspicion))
+        if self.text:
+            # Prompts and dialogues are kept as JSON, where some characters look different.
+            patterns = {_like(self.text), _like(json.dumps(self.text, ensure_ascii=False)[1:-1])}
+            columns = [(column, pattern) for column in TEXT_FIELDS for pattern in sorted(patterns)]
+            terms.append(
+                "(" + " OR ".join(f"{column} LIKE ? ESCAPE '\\'" for column, _ in columns) + ")"
+            )
+            values += [pattern for _, pattern in columns]
+        return " AND ".join(terms) or "1", values
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What a verifier said: judgements by verdict, faults by reason, rewards.
+
+    Attributes:
+        verifier: its name; empty for items whose verifier was not found.
+        verdicts: verdict -> items.
+        faults: reason -> items.
+        mean_reward: over its judgements; None without one.
+    """
+
+    verifier: str
+    verdicts: dict[str, int]
+    faults: dict[str, int]
+    mean_reward: float | None
+
+    @property
+    def judgements(self) -> int:
+        """Items that were judged."""
+        return sum(self.verdicts.values())
+
+    @property
+    def faulted(self) -> int:
+        """Items that were not."""
+        return sum(self.faults.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One second: since 1970, items judged and faulted in it, the sum of their rewards."""
+
+    second: int
+    judged: int
+    faulted: int
+    rewards: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A journal as a whole.
+
+    Attributes:
+        entries: that are there.
+        dropped: that never came in, since the file was made.
+        expired: that went for new ones, since the file was made.
+        first_s: time of the oldest entry, in seconds since 1970; None where there is none.
+        last_s: time of the newest.
+    """
+
+    entries: int
+    dropped: int
+    expired: int
+    first_s: float | None
+    last_s: float | None
+
+
+class Reader:
+    """A journal, open for reading. Belongs to the thread that made it. A context manager.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ConfigError: there is no such file, or it is no journal that this version reads.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise ConfigError(f"{path}: no such file; name what reward_server has as --journal")
+        try:
+            self._db = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0, isolation_level=None
+            )
+            self._db.row_factory = sqlite3.Row
+            found = self._number("PRAGMA application_id"), self._number("PRAGMA user_version")
+        except sqlite3.Error as error:
+            raise ConfigError(f"{path} cannot be read as a journal: {error}") from error
+        if found != (APPLICATION_ID, FORMAT):
+            self._db.close()
+            what = "is no journal" if found[0] != APPLICATION_ID else f"has format {found[1]}"
+            raise ConfigError(f"{path} {what}; this version reads journals of format {FORMAT}")
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._db.close()
+
+    def last(self, count: int, chosen: Filter | None = None, *, before: int = 0) -> list[Record]:
+        """The newest entries that meet a filter, oldest first.
+
+        Args:
+            count: most entries.
+            chosen: which; None for all.
+            before: entries with a smaller id than this only; 0 for any.
+        """
+        where, values = (chosen or Filter()).where()
+        found: list[Record] = []
+        for low, high in reversed(list(self._ranges(before=before))):
+            page = self._db.execute(
+                f"SELECT * FROM entries WHERE id > ? AND id <= ? AND ({where}) "  # noqa: S608 - names of ours only
+                "ORDER BY id DESC LIMIT ?",
+                (low, high, *values, count - len(found)),
+            ).fetchall()
+            found += map(_record, page)
+            if len(found) >= count:
+                break
+        return found[::-1]
+
+    def each(self, chosen: Filter | None = None, *, after: int = 0) -> Iterator[Record]:
+        """Entries that meet a filter, oldest first, read a page at a time.
+
+        Args:
+            chosen: which; None for all.
+            after: entries with a greater id than this only.
+        """
+        where, values = (chosen or Filter()).where()
+        for low, high in self._ranges(after=after, step=_PAGE_ROWS):
+            page = self._db.execute(
+                f"SELECT * FROM entries WHERE id > ? AND id <= ? AND ({where}) ORDER BY id",  # noqa: S608 - names of ours only
+                (low, high, *values),
+            ).fetchall()
+            yield from map(_record, page)
+
+    def _ranges(
+        self, *, after: int = 0, before: int = 0, step: int = 0
+    ) -> Iterator[tuple[int, int]]:
+        """Ranges of ids, low excluded and high included: no question reads more than one."""
+        first = self._number("SELECT coalesce(min(id), 1) FROM entries")
+        last = min(self.last_id(), before - 1) if before else self.last_id()
+        low, step = max(after, first - 1), step or _SCAN_ROWS
+        while low < last:
+            yield low, min(low + step, last)
+            low += step
+
+    def last_id(self) -> int:
+        """The newest entry's id; 0 where there is none. Ids count from 1, in order of arrival."""
+        return self._number("SELECT coalesce(max(id), 0) FROM entries")
+
+    def get(self, entry_id: int) -> Record | None:
+        """One entry."""
+        row = self._db.execute("SELECT * FROM entries WHERE id = ?", (entry_id,)).fetchone()
+        return None if row is None else _record(row)
+
+    def summary(self) -> Summary:
+        """The journal as a whole."""
+        # Ids have no gaps: the oldest go, and a batch that fails gives its ids back.
+        first, last = self._db.execute("SELECT min(id), max(id) FROM entries").fetchone()
+        dropped, expired = self._db.execute("SELECT dropped, expired FROM totals").fetchone()
+        if first is None:
+            return Summary(0, dropped, expired, None, None)
+        times = [
+            None if record is None else float(record["time_s"])
+            for record in (self.get(first), self.get(last))
+        ]
+        return Summary(last - first + 1, dropped, expired, times[0], times[1])
+
+    def rates(self, chosen: Filter | None = None, *, after: int = 0) -> list[Rate]:
+        """What each verifier said, the busiest first.
+
+        Args:
+            chosen: of which entries; None for all.
+            after: entries with a greater id than this only.
+        """
+        where, values = (chosen or Filter()).where()
+        found: dict[str, tuple[Counter[str], Counter[str], list[float]]] = {}
+        for low, high in self._ranges(after=after):
+            rows = self._db.execute(
+                "SELECT verifier, verdict, fault, count(*), total(reward) FROM entries "  # noqa: S608 - names of ours only
+                f"WHERE id > ? AND id <= ? AND ({where}) GROUP BY verifier, verdict, fault",
+                (low, high, *values),
+            ).fetchall()
+            for verifier, verdict, fault, items, total in rows:
+                verdicts, faults, totals = found.setdefault(verifier, (Counter(), Counter(), []))
+                if fault is None:
+                    verdicts[verdict] += items
+                    totals.append(total)
+                else:
+                    faults[fault] += items
+        rates = [
+            Rate(name, _ordered(v), _ordered(f), sum(t) / v.total() if v else None)
+            for name, (v, f, t) in found.items()
+        ]
+        return sorted(rates, key=lambda rate: (-rate.judgements - rate.faulted, rate.verifier))
+
+    def pairs(self, first: str, second: str) -> Iterator[tuple[Record, Record]]:
+        """Entries of two verifiers on the same item: prompt, response and reference are equal.
+
+        Of a verifier's several entries on an item its newest counts. In the order of the first's.
+
+        Args:
+            first: name of a verifier.
+            second: name of another.
+        """
+        newest: dict[str, dict[bytes, int]] = {first: {}, second: {}}
+        for low, high in self._ranges():
+            rows = self._db.execute(
+                "SELECT verifier, item_key, id FROM entries WHERE id > ? AND id <= ? "
+                "AND verifier IN (?, ?) AND item_key IS NOT NULL ORDER BY id",
+                (low, high, first, second),
+            ).fetchall()
+            for verifier, key, entry_id in rows:
+                newest[verifier][key] = entry_id
+        shared = newest[first].keys() & newest[second].keys()
+        for key in sorted(shared, key=newest[first].__getitem__):
+            a, b = self.get(newest[first][key]), self.get(newest[second][key])
+            if a is not None and b is not None:
+                yield a, b
+
+    def series(self, chosen: Filter | None = None, *, after: int = 0) -> list[Moment]:
+        """Judgements, faults and rewards by the second, oldest first; seconds without are left out.
+
+        Args:
+            chosen: of which entries; None for all.
+            after: entries with a greater id than this only.
+        """
+        where, values = (chosen or Filter()).where()
+        found: dict[int, Moment] = {}
+        for low, high in self._ranges(after=after):
+            rows = self._db.execute(
+                "SELECT CAST(time_s AS INTEGER), count(verdict), count(fault), total(reward) "  # noqa: S608 - names of ours only
+                f"FROM entries WHERE id > ? AND id <= ? AND ({where}) GROUP BY 1",
+                (low, high, *values),
+            ).fetchall()
+            for second, judged, faulted, total in rows:
+                old = found.get(second, Moment(second, 0, 0, 0.0))
+                found[second] = Moment(
+                    second, old.judged + judged, old.faulted + faulted, old.rewards + total
+                )
+        return [found[second] for second in sorted(found)]
+
+    def _number(self, query: str) -> int:
+        return int(self._db.execute(query).fetchone()[0])
+
+
+def _ordered(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _like(text: str) -> str:
+    for special in "\\%_":
+        text = text.replace(special, f"\\{special}")
+    return f"%{text}%"
+
+
+def _record(row: sqlite3.Row) -> Record:
+    record: Record = dict(zip(row.keys(), tuple(row), strict=True))
+    for name in JSON_FIELDS:
+        record[name] = json.loads(record[name])
+    for name in ("from_cache", "is_dialogue"):
+        record[name] = bool(record[name])
+    if record["is_dialogue"] and record["response"] is not None:
+        record["response"] = json.loads(record["response"])
+    if record["item_key"] is not None:
+        record["item_key"] = record["item_key"].hex()
+    return record

@@ -1,0 +1,183 @@
+"""The explorer: what its pages hold, escaped, and its server on a real port."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.reward_server.domain import Span
+from assay.reward_server.journal import page
+from assay.reward_server.journal.explorer import Explorer
+from assay.rpc.errors import ConfigError
+from journal_support import LATE, filled, judgement, ticket
+
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;"
+
+
+class Tags(HTMLParser):
+    """The tags of a page, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    path = tmp_path_factory.mktemp("explorer") / "verdicts.sqlite"
+    spans = (Span(0, 5, 1.0, "step"), Span(5, 9, -1.0, EVIL))
+    evil = judgement(0.5, "partial", spans=spans, explanation=EVIL, extracted_answer=EVIL)
+    offers = [
+        [ticket(f"old {n}", response=f"number {n}") for n in range(70)],
+        [
+            ticket(EVIL, evil, response=f"step one, {EVIL}", prompt=EVIL, reference=EVIL),
+            ticket("late", LATE, response="slow"),
+            ticket("x", judgement(0.0, "incorrect"), response="both saw it"),
+            ticket("x", verifier="math", response="both saw it"),
+        ],
+    ]
+    asyncio.run(filled(path, offers))
+    with Explorer(path, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def get(explorer: Explorer, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", explorer.server_port, timeout=10)
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), dict(answer.getheaders())
+    finally:
+        connection.close()
+
+
+@given(
+    st.text(st.characters(codec="utf-8"), max_size=40),
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(-1, 1)), max_size=5),
+    st.none() | st.text(max_size=3),
+)
+def test_marks_change_no_character_of_the_text(
+    text: str, spans: list[tuple[int, int, float]], answer: str | None
+) -> None:
+    marked = page.marked(text, [(a, b, reward, "<&>", 0) for a, b, reward in spans], answer)
+    bare = re.sub(r"</?mark[^>]*>", "", marked)
+    assert unescape(bare) == unescape(page.escape(text)) == text
+    assert "<" not in bare
+    assert ">" not in bare
+
+
+def test_spans_are_marked_where_they_are() -> None:
+    assert page.marked("one two 2", [(0, 3, 1.0, "step", 0), (4, 7, 0.0, "step", 0)], "2") == (
+        '<mark class=up title="step: 1">one</mark> <mark class=none title="step: 0">two</mark> '
+        "<mark class=answer title=answer>2</mark>"
+    )
+
+
+@pytest.mark.parametrize("path", ["/", "/?live=1&text=", "/entry/71", "/compare?a=exact&b=math"])
+def test_a_page_holds_no_script_and_loads_nothing(explorer: Explorer, path: str) -> None:
+    status, text, headers = get(explorer, path)
+    assert status == 200
+    tags = Tags(text).tags
+    assert not {"script", "img", "iframe", "object", "style"} & {tag for tag, _ in tags}
+    assert not any(name.startswith("on") for _, attributes in tags for name in attributes)
+    for _, attributes in tags:
+        for name in ("href", "src", "action"):
+            assert (attributes.get(name) or "/").startswith("/")
+            assert not (attributes.get(name) or "/").startswith("//")
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+
+
+def test_the_overview_shows_rates_curves_and_the_newest(explorer: Explorer) -> None:
+    text = Tags(get(explorer, "/")[1]).text
+    assert "74 entries, 0 expired, 0 dropped" in text
+    assert "ITEM_TIMEOUT 1" in text
+    assert "both saw it" in text
+    assert "number 0" not in text, "50 are shown"
+    older = re.search(r"/\?before=\d+", get(explorer, "/")[1])
+    assert older
+    assert "number 0" in Tags(get(explorer, older[0])[1]).text
+    found = Tags(get(explorer, "/?verifier=math")[1]).text
+    assert "both saw it" in found
+    assert "slow" not in found
+    assert "No entry." in get(explorer, "/?text=nowhere")[1]
+    assert "http-equiv=refresh" in get(explorer, "/?live=1")[1]
+    assert "http-equiv=refresh" not in get(explorer, "/")[1]
+
+
+def test_one_entry_shows_everything_of_it(explorer: Explorer) -> None:
+    text = get(explorer, "/entry/71")[1]
+    page_ = Tags(text)
+    for part in ("partial", "0.5", "match", "Prompt, user", "Reference"):
+        assert part in page_.text
+    assert page_.text.count(EVIL) >= 5, "prompt, response, reference, answer, explanation, item"
+    assert ("mark", {"class": "down", "title": f"{EVIL}: -1"}) in page_.tags
+    assert get(explorer, "/entry/75")[0] == 404
+    assert get(explorer, "/entry/" + "9" * 30)[0] == 404
+
+
+def test_two_verifiers_are_compared_and_entries_exported(explorer: Explorer) -> None:
+    text = Tags(get(explorer, "/compare?a=exact&b=math")[1]).text
+    assert "1 items that both judged" in text
+    assert "both saw it" in text
+    status, lines, headers = get(explorer, "/export?only=faults")
+    assert status == 200
+    assert headers["Content-Type"].startswith("application/jsonl")
+    assert [json.loads(line)["item_id"] for line in lines.splitlines()] == ["late"]
+
+
+def test_only_its_own_name_is_answered(explorer: Explorer) -> None:
+    assert get(explorer, "/", Host="evil.example")[0] == 403
+    assert get(explorer, "/", Host=f"localhost:{explorer.server_port}")[0] == 200
+    assert get(explorer, "/nowhere")[0] == 404
+    assert get(explorer, "/?before=" + "9" * 40)[0] == 200
+    assert explorer.server_address[0] == "127.0.0.1"
+
+
+def test_what_cannot_be_served_is_refused(explorer: Explorer, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        Explorer(tmp_path / "none", 0)
+    with pytest.raises(ConfigError, match="cannot be used"):
+        Explorer(explorer.path, explorer.server_port)
+
+
+def test_a_browser_shows_it_and_runs_nothing(explorer: Explorer, tmp_path: Path) -> None:
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("no chromium on this machine")
+    done = subprocess.run(
+        [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}",
+            "--dump-dom", f"{explorer.address}entry/71",
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    tags = Tags(done.stdout)
+    assert not {"script", "img"} & {tag for tag, _ in tags.tags}
+    assert sum(tag == "mark" for tag, _ in tags.tags) == 3
+    assert EVIL in tags.text
