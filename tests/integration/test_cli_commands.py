@@ -8,14 +8,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from assay.clients import RewardClient
 from assay.clients.cli import run
+from assay.clients.commands.doctor import look_at_certificate
 from assay.clients.commands.up import choose_ports
 from assay.clients.testing import FakeRewardServer
 from assay.rpc.errors import ConfigError
+from assay.rpc.tls import ServerTls
+from certificates import make_certificates
 
 COMMAND = [sys.executable, "-c", "from assay.clients.cli import main; main()"]
 
@@ -86,6 +90,19 @@ def test_doctor_finds_a_server_and_misses_one(capsys: pytest.CaptureFixture[str]
         assert "assay-reward-server" in capsys.readouterr().out
     assert run(["doctor", "--target", "127.0.0.1:1"]) == 1
     assert "not ok" in capsys.readouterr().out
+
+
+def test_doctor_reads_certificates_that_nobody_trusts(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    for pair, says in ((made.server, "127.0.0.1, until"), (made.expired, "expired on")):
+        with FakeRewardServer(tls=ServerTls(pair.cert_file, pair.key_file)) as server:
+            found = look_at_certificate(server.address)
+        assert found is not None
+        assert says in found.found
+        assert found.fine is False  # both end within a week
+    with FakeRewardServer() as plain:
+        assert look_at_certificate(plain.address) is None
+    assert look_at_certificate("127.0.0.1:1") is None
 
 
 def test_ports_of_services() -> None:

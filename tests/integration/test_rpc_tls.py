@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,55 +17,14 @@ from assay.rpc.serving import ServeConfig, Service, start
 from assay.rpc.tls import ClientTls, ServerTls
 from assay.trainer.config import RewardConfig
 from assay.trainer.rewards import open_judge
+from certificates import Certificates, make_certificates, openssl
 
 QUICK = ClientConfig(retry=RetryPolicy(max_attempts=1))
 
 
-@dataclass(frozen=True)
-class Party:
-    cert_file: Path
-    key_file: Path
-
-
-@dataclass(frozen=True)
-class Certificates:
-    ca_file: Path
-    server: Party
-    client: Party
-    stranger: Party
-
-
-def openssl(*arguments: str | Path) -> None:
-    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed: it makes the certificates of these tests")
-    folder = tmp_path_factory.mktemp("tls")
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-
-    def authority(name: str) -> Party:
-        cert, key = folder / f"{name}.pem", folder / f"{name}.key"
-        openssl("req", "-x509", *curve, "-keyout", key, "-out", cert, "-days", "2",
-                "-subj", f"/CN={name}")  # fmt: skip
-        return Party(cert, key)
-
-    def party(name: str, signer: Party) -> Party:
-        cert, key = folder / f"{name}.pem", folder / f"{name}.key"
-        request, names = folder / f"{name}.csr", folder / f"{name}.ext"
-        names.write_text("subjectAltName=DNS:reward.test,IP:127.0.0.1\n")
-        openssl("req", *curve, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
-        openssl("x509", "-req", "-in", request, "-CA", signer.cert_file, "-CAkey",
-                signer.key_file, "-CAcreateserial", "-out", cert, "-days", "2",
-                "-extfile", names)  # fmt: skip
-        return Party(cert, key)
-
-    ca, other = authority("ca"), authority("other")
-    return Certificates(
-        ca.cert_file, party("server", ca), party("client", ca), party("stranger", other)
-    )
+    return make_certificates(tmp_path_factory.mktemp("tls"))
 
 
 async def fine() -> None:

@@ -31,6 +31,47 @@ _REASON_OF_CODE = {
 }
 
 
+# What gRPC says of a connection that failed, and what it means; the first that is found holds.
+_NO_CONNECTION = "failed to connect"
+_TROUBLES: tuple[tuple[str, str], ...] = (
+    (
+        "certificate has expired",
+        "shows a certificate that has expired: renew it on the server, or set the clock right",
+    ),
+    (
+        "certificate is not yet valid",
+        "shows a certificate that is not valid yet: set the clock right",
+    ),
+    (
+        "Hostname Verification",
+        "shows a certificate of another name: call it by a name in its certificate, or renew that",
+    ),
+    (
+        "CERTIFICATE_VERIFY_FAILED",
+        "shows a certificate that the given authority did not sign: give the file of its own one",
+    ),
+    (
+        "WRONG_VERSION_NUMBER",
+        "does not speak TLS: leave TLS out here, or start it with --tls-cert and --tls-key",
+    ),
+    (
+        "Tls handshake failed",
+        "did not agree on TLS: compare the certificates and authorities of both sides",
+    ),
+    (
+        "Socket closed",
+        "hangs up at once: it may want TLS (--tls-ca, its authority) or a client certificate",
+    ),
+)
+
+
+def _trouble(details: str) -> str:
+    """What keeps a server that is there from being talked to; empty where none is there."""
+    if _NO_CONNECTION not in details:
+        return ""
+    return next((said for sign, said in _TROUBLES if sign in details), "")
+
+
 def error_of_call(
     error: grpc.RpcError, target: str, request_id: str, service: str = "reward"
 ) -> CallError:
@@ -50,7 +91,9 @@ def error_of_call(
     details = " ".join((call.details() or "").split())
     cause = details.rpartition("last error: ")[2]
     reason = str(_REASON_OF_CODE.get(code, code.name))
-    if code is grpc.StatusCode.UNAVAILABLE:
+    if code is grpc.StatusCode.UNAVAILABLE and (trouble := _trouble(details)):
+        message = f"{target} {trouble}"
+    elif code is grpc.StatusCode.UNAVAILABLE:
         cause = cause.rpartition(": ")[2]
         message = (
             f"no{_NAMES[service].removeprefix('a')} answers at {target} ({cause}); "

@@ -8,6 +8,7 @@ MAX_ITEM_BYTES = 4 * 2**20
 MAX_ITEM_ID_BYTES = 256
 DEFAULT_ITEM_TIMEOUT_S = 10.0
 MAX_ITEM_TIMEOUT_S = 600.0
+MAX_PENDING_CALLS = 65536
 # Room for what other programs put into metadata; our own statuses stay below 8 KiB.
 _METADATA_LIMITS: list[tuple[str, int | str]] = [
     ("grpc.max_metadata_size", 2**15),
@@ -21,6 +22,10 @@ def server_options() -> list[tuple[str, int | str]]:
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
         ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
         ("grpc.so_reuseport", 0),
+        # gRPC would drop calls at random above 1,000 that wait, without a reason (CANCELLED) and
+        # before any interceptor; the gate refuses with one, which clients understand.
+        ("grpc.server.max_pending_requests", MAX_PENDING_CALLS),
+        ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING_CALLS),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         *_METADATA_LIMITS,

@@ -96,6 +96,13 @@ def setup_logging(level: str = "INFO", json: bool = False) -> None:
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
 
 
+def follow_stderr() -> None:
+    """Has the records go to the `sys.stderr` of now, which may have been replaced since."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _AssayHandler):
+            handler.setStream(sys.stderr)
+
+
 def call_ended(
     *,
     method: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from pathlib import Path
@@ -61,6 +62,8 @@ def read_token(file: Path | None, variable: str) -> str | None:
 def announce(name: str, running: RunningServer, port_file: Path | None) -> None:
     """Tells whoever started the server where it answers: on stdout, and in the port file.
 
+    From here on what gRPC says of strangers is logged once a minute, not for each.
+
     Raises:
         ConfigError: the port file cannot be written.
     """
@@ -73,6 +76,10 @@ def announce(name: str, running: RunningServer, port_file: Path | None) -> None:
             raise ConfigError(
                 f"--port-file {port_file} cannot be written: {error.strerror}"
             ) from error
+    if sys.platform == "linux":
+        from assay.rpc.native_log import NativeLog  # noqa: PLC0415 - its modules are Linux's
+
+        atexit.register(NativeLog().close)
     sys.stdout.write(f"assay {name} ready on {running.address}\n")
     sys.stdout.flush()
 

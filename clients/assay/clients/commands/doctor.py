@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 from typing import Any
@@ -15,6 +17,7 @@ import grpc
 from rich.console import Console
 from rich.table import Table
 
+from assay.clients.certificates import read_certificate
 from assay.clients.commands.options import read_server, server_options
 from assay.clients.execution import ExecutionClient
 from assay.clients.judging import JudgeClient
@@ -25,6 +28,7 @@ from assay.rpc.errors import CallError
 
 _LIBRARIES = ("grpcio", "protobuf", "torch", "transformers", "trl")
 _WAIT_S = 2.0
+_RENEW_DAYS = 7
 GROUP = "assay.doctor"
 
 
@@ -105,28 +109,60 @@ def look_at_services() -> list[Finding]:
 
 
 async def look_at_ports() -> list[Finding]:
-    """Which services answer on their default ports."""
+    """Which services answer on their default ports, and by what certificate."""
     findings = []
     for name, port in DEFAULT_PORTS.items():
         address = f"127.0.0.1:{port}"
         state = await health.check(address, timeout_s=_WAIT_S)
-        findings.append(Finding(f"{name} at {address}", state.value))
+        certificate = await asyncio.to_thread(look_at_certificate, address)
+        if certificate is None:
+            findings.append(Finding(f"{name} at {address}", state.value))
+        else:
+            asked = f"it speaks TLS: ask by --target {address} --tls-ca FILE"
+            findings += [Finding(f"{name} at {address}", asked), certificate]
     return findings
 
 
-def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> Finding:
-    """Whether a service answers, asked as each of their clients asks."""
+def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> list[Finding]:
+    """Whether a service answers, asked as each of their clients asks; and its certificate."""
     server = read_server(target, token_file, tls_ca)
     how = {"tls": server.tls, "token": server.token}
+    certificate = look_at_certificate(target)
+    findings = [] if certificate is None else [certificate]
     failure = ""
     for ask in (_ask_reward, _ask_sandbox, _ask_genrm):
+        started_s = time.monotonic()
         try:
-            return Finding(f"target {target}", ask(server.target, how), fine=True)
+            found = ask(server.target, how)
         except CallError as error:
             failure = failure or str(error)
             if error.code is not grpc.StatusCode.UNIMPLEMENTED:
                 break
-    return Finding(f"target {target}", failure, fine=False)
+        else:
+            wait_ms = (time.monotonic() - started_s) * 1000
+            return [
+                Finding(f"target {target}", found, fine=True),
+                Finding(f"target {target}: first answer", f"after {wait_ms:.0f} ms"),
+                *findings,
+            ]
+    return [Finding(f"target {target}", failure, fine=False), *findings]
+
+
+def look_at_certificate(target: str) -> Finding | None:
+    """Whom a port's certificate names and until when it holds; None where it speaks no TLS.
+
+    Nothing is trusted here, so that a certificate that has expired is seen too.
+    """
+    found = read_certificate(target, _WAIT_S)
+    if found is None:
+        return None
+    days = (found.ends - datetime.now(UTC)).total_seconds() / 86400
+    until = f"{found.ends:%Y-%m-%d %H:%M} UTC"
+    if days < 0:
+        text = f"expired on {until}: renew it"
+    else:
+        text = f"for {', '.join(found.names) or 'no name'}, until {until} ({days:.0f} days)"
+    return Finding(f"certificate of {target}", text, fine=days >= _RENEW_DAYS)
 
 
 def _ask_reward(target: str, how: dict[str, Any]) -> str:
@@ -156,13 +192,14 @@ def _ask_genrm(target: str, how: dict[str, Any]) -> str:
 def doctor(target: str, token_file: str | None, tls_ca: str | None) -> int:
     """Report what this machine has and which services answer.
 
-    The exit code is 1 when something is not as it should be.
+    The exit code is 1 when something is not as it should be; a certificate that ends within a week
+    is not.
     """
     # The services first: some look at the kernel, which wants a process without threads.
     services = look_at_services()
     findings = look_at_machine() + look_at_packages() + services + asyncio.run(look_at_ports())
     if target:
-        findings.append(look_at_target(target, token_file, tls_ca))
+        findings += look_at_target(target, token_file, tls_ca)
     table = Table("what", "found", "")
     for finding in findings:
         mark = {True: "[green]ok[/green]", False: "[red]not ok[/red]", None: ""}[finding.fine]
