@@ -102,6 +102,7 @@ def genrm_services(runner: Runner) -> list[Service]:
             ),
             self_test=runner.start,
             close=runner.close,
+            collectors=runner.metrics.collectors,
         ),
         Service(
             name=PROCESS_NAME,

@@ -61,6 +61,8 @@ def read_token(file: Path | None, variable: str) -> str | None:
 def announce(name: str, running: RunningServer, port_file: Path | None) -> None:
     """Tells whoever started the server where it answers: on stdout, and in the port file.
 
+    Where metrics are shown, a second line says where: "assay NAME metrics on HOST:PORT".
+
     Raises:
         ConfigError: the port file cannot be written.
     """
@@ -74,6 +76,8 @@ def announce(name: str, running: RunningServer, port_file: Path | None) -> None:
                 f"--port-file {port_file} cannot be written: {error.strerror}"
             ) from error
     sys.stdout.write(f"assay {name} ready on {running.address}\n")
+    if running.metrics_address is not None:
+        sys.stdout.write(f"assay {name} metrics on {running.metrics_address}\n")
     sys.stdout.flush()
 
 

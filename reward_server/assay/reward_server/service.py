@@ -64,4 +64,5 @@ def reward_service(scorer: RewardScorer) -> Service:
         ),
         self_test=scorer.start,
         close=scorer.close,
+        collectors=scorer.counts.collectors,
     )

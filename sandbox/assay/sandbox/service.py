@@ -68,4 +68,5 @@ def execution_service(runner: Runner) -> Service:
         ),
         self_test=runner.start,
         close=runner.close,
+        collectors=runner.metrics.collectors,
     )

@@ -66,7 +66,9 @@ def _load(settings: Settings, line: socket.socket, inbox: Any) -> Any:
         settings,
         network.end_tokens(tokenizer),
         PromptEncoder(tokenizer).decode,
-        lambda answers: line.sendall(pack({"answers": answers})),
+        lambda answers, ran: line.sendall(
+            pack({"answers": answers, "batches": ran[0], "rows": ran[1]})
+        ),
         inbox=inbox,
     )
     line.sendall(pack({"ready": {"write": network.shape is not None, "labels": network.labels}}))
