@@ -55,8 +55,9 @@ def collectors() -> dict[str, list[Collector]]:
 
 def label_names(collector: Collector) -> tuple[str, ...]:
     """The labels of a metric."""
-    label = getattr(collector, "_label", None)
-    return ((label,) if label else ()) if label is not None else collector._labelnames  # type: ignore[attr-defined]
+    labels = getattr(collector, "_labels", None) or getattr(collector, "_labelnames", ())
+    label = getattr(collector, "_label", "")
+    return (label,) if label else tuple(labels)
 
 
 def rows() -> list[tuple[str, str, str, str, str]]:

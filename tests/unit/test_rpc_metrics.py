@@ -11,16 +11,19 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.metrics import disable_created_metrics
 from prometheus_client.parser import text_string_to_metric_families
 from tests.metrics_support import conserved, scrape, total
 
 from assay.rpc.errors import StartupError
 from assay.rpc.metrics import (
     OTHER,
+    SECONDS,
     FunctionCounter,
     ItemMetrics,
     MetricsEndpoint,
+    SecondsHistogram,
     reason_label,
 )
 from assay.rpc.reasons import Reason
@@ -62,6 +65,21 @@ def test_items_are_conserved_and_fault_labels_known(happened: list[tuple[str, in
     assert conserved(families, "reward")
     seen = {sample.labels.get("reason") for family in families for sample in family.samples}
     assert seen <= {None, OTHER, *Reason}
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 1e4) | st.sampled_from(SECONDS))))
+def test_our_histogram_shows_what_that_of_the_library_shows(times: list[tuple[str, float]]) -> None:
+    ours, theirs = CollectorRegistry(), CollectorRegistry()
+    mine = SecondsHistogram("assay_test_seconds", "Times", "kind")
+    ours.register(mine)
+    reference = Histogram(
+        "assay_test_seconds", "Times", ("kind",), buckets=SECONDS, registry=theirs
+    )
+    for kind, seconds in times:
+        mine.observe(seconds, kind)
+        reference.labels(kind).observe(seconds)
+    disable_created_metrics()
+    assert generate_latest(ours) == generate_latest(theirs)
 
 
 def test_a_wait_is_never_negative_and_what_took_no_time_was_not_executed() -> None:

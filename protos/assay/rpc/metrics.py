@@ -7,16 +7,20 @@ Nothing that a caller wrote becomes a label; what is not known is "other" or "un
 
     items = judged + faults + abandoned + those in progress
 
-holds for each service at every scrape: an item is counted when its request is accepted, and again
-when it is answered, or when its caller is gone.
+holds for each service: an item is counted when its request is accepted, and again when it is
+answered, or when its caller is gone. A scrape reads one count after the other, so that those in
+progress may be off by what happens meanwhile.
 """
 
 from __future__ import annotations
 
+import collections
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import accumulate
 from socket import AF_INET6
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,8 +28,9 @@ from urllib.parse import urlsplit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics import disable_created_metrics
-from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from assay.rpc.errors import StartupError
 from assay.rpc.gate import Gate, Phase
@@ -83,6 +88,84 @@ class FunctionCounter(Collector):
     def _family(self) -> CounterMetricFamily:
         labels = (self._label,) if self._label else ()
         return CounterMetricFamily(self._name, self._documentation, labels=labels)
+
+
+class TableCounter(Collector):
+    """A count by labels in a plain table: several times cheaper to count in than a `Counter`.
+
+    Args:
+        name: without "_total".
+        documentation: what is counted.
+        labels: their names.
+        table: values of the labels to the count; only the event loop's thread writes it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        documentation: str,
+        labels: Sequence[str],
+        table: collections.Counter[tuple[str, ...]] | collections.Counter[tuple[str, str]],
+    ) -> None:
+        self._name, self._documentation, self._labels = name, documentation, tuple(labels)
+        self._table = table
+
+    def describe(self) -> list[Metric]:
+        """Name and meaning, without a sample."""
+        return [self._family()]
+
+    def collect(self) -> list[Metric]:
+        """The counts of this moment."""
+        family = self._family()
+        for values, count in tuple(self._table.items()):
+            family.add_metric(values, count)
+        return [family]
+
+    def _family(self) -> CounterMetricFamily:
+        return CounterMetricFamily(self._name, self._documentation, labels=self._labels)
+
+
+class SecondsHistogram(Collector):
+    """Times by one label or none, in the buckets of `SECONDS`; cheap, and of one writing thread.
+
+    Args:
+        name: of the metric.
+        documentation: what is timed.
+        label: its name, if there is one.
+    """
+
+    def __init__(self, name: str, documentation: str, label: str = "") -> None:
+        self._name, self._documentation = name, documentation
+        self._labels = (label,) if label else ()
+        self._found: dict[str, list[float]] = {}
+        if not label:
+            self._fresh("")
+
+    def observe(self, seconds: float, value: str = "") -> None:
+        """Notes a time; `value` is the label's."""
+        counts = self._found.get(value) or self._fresh(value)
+        counts[bisect_left(SECONDS, seconds)] += 1
+        counts[-1] += seconds
+
+    def describe(self) -> list[Metric]:
+        """Name and meaning, without a sample."""
+        return [self._family()]
+
+    def collect(self) -> list[Metric]:
+        """The times of this moment."""
+        family = self._family()
+        for value, kept in tuple(self._found.items()):
+            *counts, seconds = tuple(kept)
+            bounds = [*map(floatToGoString, SECONDS), "+Inf"]
+            buckets = list(zip(bounds, accumulate(counts), strict=True))
+            family.add_metric((value,) if self._labels else (), buckets, seconds)
+        return [family]
+
+    def _fresh(self, value: str) -> list[float]:
+        return self._found.setdefault(value, [0] * (len(SECONDS) + 1) + [0.0])
+
+    def _family(self) -> HistogramMetricFamily:
+        return HistogramMetricFamily(self._name, self._documentation, labels=self._labels)
 
 
 class CallMetrics:
@@ -154,18 +237,13 @@ class ItemMetrics:
             "Items whose caller was gone before the answer",
             registry=None,
         )
-        self._wait = Histogram(
-            f"{name}_queue_wait_seconds",
-            "From the arrival of an item to its execution",
-            buckets=SECONDS,
-            registry=None,
+        self._wait = SecondsHistogram(
+            f"{name}_queue_wait_seconds", "From the arrival of an item to its execution"
         )
-        self._execution = Histogram(
+        self._execution = SecondsHistogram(
             f"{name}_execution_seconds",
             "Execution of an item; those that needed none are left out",
-            (by,),
-            buckets=SECONDS,
-            registry=None,
+            by,
         )
 
     @property
@@ -195,7 +273,7 @@ class ItemMetrics:
         """Notes how long an item waited and took, in seconds; 0 for one that was not executed."""
         self._wait.observe(max(0.0, wait_s))
         if execution_s > 0:
-            self._execution.labels(who or UNKNOWN).observe(execution_s)
+            self._execution.observe(execution_s, who or UNKNOWN)
 
 
 class MetricsEndpoint:

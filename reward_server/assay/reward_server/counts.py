@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from prometheus_client import Counter as Metric
 from prometheus_client import Gauge
 from prometheus_client.registry import Collector
 
 from assay.reward_server.domain import Fault
 from assay.reward_server.tickets import Ticket
 from assay.reward_server.workers.pool import Pool
-from assay.rpc.metrics import FunctionCounter, ItemMetrics
+from assay.rpc.metrics import FunctionCounter, ItemMetrics, TableCounter
 
 
 class Counts:
@@ -34,24 +33,28 @@ class Counts:
         self.faults: Counter[tuple[str, str]] = Counter()
         self.suspicions: Counter[tuple[str, str]] = Counter()
         self.items = ItemMetrics("reward", "verifier")
-        self._judgements = Metric(
-            "assay_reward_judgements",
-            "Items answered with a judgement",
-            ("verifier", "verdict"),
-            registry=None,
-        )
-        self._suspicious = Metric(
-            "assay_reward_suspicious_judgements",
-            "Judgements with a sign of gaming",
-            ("verifier",),
-            registry=None,
-        )
-        self._cached = Metric(
-            "assay_reward_cache_hits",
-            "Judgements that were computed for an equal item",
-            ("verifier",),
-            registry=None,
-        )
+        self._suspicious: Counter[tuple[str, ...]] = Counter()
+        self._cached: Counter[tuple[str, ...]] = Counter()
+        self._tables = [
+            TableCounter(
+                "assay_reward_judgements",
+                "Items answered with a judgement",
+                ("verifier", "verdict"),
+                self.verdicts,
+            ),
+            TableCounter(
+                "assay_reward_suspicious_judgements",
+                "Judgements with a sign of gaming",
+                ("verifier",),
+                self._suspicious,
+            ),
+            TableCounter(
+                "assay_reward_cache_hits",
+                "Judgements that were computed for an equal item",
+                ("verifier",),
+                self._cached,
+            ),
+        ]
         self._queued = Gauge(
             "assay_reward_queue_items", "Items that wait for a worker", registry=None
         )
@@ -66,8 +69,8 @@ class Counts:
     @property
     def collectors(self) -> list[Collector]:
         """To be registered."""
-        own = [self._judgements, self._suspicious, self._cached]
-        return [*self.items.collectors, *own, self._queued, self._busy, self._restarts]
+        pool = [self._queued, self._busy, self._restarts]
+        return [*self.items.collectors, *self._tables, *pool]
 
     def watch(self, pool: Pool) -> None:
         """Has the metrics say how the pool of workers is."""
@@ -88,11 +91,10 @@ class Counts:
                 self.items.fault(name, outcome.reason)
             else:
                 self.verdicts[name, outcome.verdict] += 1
-                self._judgements.labels(name, outcome.verdict).inc()
                 if ticket.from_cache:
-                    self._cached.labels(name).inc()
+                    self._cached[(name,)] += 1
                 if outcome.suspicions:
-                    self._suspicious.labels(name).inc()
+                    self._suspicious[(name,)] += 1
                 for suspicion in outcome.suspicions:
                     self.suspicions[name, suspicion] += 1
 
