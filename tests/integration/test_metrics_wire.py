@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import time
@@ -18,6 +19,7 @@ from tests.metrics_support import conserved, rows, scrape, total
 import sandbox_service
 from assay.api.execution.v1 import execution_pb2, execution_pb2_grpc
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
+from assay.rpc.calls import METADATA_KEY
 from assay.rpc.limits import channel_options
 from assay.rpc.metrics import OTHER, UNKNOWN
 from assay.rpc.reasons import Reason
@@ -62,20 +64,20 @@ def labels_are_known(families: list[Metric], served: set[str]) -> None:
 
 
 @contextlib.contextmanager
-def reward_server(plug_ins: Path) -> Iterator[tuple[grpc.Channel, str]]:
+def reward_server(plug_ins: Path) -> Iterator[tuple[grpc.Channel, str, subprocess.Popen[str]]]:
     path = os.pathsep.join(filter(None, [str(plug_ins), os.environ.get("PYTHONPATH")]))
-    with launch("--log-level", "ERROR", *METRICS, PYTHONPATH=path) as process:
+    with launch("--log-json", *METRICS, PYTHONPATH=path) as process:
         try:
             address = ready(process)
             metrics = metrics_address(process, "reward_server")
             with grpc.insecure_channel(address, options=channel_options()) as channel:
-                yield channel, metrics
+                yield channel, metrics, process
         finally:
             process.kill()
 
 
 def test_the_reward_server_counts_what_it_answers(tmp_path: Path) -> None:
-    with reward_server(install(tmp_path)) as (channel, metrics):
+    with reward_server(install(tmp_path)) as (channel, metrics, process):
         stub = reward_pb2_grpc.RewardServiceStub(channel)
         known = rows()
         served = {
@@ -90,7 +92,7 @@ def test_the_reward_server_counts_what_it_answers(tmp_path: Path) -> None:
             item("raises", response=f"raise {NASTY}", verifier="chaos"),
             *(item(f"same-{n}", response="fine", verifier="chaos") for n in range(3)),
         )
-        answer = stub.BatchScore(request, timeout=30)
+        answer = stub.BatchScore(request, timeout=30, metadata=((METADATA_KEY, "call-1"),))
         faults = [r for r in answer.results if r.WhichOneof("outcome") == "fault"]
         assert (len(answer.results), len(faults)) == (8, 3)
         streamed = stub.StreamScore(
@@ -144,6 +146,17 @@ def test_the_reward_server_counts_what_it_answers(tmp_path: Path) -> None:
         for name, _, _, service, _ in known:
             if service in ("every service", "reward_server"):
                 assert name.removesuffix("_total") in shown
+        process.kill()
+        assert process.stderr is not None
+        said = [json.loads(line) for line in process.stderr.read().splitlines()]
+    by_id = [line for line in said if line.get("request_id") == "call-1"]
+    assert {"call"} <= {line["message"] for line in by_id}
+    [call] = [line for line in by_id if line["message"] == "call"]
+    assert (call["code"], call["items"], call["faults"], call["pid"]) == ("OK", 8, 3, process.pid)
+    # The traceback of what a verifier raised is its worker's to tell, in the same form.
+    raised = [line for line in said if "secret text" in line.get("exception", "")]
+    assert raised
+    assert process.pid not in {line["pid"] for line in raised}
 
 
 def test_the_sandbox_counts_runs_by_how_they_ended() -> None:
