@@ -189,9 +189,15 @@ def test_the_sandbox_counts_runs_by_how_they_ended() -> None:
             chunks = iter([execution_pb2.StreamRunTestsRequest(jobs=[suite])])
             streamed = list(stub.StreamRunTests(chunks, timeout=60))
             assert sum(len(one.results) for one in streamed) == 1
-        families = scrape(metrics)
+            slow = job("gone", "import time; time.sleep(60)")
+            slow.limits.wall_time.seconds = 60
+            gone = stub.Execute.future(execution_pb2.ExecuteRequest(jobs=[slow]), timeout=60)
+            until(metrics, lambda found: total(found, "assay_sandbox_items_total") == 6)
+            gone.cancel()
+            families = until(
+                metrics, lambda found: total(found, "assay_sandbox_abandoned_items_total") == 1
+            )
     assert conserved(families, "sandbox", "runs", "suites")
-    assert total(families, "assay_sandbox_items_total") == 5
     assert total(families, "assay_sandbox_runs_total", language="python") == 3
     assert total(families, "assay_sandbox_runs_total", end="wall-time-limit") == 1
     assert total(families, "assay_sandbox_faults_total", language=UNKNOWN) == 1
