@@ -357,13 +357,13 @@ async def test_items_are_counted_once_even_when_their_caller_leaves() -> None:
             items=[item("a", "Blue."), item("b", "Red."), item("c", "")]
         )
         call = asyncio.ensure_future(runner.judge_responses(request, timeout_s=60))
-        while not engines["m"].asked:
+        while not engines["m"].asked:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
         def shown() -> list[Metric]:
             return [family for one in runner.metrics.collectors for family in one.collect()]
 
-        assert total(shown(), "assay_genrm_queue_items", model="m") == 1
+        assert total(shown(), "assay_genrm_queue_items", model="m") == 2
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         assert total(shown(), "assay_genrm_abandoned_items_total") == 3
