@@ -8,7 +8,7 @@ Nothing that a caller wrote becomes a label; what is not known is "other" or "un
     items = judged + faults + abandoned + those in progress
 
 holds for each service: an item is counted when its request is accepted, and again when it is
-answered, or when its caller is gone. A scrape reads one count after the other, so that those in
+answered, or when its call ends without. A scrape reads one count after the other, so that those in
 progress may be off by what happens meanwhile.
 """
 
@@ -234,7 +234,7 @@ class ItemMetrics:
         )
         self._abandoned = Counter(
             f"{name}_abandoned_items",
-            "Items whose caller was gone before the answer",
+            "Items whose call ended before their answer",
             registry=None,
         )
         self._wait = SecondsHistogram(
@@ -256,7 +256,7 @@ class ItemMetrics:
         self._items.inc(items)
 
     def abandoned(self, items: int) -> None:
-        """Counts items that were accepted and whose caller is gone."""
+        """Counts items that were accepted and whose call ended without an answer for them."""
         self._abandoned.inc(items)
 
     def fault(self, who: str, reason: str, items: int = 1) -> None:
