@@ -43,7 +43,7 @@ class Worker:
             Settings(**(self._settings | settings)),
             self.network.end_tokens(self.tokenizer),
             self.encoder.decode,
-            lambda answers: self.answers.update({answer["id"]: answer for answer in answers}),
+            lambda answers, _: self.answers.update({answer["id"]: answer for answer in answers}),
         )
         self._next = 0
 

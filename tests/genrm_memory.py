@@ -16,6 +16,7 @@ from assay.genrm.engines.base import (
     Rated,
     Request,
     StepsRated,
+    Tally,
     TokenCounts,
     Write,
     Written,
@@ -52,6 +53,7 @@ class MemoryEngine:
     loaded: asyncio.Event = field(default_factory=asyncio.Event)
     starting: bool = False
     closed: bool = False
+    tally: Tally = field(default_factory=Tally)
 
     async def start(self) -> None:
         """Waits for `loaded`."""

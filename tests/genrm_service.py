@@ -58,7 +58,9 @@ def running(*flags: str | Path, **environment: str) -> Iterator[tuple[str, subpr
 
 
 class Stubs:
-    """Both services of one address, over the real wire."""
+    """Both services of one address, over the real wire; and where its metrics are, if anywhere."""
+
+    metrics = ""
 
     def __init__(self, target: str) -> None:
         self.channel = grpc.insecure_channel(target, options=channel_options())

@@ -55,6 +55,7 @@ async def test_a_killed_worker_costs_what_it_had_at_work(
             assert isinstance(waited, Chosen)
             assert waited.logprobs == pytest.approx(before.logprobs, abs=1e-4)
         assert engine.worker_pid not in (None, first)
+        assert engine.tally.restarts == 1
         monkeypatch.setattr(link, "_STOP_TIMEOUT_S", 0.2)
         os.kill(engine.worker_pid or 0, signal.SIGSTOP)
         working = asyncio.create_task(engine.ask(LONG))

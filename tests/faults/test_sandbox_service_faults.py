@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from tests.metrics_support import scrape, total
 
 from assay.clients.execution import (
     AsyncExecutionClient,
@@ -57,7 +58,9 @@ def reasons(outcomes: list[ExecutionResult]) -> set[str]:
 
 
 async def test_a_warden_killed_in_mid_run_costs_that_run_only() -> None:
-    with running("--slots", "1", *FLAGS) as (address, process):
+    with running("--slots", "1", "--metrics-port", "0", *FLAGS) as (address, process):
+        assert process.stdout is not None
+        metrics = process.stdout.readline().split()[-1]
         async with AsyncExecutionClient(address) as client:
             [warden] = wardens(process.pid)
             before = descendants(warden)
@@ -76,6 +79,10 @@ async def test_a_warden_killed_in_mid_run_costs_that_run_only() -> None:
             await works(client)
             await until(lambda: gone(before))
             assert wardens(process.pid) != [warden]
+        families = scrape(metrics)
+        assert total(families, "assay_sandbox_worker_restarts_total") == 1
+        died = {"language": "python", "reason": "WORKER_DIED"}
+        assert total(families, "assay_sandbox_faults_total", **died) == 1
 
 
 async def test_wardens_that_die_again_and_again_never_make_a_verdict() -> None:

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tests.genrm_service import SKY, Stubs, item, pair, running, stubs
 from tests.genrm_support import make_model
+from tests.metrics_support import conserved, scrape, total
 
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
@@ -65,7 +66,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def service(folder: Path) -> Iterator[Stubs]:
     """One server with all three."""
     flags = ("--models", folder / "models.toml", "--templates", folder / "templates")
-    with running(*flags) as (address, _), stubs(address) as made:
+    with running(*flags, "--metrics-port", "0") as (address, process), stubs(address) as made:
+        assert process.stdout is not None
+        made.metrics = process.stdout.readline().split()[-1]
         yield made
 
 
@@ -387,3 +390,28 @@ def test_judgements_and_faults_together_are_the_items(service: Stubs) -> None:
         if result.HasField("judgement")
     ]
     assert cached.count(True) >= 117
+
+
+def test_what_is_answered_is_counted_by_model(service: Stubs) -> None:
+    before = scrape(service.metrics)
+    items = [item("yes", "Blue."), item("also", "Red."), item("long", LONG)]
+    answer = judge(service, *items, model="reward")
+    assert reasons(answer) == ["judgement", "judgement", "CONTEXT_TOO_LONG"]
+    assert set(reasons(judge(service, item("x", "Blue."), model="nobody"))) == {"UNKNOWN_MODEL"}
+    after = scrape(service.metrics)
+
+    def rise(name: str, **labels: str) -> float:
+        return total(after, name, **labels) - total(before, name, **labels)
+
+    assert conserved(after, "genrm", "judgements")
+    assert rise("assay_genrm_items_total") == 4
+    assert rise("assay_genrm_judgements_total", model="reward", kind="response") == 2
+    assert rise("assay_genrm_faults_total", model="reward", reason="CONTEXT_TOO_LONG") == 1
+    assert rise("assay_genrm_faults_total", model="unknown", reason="UNKNOWN_MODEL") == 1
+    assert rise("assay_genrm_engine_answers_total", model="reward") == 2
+    used = sum(result.judgement.usage.prompt_tokens for result in answer.results)
+    assert rise("assay_genrm_tokens_total", model="reward", kind="prompt") == used > 0
+    assert rise("assay_genrm_batch_rows_total", model="reward") == 2
+    assert 1 <= rise("assay_genrm_batches_total", model="reward") <= 2
+    assert total(after, "assay_genrm_queue_items") == 0
+    assert not [s for family in after for s in family.samples if "nobody" in s.labels.values()]

@@ -19,7 +19,8 @@ from assay.rpc.deadlines import remaining_s
 from assay.rpc.errors import CallError, from_rpc_error, refuse
 from assay.rpc.health import Health, check
 from assay.rpc.limits import MAX_MESSAGE_BYTES
-from assay.rpc.logs import CALL_LOGGER, RequestIdFilter, fields_of
+from assay.rpc.log_format import fields_of
+from assay.rpc.logs import CALL_LOGGER, RequestIdFilter
 from assay.rpc.reasons import Reason
 from assay.rpc.serving import ServeConfig, Service, start
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.metrics_support import conserved
 
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server.config import ScorerConfig
@@ -156,6 +158,36 @@ def test_a_stream_says_the_same_as_a_batch(
     whole = loop.run_until_complete(scorer.batch_score(request, timeout_s=60))
     streamed = loop.run_until_complete(stream())
     assert sorted(outcomes(streamed), key=str) == sorted(outcomes(list(whole.results)), key=str)
+
+
+@SETTINGS
+@given(batch=items(), parts=st.integers(0, 2), turns=st.integers(0, 12))
+def test_items_are_counted_once_even_when_their_caller_leaves(
+    loop: asyncio.AbstractEventLoop,
+    scorer: RewardScorer,
+    batch: list[reward_pb2.Item],
+    parts: int,
+    turns: int,
+) -> None:
+    async def chunks() -> AsyncIterator[reward_pb2.StreamScoreRequest]:
+        for item in batch:
+            yield reward_pb2.StreamScoreRequest(items=[item])
+
+    async def leave() -> None:
+        stream = scorer.stream_score(chunks(), timeout_s=60)
+        async with aclosing(stream):  # type: ignore[type-var]
+            for _ in range(parts):
+                await anext(stream, None)
+        request = reward_pb2.BatchScoreRequest(items=batch)
+        call = asyncio.ensure_future(scorer.batch_score(request, timeout_s=60))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    loop.run_until_complete(leave())
+    families = [family for one in scorer.counts.collectors for family in one.collect()]
+    assert conserved(families, "reward", "judgements")
 
 
 @given(text=TEXTS, strip=st.booleans())

@@ -13,12 +13,13 @@ import pytest
 import yaml
 
 SERVICES = ("reward_server", "sandbox", "genrm")
+WATCHERS = ("prometheus", "grafana")
 FILES = ("compose.yaml", "compose.gpu.yaml", "compose.secrets.yaml")
 # What both Compose 1.29 and Compose 2 know, of what there is to say of a service.
 KNOWN = {
     "build", "image", "profiles", "ports", "environment", "depends_on", "networks", "user",
     "read_only", "tmpfs", "volumes", "cap_drop", "security_opt", "mem_limit", "pids_limit",
-    "stop_grace_period", "restart", "logging", "secrets", "deploy",
+    "stop_grace_period", "restart", "logging", "secrets", "deploy", "command",
 }  # fmt: skip
 
 
@@ -32,16 +33,17 @@ def read(repository: Path, name: str = "compose.yaml") -> dict[str, Any]:
 def test_both_versions_of_compose_know_every_word(repository: Path, name: str) -> None:
     found = read(repository, name)
     assert set(found) <= {"services", "networks", "volumes", "secrets", "x-logging"}
-    assert set(found["services"]) <= set(SERVICES)
+    assert set(found["services"]) <= {*SERVICES, *WATCHERS}
     for service in found["services"].values():
         assert set(service) <= KNOWN
         assert all(set(on) == {"condition"} for on in service.get("depends_on", {}).values())
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", [*SERVICES, *WATCHERS])
 def test_a_service_may_as_little_as_possible(repository: Path, name: str) -> None:
     service = read(repository)["services"][name]
-    assert service["user"] == "65532:65532"
+    assert service["user"].partition(":")[0] in {"65532", "65534", "472"}
+    assert name in WATCHERS or service["user"] == "65532:65532"
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert "no-new-privileges" in service["security_opt"]
@@ -55,9 +57,39 @@ def test_a_service_may_as_little_as_possible(repository: Path, name: str) -> Non
 
 def test_one_port_is_published_and_on_loopback(repository: Path) -> None:
     services = read(repository)["services"]
-    assert {name for name in services if "ports" in services[name]} == {"reward_server"}
-    [port] = services["reward_server"]["ports"]
-    assert port == "${ASSAY_BIND:-127.0.0.1}:${ASSAY_PORT:-50051}:50051"
+    published = {name: services[name]["ports"] for name in services if "ports" in services[name]}
+    assert published == {
+        "reward_server": ["${ASSAY_BIND:-127.0.0.1}:${ASSAY_PORT:-50051}:50051"],
+        "grafana": ["127.0.0.1:${ASSAY_GRAFANA_PORT:-3000}:3000"],  # where it is asked for
+    }
+
+
+def test_who_watches_is_started_only_when_asked_for_and_pinned(repository: Path) -> None:
+    services = read(repository)["services"]
+    assert {name for name in services if services[name].get("profiles") == ["observability"]} == {
+        *WATCHERS
+    }
+    for name in WATCHERS:
+        assert re.fullmatch(r"\$\{ASSAY_\w+:-\w+/\w+:v?\d+\.\d+\.\d+\}", services[name]["image"])
+
+
+def test_prometheus_reads_every_service_once_and_grafana_none(repository: Path) -> None:
+    services = read(repository)["services"]
+    config = yaml.safe_load((repository / "deploy" / "prometheus.yml").read_text(encoding="utf-8"))
+    read_at = {
+        (name, job["job_name"], found["port"])
+        for job in config["scrape_configs"]
+        for found in job["dns_sd_configs"]
+        for name in found["names"]
+    }
+    assert read_at == {(name, name, 9464) for name in SERVICES}
+    for name, prefix in zip(SERVICES, ("REWARD", "SANDBOX", "GENRM"), strict=True):
+        settings = services[name]["environment"]
+        assert f"ASSAY_{prefix}_METRICS_PORT=9464" in settings
+        assert f"ASSAY_{prefix}_METRICS_HOST=0.0.0.0" in settings
+        shared = set(services[name]["networks"]) & set(services["prometheus"]["networks"])
+        assert len(shared) == 1
+        assert not set(services[name]["networks"]) & set(services["grafana"]["networks"])
 
 
 def test_the_sandbox_is_on_internal_networks_only(repository: Path) -> None:

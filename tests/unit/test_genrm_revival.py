@@ -20,6 +20,7 @@ class Maker:
         self.failures = failures
         self.ended: list[int] = []
         self.dead: set[int] = set()
+        self.revivals = 0
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -35,7 +36,10 @@ class Maker:
         self.ended.append(one)
 
     def revival(self) -> Revival[int]:
-        return Revival("m", self.make, self.end, self.dead.__contains__)
+        return Revival("m", self.make, self.end, self.dead.__contains__, self.revived)
+
+    def revived(self) -> None:
+        self.revivals += 1
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +64,7 @@ async def test_all_who_wait_get_the_next_one():
     assert await life.living() == 2
     await life.close()
     assert maker.ended == [1, 2]
+    assert maker.revivals == 1
 
 
 async def test_one_that_died_unnoticed_is_replaced():

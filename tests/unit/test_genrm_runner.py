@@ -11,8 +11,10 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from prometheus_client.metrics_core import Metric
 from tests.genrm_memory import INFO, MemoryEngine, failing
 from tests.genrm_service import SKY, item
+from tests.metrics_support import conserved, total
 
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
@@ -347,3 +349,26 @@ async def test_a_dialogue_asks_a_model_that_gives_probabilities() -> None:
             timeout_s=30,
         )
         assert reasons(response) == ["UNKNOWN_MODEL"]
+
+
+async def test_items_are_counted_once_even_when_their_caller_leaves() -> None:
+    async with running({"m": "generative"}, concurrent=1) as (runner, engines):
+        request = judge_pb2.JudgeResponsesRequest(
+            items=[item("a", "Blue."), item("b", "Red."), item("c", "")]
+        )
+        call = asyncio.ensure_future(runner.judge_responses(request, timeout_s=60))
+        while not engines["m"].asked:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+        def shown() -> list[Metric]:
+            return [family for one in runner.metrics.collectors for family in one.collect()]
+
+        assert total(shown(), "assay_genrm_queue_items", model="m") == 2
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        assert total(shown(), "assay_genrm_abandoned_items_total") == 3
+        engines["m"].go.set()
+        await runner.judge_responses(request, timeout_s=60)
+        assert conserved(shown(), "genrm", "judgements")
+        assert total(shown(), "assay_genrm_items_total") == 6
+        assert total(shown(), "assay_genrm_faults_total", reason="MISSING_RESPONSE") == 1

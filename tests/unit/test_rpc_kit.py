@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -25,6 +26,7 @@ from assay.rpc.errors import (
     make_status,
 )
 from assay.rpc.limits import MAX_MESSAGE_BYTES, channel_options, server_options
+from assay.rpc.log_format import WORKER_FLAG, worker_flags
 from assay.rpc.logs import setup_logging
 from assay.rpc.reasons import Reason
 
@@ -82,6 +84,8 @@ def test_json_logs_are_one_object_a_line_with_the_request_id(
     assert first["message"] == "hello you\nthere"
     assert (first["level"], first["logger"], first["items"]) == ("INFO", "x", 3)
     assert first["request_id"] == second["request_id"] == "call-1"
+    assert first["pid"] == os.getpid()
+    assert worker_flags() == [WORKER_FLAG]
     assert "ValueError: why" in second["exception"]
     assert (second["odd"], second["level"]) == ("{1}", "ERROR")
 

@@ -173,6 +173,8 @@ class ServerConfig:
         token: bearer token that clients must send; None for none. Never printed.
         access: further tokens, and what each tenant may ask for.
         drain_s: how long running calls may take to end after SIGTERM.
+        metrics_port: where metrics are read over HTTP, 0 for any free one; None: nowhere.
+        metrics_host: address to bind for them.
         reward_target: address of the reward server that says whether an attempt is right; empty:
             callers of ScoreSelfVerification must say so themselves.
         reward_tls_ca: authority that the reward server's certificate is of, PEM; None for no TLS.
@@ -191,6 +193,8 @@ class ServerConfig:
     token: str | None = field(default=None, repr=False)
     access: Access = field(default_factory=Access)
     drain_s: float = 10.0
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
     reward_target: str = ""
     reward_tls_ca: Path | None = None
     reward_token: str | None = field(default=None, repr=False)

@@ -8,7 +8,7 @@ answers would be equal are asked once. A request that nobody waits for any more 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -31,10 +31,14 @@ class Asks:
 
     Args:
         engine: answers them; None for runs that ask nothing.
+        answered: told of every answer of the engine, once.
     """
 
-    def __init__(self, engine: Engine | None) -> None:
+    def __init__(
+        self, engine: Engine | None, answered: Callable[[Answer], None] = lambda _: None
+    ) -> None:
         self._engine = engine
+        self._answered = answered
         self._shared: dict[Request, _Asked] = {}
 
     async def ask(self, requests: Sequence[Request]) -> tuple[Answer, ...]:
@@ -71,12 +75,17 @@ class Asks:
             if self._engine is None:
                 raise ValueError("a run without an engine has asked")
             task = asyncio.ensure_future(self._engine.ask(request))
-            task.add_done_callback(_look)
+            task.add_done_callback(self._look)
             asked = _Asked(task)
             if key is not None:
                 self._shared[key] = asked
         asked.waiters += 1
         return asked, first
+
+    def _look(self, task: asyncio.Task[Answer]) -> None:
+        """Takes note of an answer, or of a failure, so that asyncio reports none as overlooked."""
+        if not task.cancelled() and task.exception() is None:
+            self._answered(task.result())
 
     def _key(self, request: Request) -> Request | None:
         """What requests with equal answers share; None where each draws its own."""
@@ -120,9 +129,3 @@ def _leave(asked: _Asked) -> None:
     asked.waiters -= 1
     if not asked.waiters and not asked.task.done():
         asked.task.cancel()
-
-
-def _look(task: asyncio.Task[Answer]) -> None:
-    """Takes note of a failure, so that asyncio does not report it as overlooked."""
-    if not task.cancelled():
-        task.exception()

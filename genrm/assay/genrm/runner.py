@@ -24,6 +24,7 @@ from assay.genrm.config import RunnerConfig
 from assay.genrm.domain import Fault, Unjudgeable
 from assay.genrm.driving import Asks
 from assay.genrm.judges import judge_group, judge_pair, judge_response
+from assay.genrm.metrics import JudgeMetrics
 from assay.genrm.models import Models
 from assay.genrm.self_verification import score_dialogue
 from assay.genrm.steps import score_steps
@@ -44,6 +45,9 @@ class Runner:
         models: who is asked; by default those of the settings.
         answers: says whether an attempt is right; None where callers must say so.
 
+    Attributes:
+        metrics: what was judged so far.
+
     Raises:
         ConfigError: a template is wrong.
     """
@@ -61,6 +65,7 @@ class Runner:
         self._templates = load_templates(config.templates)
         self._lines: dict[str, Line] = {}
         self._start_ended = asyncio.Event()
+        self.metrics = JudgeMetrics()
 
     async def start(self) -> None:
         """Loads the models and has each of them answer.
@@ -76,6 +81,9 @@ class Runner:
             # Runs that ask nobody have a line of their own, without a name.
             for name, items in {**at_work, "": config.queue_items}.items():
                 self._lines[name] = Line(items, config.queue_items, config.queue_mb * 2**20)
+            engines = {model.name: model.engine for model in self._models}
+            for name, line in self._lines.items():
+                self.metrics.watch(name, line, engines.get(name))
         finally:
             self._start_ended.set()
 
@@ -255,18 +263,24 @@ class Runner:
         check_batch(messages, self._config.max_batch_items)
         tickets = _issue(messages, plan, arrived_s)
         deadline_s = answer_by_s(arrived_s, timeout_s)
+        waited_for = 0
         try:
             self._submit(tickets)
+            waited_for = len(tickets)
+            self.metrics.items.accepted(waited_for)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, deadline_s - time.monotonic())):
                     for ticket in tickets:
                         await ticket.done.wait()
+            waited_for = 0
         finally:
+            self.metrics.items.abandoned(waited_for)
             for ticket in tickets:
                 self._close(ticket)
         room = results.Room()
         for ticket in tickets:
             ticket.write(into.add(), room)
+        self.metrics.add(tickets, into)
         return tickets
 
     def _submit(self, tickets: Sequence[Ticket]) -> None:
@@ -280,7 +294,9 @@ class Runner:
             return
         line = self._line(planned[0])
         model = planned[0].plan.model if planned[0].plan else None
-        asks = Asks(model.engine if model else None)
+        asks = (
+            Asks(model.engine, partial(self.metrics.answered, model.name)) if model else Asks(None)
+        )
         for ticket in planned:
             ticket.asks = asks
         try:

@@ -29,6 +29,8 @@ async def run(config: ServerConfig) -> None:
         tls=server_tls(config.tls_cert, config.tls_key, config.tls_client_ca),
         token=config.token,
         access=config.access,
+        metrics_host=config.metrics_host,
+        metrics_port=config.metrics_port,
     )
     runner = Runner(config.runner, answers=_answers(config))
     try:

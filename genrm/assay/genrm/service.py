@@ -9,7 +9,7 @@ import grpc
 from assay.api.judge.v1 import judge_pb2, judge_pb2_grpc
 from assay.api.process.v1 import process_pb2, process_pb2_grpc
 from assay.genrm.runner import Runner
-from assay.rpc.calls import add_log_fields
+from assay.rpc.calls import add_faults, add_log_fields
 from assay.rpc.deadlines import remaining_s
 from assay.rpc.serving import Service
 
@@ -33,21 +33,27 @@ class JudgeServicer(judge_pb2_grpc.JudgeServiceServicer):
     ) -> judge_pb2.JudgeResponsesResponse:
         """Judges responses one by one."""
         add_log_fields(items=len(request.items))
-        return await self._runner.judge_responses(request, timeout_s=remaining_s(context))
+        response = await self._runner.judge_responses(request, timeout_s=remaining_s(context))
+        add_faults(response.results)
+        return response
 
     async def JudgePairs(  # noqa: N802 - gRPC's name
         self, request: judge_pb2.JudgePairsRequest, context: Context
     ) -> judge_pb2.JudgePairsResponse:
         """Judges pairs in both orders."""
         add_log_fields(items=len(request.items))
-        return await self._runner.judge_pairs(request, timeout_s=remaining_s(context))
+        response = await self._runner.judge_pairs(request, timeout_s=remaining_s(context))
+        add_faults(response.results)
+        return response
 
     async def JudgeGroups(  # noqa: N802 - gRPC's name
         self, request: judge_pb2.JudgeGroupsRequest, context: Context
     ) -> judge_pb2.JudgeGroupsResponse:
         """Ranks the samples of groups."""
         add_log_fields(items=len(request.items))
-        return await self._runner.judge_groups(request, timeout_s=remaining_s(context))
+        response = await self._runner.judge_groups(request, timeout_s=remaining_s(context))
+        add_faults(response.results)
+        return response
 
     async def ListJudgeModels(  # noqa: N802 - gRPC's name
         self, request: judge_pb2.ListJudgeModelsRequest, context: Context
@@ -71,14 +77,20 @@ class ProcessRewardServicer(process_pb2_grpc.ProcessRewardServiceServicer):
     ) -> process_pb2.ScoreStepsResponse:
         """Scores the steps of responses."""
         add_log_fields(items=len(request.items))
-        return await self._runner.score_steps(request, timeout_s=remaining_s(context))
+        response = await self._runner.score_steps(request, timeout_s=remaining_s(context))
+        add_faults(response.results)
+        return response
 
     async def ScoreSelfVerification(  # noqa: N802 - gRPC's name
         self, request: process_pb2.ScoreSelfVerificationRequest, context: Context
     ) -> process_pb2.ScoreSelfVerificationResponse:
         """Scores dialogues of a policy that verifies itself."""
         add_log_fields(items=len(request.items))
-        return await self._runner.score_self_verification(request, timeout_s=remaining_s(context))
+        response = await self._runner.score_self_verification(
+            request, timeout_s=remaining_s(context)
+        )
+        add_faults(response.results)
+        return response
 
     async def ListProcessModels(  # noqa: N802 - gRPC's name
         self, request: process_pb2.ListProcessModelsRequest, context: Context
@@ -102,6 +114,7 @@ def genrm_services(runner: Runner) -> list[Service]:
             ),
             self_test=runner.start,
             close=runner.close,
+            collectors=runner.metrics.collectors,
         ),
         Service(
             name=PROCESS_NAME,

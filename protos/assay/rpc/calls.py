@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable
 from contextvars import ContextVar
+from typing import Any, cast
 
 from assay.rpc.errors import ConfigError
 
@@ -66,3 +68,11 @@ def add_log_fields(**fields: object) -> None:
     current = _log_fields_var.get()
     if current is not None:
         current.update(fields)
+
+
+def add_faults(results: Iterable[Any]) -> None:
+    """Adds to that line how many of these results are faults, to those of results before them."""
+    current = _log_fields_var.get()
+    if current is not None:
+        faults = sum(result.WhichOneof("outcome") == "fault" for result in results)
+        current["faults"] = cast("int", current.get("faults", 0)) + faults

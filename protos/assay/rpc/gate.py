@@ -42,6 +42,7 @@ class Call:
         task: the task that runs the handler, while it runs.
         evicted: the drain ran out and the server ended the call.
         fields: facts for the log.
+        known: the server has this method, and let the caller in.
     """
 
     method: str
@@ -51,6 +52,7 @@ class Call:
     task: asyncio.Task[Any] | None = None
     evicted: bool = False
     fields: dict[str, object] = field(default_factory=dict)
+    known: bool = False
 
 
 class Gate:
@@ -73,7 +75,7 @@ class Gate:
     @property
     def running(self) -> int:
         """Calls in progress, without health and reflection."""
-        return sum(not call.always_open for call in self._running)
+        return sum(not call.always_open for call in tuple(self._running))
 
     def enter(self, call: Call, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         """Lets a call in, until its status is on the wire.

@@ -55,12 +55,21 @@ class CallRim(grpc.aio.ServerInterceptor):
         doorman: knows the tokens that callers must send as "authorization: Bearer TOKEN". Health is
             exempt.
         quotas: how much each tenant may ask for.
+        ended: told of every call that ended but those of health: method (empty for one that the
+            server does not have, or whose caller was not let in), code, reason, seconds.
     """
 
-    def __init__(self, gate: Gate, doorman: Doorman, quotas: Quotas) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        doorman: Doorman,
+        quotas: Quotas,
+        ended: Callable[[str, str, str, float], None] = lambda *_: None,
+    ) -> None:
         self._gate = gate
         self._doorman = doorman
         self._quotas = quotas
+        self._ended = ended
 
     async def intercept_service(
         self,
@@ -86,6 +95,7 @@ class CallRim(grpc.aio.ServerInterceptor):
             return self._refusal(
                 call, refuse(Reason.UNKNOWN_METHOD, f"this server has no method {method}")
             )
+        call.known = True
         return self._wrap(call, handler)
 
     def _tenant_of(self, method: str, offered: str | bytes | None) -> str | None:
@@ -159,18 +169,18 @@ class CallRim(grpc.aio.ServerInterceptor):
         except (grpc.aio.AbortError, grpc.aio.InternalError) as ended:
             # The handler ended the call by itself, or the connection is gone: gRPC deals with both.
             code = _code_name(context) if isinstance(ended, grpc.aio.AbortError) else "CANCELLED"
-            _log_end(call, context, started, code, "")
+            self._log_end(call, context, started, code, "")
             raise
         except Exception as defect:  # noqa: BLE001  # the border: nothing leaves it unmapped
             error = _defect(call, context, defect)
         else:
             trailers = context.trailing_metadata() or ()
             context.set_trailing_metadata((*trailers, (METADATA_KEY, call.request_id)))
-            _log_end(call, context, started, _code_name(context), "")
+            self._log_end(call, context, started, _code_name(context), "")
             return result
         finally:
             call.task = None  # from here on the answer is on its way: no eviction breaks it off
-        _log_end(call, context, started, error.code.name, error.reason)
+        self._log_end(call, context, started, error.code.name, error.reason)
         status = wire_status(error)
         trailing: tuple[tuple[str, str | bytes], ...] = (
             (STATUS_DETAILS_KEY, status.SerializeToString()),
@@ -189,8 +199,25 @@ class CallRim(grpc.aio.ServerInterceptor):
             return _defect(call, context, RuntimeError("a task of the handler was cancelled"))
         late = remaining_s(context) <= 0
         reason = Reason.DEADLINE_EXCEEDED if late else Reason.CANCELLED
-        _log_end(call, context, started, reason, reason)
+        self._log_end(call, context, started, reason, reason)
         raise  # noqa: PLE0704  # called from the except clause that holds the CancelledError
+
+    def _log_end(
+        self, call: Call, context: _Context, started: float, code: str, reason: str
+    ) -> None:
+        seconds = time.perf_counter() - started
+        quiet = call.method.startswith(HEALTH_PREFIX)
+        if not quiet:
+            self._ended(call.method if call.known else "", code, str(reason), seconds)
+        call_ended(
+            method=call.method,
+            code=code,
+            reason=str(reason),
+            duration_ms=seconds * 1000,
+            peer_kind=context.peer().partition(":")[0],
+            fields=call.fields,
+            quiet=quiet,
+        )
 
 
 async def _send_all(messages: Any, context: _Context, meter: Meter) -> None:
@@ -211,18 +238,6 @@ def _defect(call: Call, context: _Context, defect: Exception) -> CallError:
         f"the server failed ({type(defect).__name__}); its log says more under "
         f"request id {call.request_id}",
         request_id=call.request_id,
-    )
-
-
-def _log_end(call: Call, context: _Context, started: float, code: str, reason: str) -> None:
-    call_ended(
-        method=call.method,
-        code=code,
-        reason=str(reason),
-        duration_ms=(time.perf_counter() - started) * 1000,
-        peer_kind=context.peer().partition(":")[0],
-        fields=call.fields,
-        quiet=call.method.startswith(HEALTH_PREFIX),
     )
 
 

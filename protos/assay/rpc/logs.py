@@ -6,14 +6,13 @@ or secrets; the traceback of a defect may, and stays on the server.
 
 from __future__ import annotations
 
-import json as json_codec
 import logging
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from assay.rpc.calls import request_id_var
 from assay.rpc.errors import ConfigError
+from assay.rpc.log_format import JsonFormatter, TextFormatter
 
 CALL_LOGGER = "assay.rpc.calls"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -27,45 +26,6 @@ class RequestIdFilter(logging.Filter):
         if not hasattr(record, "request_id"):
             record.request_id = request_id_var.get()
         return True
-
-
-def fields_of(record: logging.LogRecord) -> Mapping[str, object]:
-    """What a caller passed as `extra={"fields": {...}}`."""
-    fields = getattr(record, "fields", None)
-    return fields if isinstance(fields, Mapping) else {}
-
-
-class JsonFormatter(logging.Formatter):
-    """A JSON object a record: time, level, logger, message, request_id, its fields, exception."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as one line of JSON; values that JSON does not know become text."""
-        entry: dict[str, object] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname,
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if request_id := getattr(record, "request_id", ""):
-            entry["request_id"] = request_id
-        entry.update({key: value for key, value in fields_of(record).items() if key not in entry})
-        if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
-        return json_codec.dumps(entry, default=str)
-
-
-class TextFormatter(logging.Formatter):
-    """The same for people: time, level, logger, message, then key=value."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as one line, followed by the traceback if there is one."""
-        when = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
-        fields = dict(fields_of(record))
-        if request_id := getattr(record, "request_id", ""):
-            fields["request_id"] = request_id
-        facts = "".join(f" {key}={value}" for key, value in fields.items())
-        line = f"{when} {record.levelname:7} {record.name}: {record.getMessage()}{facts}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 class _AssayHandler(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time

@@ -62,6 +62,7 @@ def read_token(file: Path | None, variable: str) -> str | None:
 def announce(name: str, running: RunningServer, port_file: Path | None) -> None:
     """Tells whoever started the server where it answers: on stdout, and in the port file.
 
+    Where metrics are shown, a second line says where: "assay NAME metrics on HOST:PORT".
     From here on what gRPC says of strangers is logged once a minute, not for each.
 
     Raises:
@@ -81,6 +82,8 @@ def announce(name: str, running: RunningServer, port_file: Path | None) -> None:
 
         atexit.register(NativeLog().close)
     sys.stdout.write(f"assay {name} ready on {running.address}\n")
+    if running.metrics_address is not None:
+        sys.stdout.write(f"assay {name} metrics on {running.metrics_address}\n")
     sys.stdout.flush()
 
 

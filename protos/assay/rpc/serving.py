@@ -28,12 +28,14 @@ from typing import cast
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
+from prometheus_client.registry import Collector
 
 from assay.rpc.access import Access, doorman
 from assay.rpc.errors import AssayError, StartupError
 from assay.rpc.gate import Gate, Phase
 from assay.rpc.interceptors import CallRim
 from assay.rpc.limits import server_options
+from assay.rpc.metrics import CallMetrics, MetricsEndpoint
 from assay.rpc.tls import ServerTls
 from assay.rpc.tokens import Doorman
 
@@ -53,12 +55,14 @@ class Service:
             add_RewardServiceServicer_to_server(servicer, s)`.
         self_test: proves that the service works; raises when it does not.
         close: frees what the service holds; called once, after the drain or when the start fails.
+        collectors: its metrics.
     """
 
     name: str
     add_to_server: Callable[[grpc.aio.Server], None]
     self_test: Callable[[], Awaitable[None]]
     close: Callable[[], Awaitable[None]] | None = None
+    collectors: Sequence[Collector] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class ServeConfig:
         access: further tokens, reflection (grpc.reflection.v1alpha), the limits of tenants, and
             whether a network may be served without tokens.
         max_concurrent_calls: above it a call is refused with QUEUE_FULL.
+        metrics_host: address at which metrics are read; loopback unless told otherwise.
+        metrics_port: port of it, 0 for a free one; None: metrics are not shown.
     """
 
     host: str = "127.0.0.1"
@@ -84,6 +90,8 @@ class ServeConfig:
     token: str | None = None
     access: Access = field(default_factory=Access)
     max_concurrent_calls: int = 1024
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = None
 
 
 class RunningServer:
@@ -92,6 +100,7 @@ class RunningServer:
     Attributes:
         address: where it answers, as "127.0.0.1:50051".
         port: the port of it.
+        metrics_address: where metrics are read, as "127.0.0.1:9464"; None where they are not.
     """
 
     def __init__(
@@ -104,6 +113,7 @@ class RunningServer:
         config: ServeConfig,
         port: int,
         door: Doorman,
+        calls: CallMetrics,
     ) -> None:
         self._server = server
         self._gate = gate
@@ -115,6 +125,9 @@ class RunningServer:
         self._stopped = asyncio.Event()
         self.port = port
         self.address = _address(config.host, port)
+        self.metrics_address: str | None = None
+        self._calls = calls
+        self._endpoint: MetricsEndpoint | None = None
 
     async def __aenter__(self) -> RunningServer:
         return self
@@ -150,7 +163,23 @@ class RunningServer:
         """Returns when the server has stopped."""
         await self._stopped.wait()
 
+    def _show_metrics(self) -> None:
+        """Opens the port of the metrics, if there is to be one.
+
+        Raises:
+            StartupError: it cannot be opened.
+        """
+        config = self._config
+        if config.metrics_port is None:
+            return
+        own = [collector for service in self._services for collector in service.collectors]
+        found = [*self._calls.collectors, *own]
+        self._endpoint = MetricsEndpoint(found, config.metrics_host, config.metrics_port)
+        self.metrics_address = _address(config.metrics_host, self._endpoint.port)
+        _log.info("metrics on http://%s/metrics", self.metrics_address)
+
     async def _start(self) -> None:
+        self._show_metrics()
         for name in ("", *(service.name for service in self._services)):
             await self._health.set(name, _NOT_SERVING)
         await self._server.start()
@@ -170,6 +199,8 @@ class RunningServer:
                 _log.warning("cancelled %d calls that outstayed the drain", cancelled)
             await self._server.stop(_LAST_BYTES_S)
             await _close(self._services)
+            if self._endpoint is not None:
+                await asyncio.to_thread(self._endpoint.close)
         finally:
             self._stopped.set()
 
@@ -287,7 +318,8 @@ async def _bind(services: Sequence[Service], config: ServeConfig) -> RunningServ
     access = config.access
     door = await asyncio.to_thread(doorman, access, config.host, config.token, config.tls)
     gate = Gate(config.max_concurrent_calls, access.tenant_calls)
-    rim = CallRim(gate, door, access.quotas())
+    calls = CallMetrics(gate)
+    rim = CallRim(gate, door, access.quotas(), calls.ended)
     server = grpc.aio.server(interceptors=(rim,), options=server_options())
     servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
@@ -314,6 +346,7 @@ async def _bind(services: Sequence[Service], config: ServeConfig) -> RunningServ
         config=config,
         port=port,
         door=door,
+        calls=calls,
     )
 
 

@@ -91,6 +91,12 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--genrm-token-file", type=_PATH, help="File with genrm's bearer token.")
 @click.option("--client-cert", type=_PATH, help="Our certificate, for services that ask for one.")
 @click.option("--client-key", type=_PATH, help="Its private key, PEM.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Show metrics over HTTP; 0: any free port.",
+)
+@click.option("--metrics-host", default="127.0.0.1", help="Address to bind for metrics.")
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")

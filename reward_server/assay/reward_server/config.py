@@ -105,6 +105,8 @@ class ServerConfig:
         token: bearer token that clients must send; None for none. Never printed.
         access: further tokens, and what each tenant may ask for.
         drain_s: how long running calls may take to end after SIGTERM.
+        metrics_port: where metrics are read over HTTP, 0 for any free one; None: nowhere.
+        metrics_host: address to bind for them.
         sandbox_target: address of the sandbox; empty: `code` is not served.
         sandbox_tls_ca: authority that the sandbox's certificate is of, PEM; None for no TLS.
         sandbox_token: bearer token that the sandbox asks for; None for none. Never printed.
@@ -131,6 +133,8 @@ class ServerConfig:
     token: str | None = field(default=None, repr=False)
     access: Access = field(default_factory=Access)
     drain_s: float = 10.0
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
     sandbox_target: str = ""
     sandbox_tls_ca: Path | None = None
     sandbox_token: str | None = field(default=None, repr=False)

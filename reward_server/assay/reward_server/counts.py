@@ -1,12 +1,21 @@
-"""What a server has said so far: verdicts, faults and suspicions, by verifier."""
+"""What a server has said so far: verdicts, faults and suspicions, by verifier; and its metrics.
+
+The names are those of the registry: a name that a caller sent, and that is not served, counts as
+none.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
+from prometheus_client import Gauge
+from prometheus_client.registry import Collector
+
 from assay.reward_server.domain import Fault
 from assay.reward_server.tickets import Ticket
+from assay.reward_server.workers.pool import Pool
+from assay.rpc.metrics import FunctionCounter, ItemMetrics, TableCounter
 
 
 class Counts:
@@ -16,22 +25,76 @@ class Counts:
         verdicts: (verifier, verdict) -> items.
         faults: (verifier, reason) -> items; the verifier is empty where none was found.
         suspicions: (verifier, suspicion) -> items. Disagreeing tiers of `math` are one of them.
+        items: the part of the metrics that every service has.
     """
 
     def __init__(self) -> None:
         self.verdicts: Counter[tuple[str, str]] = Counter()
         self.faults: Counter[tuple[str, str]] = Counter()
         self.suspicions: Counter[tuple[str, str]] = Counter()
+        self.items = ItemMetrics("reward", "verifier")
+        self._suspicious: Counter[tuple[str, ...]] = Counter()
+        self._cached: Counter[tuple[str, ...]] = Counter()
+        self._tables = [
+            TableCounter(
+                "assay_reward_judgements",
+                "Items answered with a judgement",
+                ("verifier", "verdict"),
+                self.verdicts,
+            ),
+            TableCounter(
+                "assay_reward_suspicious_judgements",
+                "Judgements with a sign of gaming",
+                ("verifier",),
+                self._suspicious,
+            ),
+            TableCounter(
+                "assay_reward_cache_hits",
+                "Judgements that were computed for an equal item",
+                ("verifier",),
+                self._cached,
+            ),
+        ]
+        self._queued = Gauge(
+            "assay_reward_queue_items", "Items that wait for a worker", registry=None
+        )
+        self._busy = Gauge(
+            "assay_reward_workers_busy", "Workers that judge an item at this moment", registry=None
+        )
+        self._restarts = FunctionCounter(
+            "assay_reward_worker_restarts",
+            "Workers started in place of one that died, was killed or retired",
+        )
+
+    @property
+    def collectors(self) -> list[Collector]:
+        """To be registered."""
+        pool = [self._queued, self._busy, self._restarts]
+        return [*self.items.collectors, *self._tables, *pool]
+
+    def watch(self, pool: Pool) -> None:
+        """Has the metrics say how the pool of workers is."""
+        self._queued.set_function(lambda: pool.queued)
+        self._busy.set_function(lambda: pool.busy)
+        self._restarts.function = lambda: pool.restarts
 
     def add(self, tickets: Iterable[Ticket]) -> None:
         """Counts tickets, each once; those that are not settled count for nothing."""
         for ticket in tickets:
             outcome = ticket.outcome
             name = ticket.verifier.spec.name if ticket.verifier is not None else ""
+            if outcome is None:
+                continue
+            self.items.took(name, ticket.started_s - ticket.arrived_s, ticket.execution_s)
             if isinstance(outcome, Fault):
                 self.faults[name, outcome.reason] += 1
-            elif outcome is not None:
+                self.items.fault(name, outcome.reason)
+            else:
                 self.verdicts[name, outcome.verdict] += 1
+                if ticket.from_cache:
+                    self._cached[(name,)] += 1
+                if outcome.suspicions:
+                    self._suspicious[(name,)] += 1
                 for suspicion in outcome.suspicions:
                     self.suspicions[name, suspicion] += 1
 

@@ -92,6 +92,7 @@ class RewardScorer:
             await self._pool.start()
         except LinkError as error:
             raise StartupError(f"the worker processes do not start: {error}") from error
+        self.counts.watch(self._pool)
         self._desk = Desk(self._registry, config, self._pool)
         self._prover = Prover(self._desk, self._registry.ours)
         await self.self_test()
@@ -151,17 +152,22 @@ class RewardScorer:
         desk = self._open_desk()
         tickets = desk.issue(request.items, arrived_s)
         deadline_s = answer_by_s(arrived_s, timeout_s)
+        waited_for = 0
         try:
             await self._open_prover().prove_first(tickets, deadline_s)
             await judge_here(desk, tickets, deadline_s)
             self._launch(tickets)
+            waited_for = len(tickets)
+            self.counts.items.accepted(waited_for)
             await judge_elsewhere(desk, self._open_prover(), tickets, deadline_s)
+            waited_for = 0
         finally:
+            self.counts.items.abandoned(waited_for)
             for ticket in tickets:
                 desk.close(ticket, LATE)
+        self.counts.add(tickets)
         response = reward_pb2.BatchScoreResponse()
         add_results(response.results, tickets)
-        self.counts.add(tickets)
         if self._journal is not None:
             self._journal.offer(tickets)
         return response

@@ -9,7 +9,7 @@ import grpc
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.reward_server.scorer import RewardScorer
-from assay.rpc.calls import add_log_fields
+from assay.rpc.calls import add_faults, add_log_fields
 from assay.rpc.deadlines import remaining_s
 from assay.rpc.serving import Service
 
@@ -33,7 +33,9 @@ class RewardServicer(reward_pb2_grpc.RewardServiceServicer):
     ) -> reward_pb2.BatchScoreResponse:
         """Scores a batch."""
         add_log_fields(items=len(request.items))
-        return await self._scorer.batch_score(request, timeout_s=remaining_s(context))
+        response = await self._scorer.batch_score(request, timeout_s=remaining_s(context))
+        add_faults(response.results)
+        return response
 
     async def StreamScore(  # noqa: N802 - gRPC's name
         self,
@@ -42,7 +44,11 @@ class RewardServicer(reward_pb2_grpc.RewardServiceServicer):
     ) -> AsyncIterator[reward_pb2.StreamScoreResponse]:
         """Scores a stream."""
         results = self._scorer.stream_score(request_iterator, timeout_s=remaining_s(context))
+        items = 0
         async for response in results:
+            items += len(response.results)
+            add_log_fields(items=items)
+            add_faults(response.results)
             yield response
 
     async def ListVerifiers(  # noqa: N802 - gRPC's name
@@ -64,4 +70,5 @@ def reward_service(scorer: RewardScorer) -> Service:
         ),
         self_test=scorer.start,
         close=scorer.close,
+        collectors=scorer.counts.collectors,
     )

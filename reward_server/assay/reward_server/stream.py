@@ -98,6 +98,7 @@ class StreamScoring:
             for asking in self._asking:
                 asking.cancel()
             await asyncio.gather(*self._asking, return_exceptions=True)
+            self._counts.items.abandoned(len(self._open) + len(self._ready))
             for ticket in self._open:
                 self._desk.close(ticket)
 
@@ -107,6 +108,7 @@ class StreamScoring:
             check_chunk(request.items, self._seen, self._max_items)
             tickets = self._desk.issue(request.items, arrived_s)
             self._open.update(tickets)
+            self._counts.items.accepted(len(tickets))
             await self._prover.prove_first(tickets, self._deadline_s)
             await judge_here(self._desk, tickets, self._deadline_s)
             await launch_when_it_fits(self._desk, tickets, self._lane, self._deadline_s)

@@ -81,6 +81,12 @@ def _most_options(command: Any) -> Any:
 @click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
 @click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
 @access_flags(click.option, _PATH)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Show metrics over HTTP; 0: any free port.",
+)
+@click.option("--metrics-host", default="127.0.0.1", help="Address to bind for metrics.")
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")

@@ -133,6 +133,8 @@ class ServerConfig:
         token: bearer token that clients must send; None for none. Never printed.
         access: further tokens, and what each tenant may ask for.
         drain_s: how long running calls may take to end after SIGTERM.
+        metrics_port: where metrics are read over HTTP, 0 for any free one; None: nowhere.
+        metrics_host: address to bind for them.
     """
 
     runner: RunnerConfig
@@ -145,3 +147,5 @@ class ServerConfig:
     token: str | None = field(default=None, repr=False)
     access: Access = field(default_factory=Access)
     drain_s: float = 10.0
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"

@@ -20,6 +20,7 @@ from assay.rpc.errors import StartupError
 from assay.sandbox.config import MAX_JOB_BYTES, RunnerConfig
 from assay.sandbox.convert import clipped
 from assay.sandbox.languages import Missing, Toolchains, language_info
+from assay.sandbox.metrics import RunMetrics
 from assay.sandbox.results import fill_duration, limits_to_proto
 from assay.sandbox.site import Site
 from assay.sandbox.slots import frames
@@ -46,6 +47,9 @@ class Runner:
     Args:
         config: how programs are run.
         site: what was found on this machine.
+
+    Attributes:
+        metrics: what was run so far.
     """
 
     def __init__(self, config: RunnerConfig, site: Site) -> None:
@@ -54,6 +58,7 @@ class Runner:
         self._pool: Pool | None = None
         self._desk: Desk | None = None
         self._listed = execution_pb2.ListLanguagesResponse()
+        self.metrics = RunMetrics()
 
     async def start(self) -> None:
         """Starts the wardens and has every language prove itself in them.
@@ -75,6 +80,7 @@ class Runner:
             await self._pool.start()
         except LinkError as error:
             raise StartupError(f"the sandbox does not start: {error}") from error
+        self.metrics.watch(self._pool)
         served = await self._proved(self._site.toolchains)
         self._listed = await asyncio.to_thread(self._list, served)
         self._desk = Desk(self._pool, served)
@@ -133,7 +139,9 @@ class Runner:
         Raises:
             CallError: a chunk is refused; the stream ends.
         """
-        stream = TestStream(self._open_desk(), self._config.max_batch_items, timeout_s)
+        stream = TestStream(
+            self._open_desk(), self._config.max_batch_items, timeout_s, self.metrics
+        )
         return stream.run(requests)
 
     async def list_languages(
@@ -148,11 +156,16 @@ class Runner:
         check_chunk(messages, set(), self._config.max_batch_items)
         desk = self._open_desk()
         tickets = desk.issue(messages, arrived_s, Room())
+        waited_for = len(tickets)
+        self.metrics.items.accepted(waited_for)
         try:
             await wait_for_jobs(tickets, answer_by_s(arrived_s, timeout_s))
+            waited_for = 0
         finally:
+            self.metrics.items.abandoned(waited_for)
             for ticket in tickets:
                 desk.close(ticket)
+        self.metrics.add(tickets)
         return tickets
 
     def _open_desk(self) -> Desk:

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from assay.api.execution.v1 import execution_pb2, execution_pb2_grpc
-from assay.rpc.calls import add_log_fields
+from assay.rpc.calls import add_faults, add_log_fields
 from assay.rpc.deadlines import remaining_s
 from assay.rpc.serving import Service
 from assay.sandbox.runner import Runner
@@ -32,14 +32,18 @@ class ExecutionServicer(execution_pb2_grpc.ExecutionServiceServicer):
     ) -> execution_pb2.ExecuteResponse:
         """Runs programs."""
         add_log_fields(items=len(request.jobs))
-        return await self._runner.execute(request, timeout_s=remaining_s(context))
+        response = await self._runner.execute(request, timeout_s=remaining_s(context))
+        add_faults(response.results)
+        return response
 
     async def RunTests(  # noqa: N802 - gRPC's name
         self, request: execution_pb2.RunTestsRequest, context: Context
     ) -> execution_pb2.RunTestsResponse:
         """Holds programs against tests."""
         add_log_fields(items=len(request.jobs))
-        return await self._runner.run_tests(request, timeout_s=remaining_s(context))
+        response = await self._runner.run_tests(request, timeout_s=remaining_s(context))
+        add_faults(response.results)
+        return response
 
     async def StreamRunTests(  # noqa: N802 - gRPC's name
         self,
@@ -48,7 +52,11 @@ class ExecutionServicer(execution_pb2_grpc.ExecutionServiceServicer):
     ) -> AsyncIterator[execution_pb2.StreamRunTestsResponse]:
         """Holds a stream of programs against tests."""
         results = self._runner.stream_run_tests(request_iterator, timeout_s=remaining_s(context))
+        items = 0
         async for response in results:
+            items += len(response.results)
+            add_log_fields(items=items)
+            add_faults(response.results)
             yield response
 
     async def ListLanguages(  # noqa: N802 - gRPC's name
@@ -68,4 +76,5 @@ def execution_service(runner: Runner) -> Service:
         ),
         self_test=runner.start,
         close=runner.close,
+        collectors=runner.metrics.collectors,
     )

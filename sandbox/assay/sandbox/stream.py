@@ -16,6 +16,7 @@ from functools import partial
 from assay.api.execution.v1 import execution_pb2
 from assay.rpc.errors import CallError, refuse
 from assay.rpc.reasons import Reason
+from assay.sandbox.metrics import RunMetrics
 from assay.sandbox.tickets import ANSWER_BYTES, Desk, Room, Ticket, answer_by_s, check_chunk
 
 _OPEN_CHUNKS = 4
@@ -28,12 +29,14 @@ class TestStream:
         desk: issues the tickets.
         max_items: most jobs of one chunk.
         timeout_s: seconds until the caller's deadline.
+        metrics: counts the jobs.
     """
 
     __test__ = False  # not a class of pytest's
 
-    def __init__(self, desk: Desk, max_items: int, timeout_s: float) -> None:
+    def __init__(self, desk: Desk, max_items: int, timeout_s: float, metrics: RunMetrics) -> None:
         self._desk = desk
+        self._metrics = metrics
         self._max_items = max_items
         self._deadline_s = answer_by_s(time.monotonic(), timeout_s)
         self._seen: set[str] = set()
@@ -70,14 +73,18 @@ class TestStream:
             reader.cancel()
             with contextlib.suppress(asyncio.CancelledError, CallError):
                 await reader
-            for ticket in [*self._open, *self._ready]:
+            left = [*self._open, *self._ready]
+            self._metrics.items.abandoned(len(left))
+            for ticket in left:
                 self._desk.close(ticket)
 
     async def _read(self, requests: AsyncIterator[execution_pb2.StreamRunTestsRequest]) -> None:
         async for request in requests:
             arrived_s = time.monotonic()
             check_chunk(request.jobs, self._seen, self._max_items)
-            for ticket in await self._issue(request, arrived_s):
+            tickets = await self._issue(request, arrived_s)
+            self._metrics.items.accepted(len(tickets))
+            for ticket in tickets:
                 self._open.add(ticket)
                 if ticket.job is None:
                     self._settled(ticket)
@@ -142,7 +149,7 @@ class TestStream:
             size += 0 if result is None else result.ByteSize() + 8
             if response.results and size > ANSWER_BYTES:
                 break
-            self._ready.pop(0)
+            self._metrics.add([self._ready.pop(0)])
             if isinstance(result, execution_pb2.TestJobResult):
                 response.results.append(result)
         self._sent.set()

@@ -68,6 +68,7 @@ class Ticket:
         room: what the call's answer may still hold.
         job: the job in the pool, while it is waited for.
         result: set once.
+        language: of the program, by the name that is served; empty where it is not.
     """
 
     item_id: str
@@ -76,6 +77,7 @@ class Ticket:
     room: Room
     job: Job | None = None
     result: Result | None = None
+    language: str = ""
 
     def settle(self, done: Done) -> None:
         """Sets the result."""
@@ -131,7 +133,11 @@ class Desk:
             ticket = Ticket(message.id, result, arrived_s, room)
             tickets.append(ticket)
             payload = message.SerializeToString()
-            trouble = self._trouble(message, len(payload))
+            try:
+                ticket.language = self._toolchains.get(message.program.language)[0].name
+                trouble = _trouble(len(payload))
+            except SandboxFault as fault:
+                trouble = Fault(fault.reason, fault.message, fault.facts)
             if trouble is not None:
                 ticket.settle(Done(trouble))
                 continue
@@ -159,17 +165,13 @@ class Desk:
         """Waits until the queue can take so many jobs."""
         await self._pool.wait_to_fit(len(messages), sum(m.ByteSize() for m in messages))
 
-    def _trouble(self, message: AnyJob, size_bytes: int) -> Fault | None:
-        """What keeps a job from the pool."""
-        if size_bytes > MAX_JOB_BYTES:
-            return Fault(
-                "ITEM_TOO_LARGE", f"the job has {size_bytes} bytes, the limit is {MAX_JOB_BYTES}"
-            )
-        try:
-            self._toolchains.get(message.program.language)
-        except SandboxFault as fault:
-            return Fault(fault.reason, fault.message, fault.facts)
+
+def _trouble(size_bytes: int) -> Fault | None:
+    """What keeps a job of this size from the pool."""
+    if size_bytes <= MAX_JOB_BYTES:
         return None
+    text = f"the job has {size_bytes} bytes, the limit is {MAX_JOB_BYTES}"
+    return Fault("ITEM_TOO_LARGE", text)
 
 
 def check_chunk(messages: Sequence[AnyJob], seen: set[str], max_items: int) -> None:

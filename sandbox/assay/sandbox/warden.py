@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from assay.api.execution.v1 import execution_pb2
+from assay.rpc import log_format
 from assay.sandbox import convert, results
 from assay.sandbox.box import Boxes, Pump, Running
 from assay.sandbox.domain import (
@@ -307,12 +308,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Internal process of the Assay sandbox.")
     parser.add_argument("--link-fd", type=int, required=True)
     parser.add_argument("--settings", required=True)
+    parser.add_argument(log_format.WORKER_FLAG, action="store_true")
     options = parser.parse_args(arguments)
     # A Ctrl-C in a terminal, and a supervisor's SIGTERM, reach every process; the front decides
     # when to stop. A handler and not SIG_IGN, which the programs would inherit.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    log_format.set_up_worker(options.log_json)
     os.set_inheritable(options.link_fd, False)
     with socket.socket(fileno=options.link_fd) as link:
         Warden(link, WardenSettings.from_json(options.settings), make_boxes).run()

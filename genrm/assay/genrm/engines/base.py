@@ -217,8 +217,29 @@ class ModelInfo:
     splitting: Splitting = "auto"
 
 
+@dataclass(slots=True)
+class Tally:
+    """What an engine has done since its start.
+
+    Attributes:
+        restarts: times that it was started in place of one that died.
+        batches: forward passes; 0 where somebody else batches.
+        rows: sequences in them, added up.
+    """
+
+    restarts: int = 0
+    batches: int = 0
+    rows: int = 0
+
+
 class Engine(Protocol):
-    """Runs one model. Belongs to the event loop that started it."""
+    """Runs one model. Belongs to the event loop that started it.
+
+    Attributes:
+        tally: what it has done; read by other threads.
+    """
+
+    tally: Tally
 
     @property
     def info(self) -> ModelInfo:

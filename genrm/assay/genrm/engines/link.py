@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from assay.genrm.engines.worker import frames
+from assay.rpc.log_format import worker_flags
 
 _STOP_TIMEOUT_S = 5.0
 _OUR_VARIABLES = "ASSAY_"  # some hold secrets, and a worker needs none of them
@@ -46,7 +47,7 @@ class WorkerLink:
         ours, theirs = socket.socketpair()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(_OUR_VARIABLES)}
         command = [sys.executable, "-P", "-m", "assay.genrm.engines.worker"]
-        command += ["--fd", str(theirs.fileno())]
+        command += ["--fd", str(theirs.fileno()), *worker_flags()]
         try:
             # A plain Popen execs at once (vfork), so the threads of gRPC do not matter. A session
             # of its own: what a terminal signals to the service's group is not for the worker.

@@ -32,6 +32,7 @@ class Revival(Generic[T]):
         make: makes one; raises AssayError where it cannot.
         end: ends one, dead or alive.
         dead: tells whether one died unnoticed.
+        revived: called whenever a new one lives in place of a dead one.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class Revival(Generic[T]):
         make: Callable[[], Awaitable[T]],
         end: Callable[[T], Awaitable[None]],
         dead: Callable[[T], bool] = lambda _: False,
+        revived: Callable[[], None] = lambda: None,
     ) -> None:
         self._name = name
         self._make = make
         self._end = end
         self._dead = dead
+        self._revived = revived
         self._current: T | None = None
         self._changed = asyncio.Condition()
         self._work: asyncio.Task[None] | None = None
@@ -119,6 +122,7 @@ class Revival(Generic[T]):
                 continue
             self._current = made
             self._failures = 0
+            self._revived()
             _log.warning("model %s: its engine runs again", self._name)
             async with self._changed:
                 self._changed.notify_all()

@@ -33,6 +33,7 @@ from assay.genrm.engines.base import (
     RateSteps,
     Request,
     StepsRated,
+    Tally,
     TokenCounts,
     Write,
     Written,
@@ -85,6 +86,7 @@ class TransformersEngine:
             name: as the service calls the model.
             config: its settings.
         """
+        self.tally = Tally()
         self._name = name
         self._config = config
         self._opened: loading.Opened | None = None
@@ -310,6 +312,7 @@ class TransformersEngine:
                     )
                 continue
             self._refusal = None
+            self.tally.restarts += 1
             return failures
 
     async def _listen(self) -> bool:
@@ -321,6 +324,8 @@ class TransformersEngine:
             except LinkError:
                 break
             answered = True
+            self.tally.batches += body["batches"]
+            self.tally.rows += body["rows"]
             self._take(body["answers"])
         return answered
 

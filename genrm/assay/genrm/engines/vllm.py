@@ -41,6 +41,7 @@ from assay.genrm.engines.base import (
     RateSteps,
     Request,
     StepsRated,
+    Tally,
     TokenCounts,
     Write,
     Written,
@@ -90,13 +91,14 @@ class VllmEngine:
     """
 
     def __init__(self, name: str, config: ModelConfig) -> None:
+        self.tally = Tally()
         self._name = name
         self._config = config
         self._opened: Opened | None = None
         self._info: ModelInfo | None = None
         self._slots = asyncio.Semaphore(config.max_concurrent)
         self._numbers = itertools.count()
-        self._revival: Revival[Any] = Revival(name, self._make, self._end, _errored)
+        self._revival: Revival[Any] = Revival(name, self._make, self._end, _errored, self._revived)
 
     @property
     def info(self) -> ModelInfo:
@@ -146,6 +148,9 @@ class VllmEngine:
         gc.collect()  # AsyncLLM is part of a cycle, and must not live until the exit either
 
     # Life
+
+    def _revived(self) -> None:
+        self.tally.restarts += 1
 
     async def _make(self) -> Any:
         # Not by the future's result, which keeps AsyncLLM until the exit: it ends badly there.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from assay.reward_server.workers import frames
 from assay.reward_server.workers.nursery import REPLY, REQUEST
 from assay.reward_server.workers.worker import WorkerLimits
+from assay.rpc.log_format import worker_flags
 
 _START_TIMEOUT_S = 60.0
 _FORK_TIMEOUT_S = 30.0
@@ -129,6 +130,7 @@ class NurseryLink:
             *("--memory-bytes", str(self._limits.memory_bytes)),
             *("--items", str(self._limits.items), "--growth-bytes", str(self._limits.growth_bytes)),
             *("--preload", ",".join(self._preload)),
+            *worker_flags(),
         ]
         try:
             # A plain Popen execs at once (vfork), so the threads of gRPC in this process do not

@@ -29,6 +29,7 @@ from assay.reward_server.domain import CompositeVerifier
 from assay.reward_server.registry import Registry, load_registry
 from assay.reward_server.workers import worker
 from assay.reward_server.workers.worker import WorkerLimits
+from assay.rpc import log_format
 
 REQUEST = struct.Struct("!cI")
 REPLY = struct.Struct("!cIi")
@@ -183,11 +184,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--items", type=int, required=True)
     parser.add_argument("--growth-bytes", type=int, required=True)
     parser.add_argument("--preload", default="")
+    parser.add_argument(log_format.WORKER_FLAG, action="store_true")
     options = parser.parse_args(arguments)
     # A Ctrl-C in a terminal reaches the whole process group; the server decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     worker.die_with_parent(options.parent)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    log_format.set_up_worker(options.log_json)
     registry = load_registry()
     prepared = _prepare(registry, options.preload.split(","))
     gc.collect()

@@ -68,6 +68,7 @@ class Pool:
         self._slots: list[asyncio.Task[None]] = []
         self._running: dict[Job, WorkerLink] = {}
         self._mean_execution_s = 0.01
+        self._spawned = 0
 
     async def start(self) -> None:
         """Starts the nursery and the workers.
@@ -93,6 +94,16 @@ class Pool:
     def queued(self) -> int:
         """Jobs that wait."""
         return len(self._queue)
+
+    @property
+    def busy(self) -> int:
+        """Workers that judge an item at this moment."""
+        return len(self._running)
+
+    @property
+    def restarts(self) -> int:
+        """Workers started so far in place of another."""
+        return max(0, self._spawned - self._config.workers)
 
     @property
     def nursery_pid(self) -> int | None:
@@ -226,6 +237,7 @@ class Pool:
                 self._backoff_s = min(_MAX_BACKOFF_S, 2 * self._backoff_s)
             else:
                 self._backoff_s = _MIN_BACKOFF_S
+                self._spawned += 1
                 return worker
 
     async def _living_nursery(self) -> NurseryLink:

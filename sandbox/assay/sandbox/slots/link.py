@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+from assay.rpc.log_format import worker_flags
 from assay.sandbox.settings import WardenSettings
 from assay.sandbox.slots import frames
 from assay.sandbox.slots.frames import Frame, FrameError, FrameReader
@@ -69,6 +70,7 @@ class WardenLink(asyncio.Protocol):
         command = [
             *(sys.executable, "-P", "-m", "assay.sandbox.warden"),
             *("--link-fd", str(theirs.fileno()), "--settings", self._settings.to_json()),
+            *worker_flags(),
         ]
         environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
         try:

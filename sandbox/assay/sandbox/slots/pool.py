@@ -67,7 +67,11 @@ class _Slot:
 
 
 class Pool:
-    """Runs jobs in wardens. Belongs to one event loop."""
+    """Runs jobs in wardens. Belongs to one event loop.
+
+    Attributes:
+        restarts: wardens started so far in place of one that died.
+    """
 
     def __init__(self, config: PoolConfig) -> None:
         self._config = config
@@ -78,6 +82,7 @@ class Pool:
         self._keepers: list[asyncio.Task[None]] = []
         self._mean_execution_s = 0.01
         self._closing = False
+        self.restarts = 0
 
     async def start(self) -> None:
         """Starts the wardens.
@@ -287,6 +292,8 @@ class Pool:
             except (LinkError, OSError) as error:
                 slot.lost.set()
                 _log.error("slot %d: %s; next attempt in %.1f s", slot.number, error, backoff_s)
+            else:
+                self.restarts += 1
 
 
 def _outcome(frame: Frame) -> bytes | Fault:

@@ -15,6 +15,7 @@ from assay.genrm.engines.base import (
     Rate,
     RateSteps,
     Request,
+    Tally,
     Write,
 )
 from assay.genrm.engines.config import ModelConfig
@@ -37,6 +38,7 @@ class OpenAIEngine:
     """
 
     def __init__(self, name: str, config: ModelConfig) -> None:
+        self.tally = Tally()
         self._name = name
         self._config = config
         self._transport: Transport | None = None

@@ -16,17 +16,19 @@ import threading
 from typing import Any
 
 from assay.genrm.engines.worker.frames import HEADER, MAX_BYTES, Settings, pack
+from assay.rpc import log_format
 
 
 def main() -> None:
     """Runs the worker."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument(log_format.WORKER_FLAG, action="store_true")
     arguments = parser.parse_args()
     # A terminal's Ctrl-C is for the service: it drains, and needs its worker for that.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    logging.basicConfig(format="%(levelname)s genrm worker: %(message)s", level=logging.WARNING)
+    log_format.set_up_worker(arguments.log_json)
     _serve(socket.socket(fileno=arguments.fd))
 
 
@@ -66,7 +68,9 @@ def _load(settings: Settings, line: socket.socket, inbox: Any) -> Any:
         settings,
         network.end_tokens(tokenizer),
         PromptEncoder(tokenizer).decode,
-        lambda answers: line.sendall(pack({"answers": answers})),
+        lambda answers, ran: line.sendall(
+            pack({"answers": answers, "batches": ran[0], "rows": ran[1]})
+        ),
         inbox=inbox,
     )
     line.sendall(pack({"ready": {"write": network.shape is not None, "labels": network.labels}}))

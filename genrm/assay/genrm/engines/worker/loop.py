@@ -36,7 +36,7 @@ class Loop:
         settings: Settings,
         ends: set[int],
         decode: Decode,
-        answer: Callable[[list[dict[str, Any]]], None],
+        answer: Callable[[list[dict[str, Any]], tuple[int, int]], None],
         *,
         inbox: queue.SimpleQueue[dict[str, Any]] | None = None,
     ) -> None:
@@ -47,7 +47,7 @@ class Loop:
             settings: its limits.
             ends: tokens that end a text.
             decode: text of tokens that stand after others.
-            answer: sends answers.
+            answer: sends answers, with the forward passes since the last and the rows in them.
             inbox: where messages arrive.
         """
         self.inbox = inbox or queue.SimpleQueue()
@@ -66,6 +66,7 @@ class Loop:
         self._waiting: list[Sequence] = []
         self._begun: dict[int, Job] = {}
         self._joining: list[WriteJob] = []
+        self._passes = self._rows = 0
 
     def run(self) -> None:
         """Serves for ever."""
@@ -108,7 +109,12 @@ class Loop:
             answer["cached"] = self._begun[answer["id"]].cached or 0
         self._forget({answer["id"] for answer in answers})
         if answers:
-            self._answer(answers)
+            self._answer(answers, (self._passes, self._rows))
+            self._passes = self._rows = 0
+
+    def _ran(self, rows: int) -> None:
+        self._passes += 1
+        self._rows += rows
 
     # Reading.
 
@@ -153,6 +159,7 @@ class Loop:
         rows = [
             Row(p.match.length, p.sequence.ids[p.match.length :], p.sequence.reads) for p in batch
         ]
+        self._ran(len(rows))
         logits_NV = self._network.run(rows, slab)
         answers: dict[int, dict[str, Any]] = {}
         at = 0
@@ -217,6 +224,7 @@ class Loop:
 
     def _write(self) -> None:
         self._return(self._writer.crowded())
+        self._ran(len(self._writer))
         try:
             answers = self._writer.step(self._store)
         except Exception as error:

@@ -1,0 +1,104 @@
+"""What the judges have done so far, for Prometheus, by model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from prometheus_client import Counter, Gauge
+from prometheus_client.registry import Collector
+
+from assay.genrm.domain import GroupRanking, ModelJudgement, PairJudgement, StepScores
+from assay.genrm.engines.base import Answer, Engine
+from assay.genrm.self_verification import DialogueScores
+from assay.genrm.tickets import Line, Ticket
+from assay.rpc.errors import reason_of
+from assay.rpc.metrics import OTHER, UNKNOWN, FunctionCounter, ItemMetrics
+
+_KINDS: dict[type, str] = {
+    ModelJudgement: "response",
+    PairJudgement: "pair",
+    GroupRanking: "group",
+    StepScores: "steps",
+    DialogueScores: "dialogue",
+}
+
+
+class JudgeMetrics:
+    """Counts results and what engines answered.
+
+    items = judgements + faults + abandoned + those in progress. An item that asks no model counts
+    for the model "unknown".
+
+    Attributes:
+        items: the part that every service has.
+    """
+
+    def __init__(self) -> None:
+        self.items = ItemMetrics("genrm", "model")
+        self._judgements = Counter(
+            "assay_genrm_judgements",
+            "Items answered with a judgement: response, pair, group, steps, dialogue",
+            ("model", "kind"),
+            registry=None,
+        )
+        self._answers = Counter(
+            "assay_genrm_engine_answers", "Answers of a model's engine", ("model",), registry=None
+        )
+        self._tokens = Counter(
+            "assay_genrm_tokens",
+            "Tokens of engine answers: prompt, cached (a part of prompt), completion",
+            ("model", "kind"),
+            registry=None,
+        )
+        self._queued = Gauge(
+            "assay_genrm_queue_items", "Items that wait for a model", ("model",), registry=None
+        )
+        self._passes = FunctionCounter(
+            "assay_genrm_batches",
+            "Forward passes of a model of the embedded engine",
+            "model",
+        )
+        self._rows = FunctionCounter(
+            "assay_genrm_batch_rows", "Sequences in those forward passes, added up", "model"
+        )
+        self._restarts = FunctionCounter(
+            "assay_genrm_worker_restarts", "Engines started in place of one that died", "model"
+        )
+
+    @property
+    def collectors(self) -> list[Collector]:
+        """To be registered."""
+        own = [self._judgements, self._answers, self._tokens, self._queued]
+        return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
+
+    def watch(self, model: str, line: Line, engine: Engine | None) -> None:
+        """Has the metrics say how a model is; empty: the line of those that ask none."""
+        self._queued.labels(model or UNKNOWN).set_function(lambda: line.waiting)
+        if engine is not None:
+            self._passes.by[model] = lambda: engine.tally.batches
+            self._rows.by[model] = lambda: engine.tally.rows
+            self._restarts.by[model] = lambda: engine.tally.restarts
+
+    def answered(self, model: str, answer: Answer) -> None:
+        """Counts an answer of a model's engine."""
+        self._answers.labels(model).inc()
+        tokens = answer.tokens
+        for kind, count in (
+            ("prompt", tokens.prompt),
+            ("cached", tokens.cached),
+            ("completion", tokens.completion),
+        ):
+            self._tokens.labels(model, kind).inc(count)
+
+    def add(self, tickets: Iterable[Ticket], results: Iterable[Any]) -> None:
+        """Counts settled tickets, each once, by the results that were written for them."""
+        for ticket, result in zip(tickets, results, strict=True):
+            model = ticket.plan.model if ticket.plan else None
+            name = model.name if model else UNKNOWN
+            began_s = ticket.arrived_s if ticket.started_s is None else ticket.started_s
+            self.items.took(name, began_s - ticket.arrived_s, ticket.execution_s)
+            if result.WhichOneof("outcome") == "fault":
+                self.items.fault(name, reason_of(result.fault))
+            else:
+                self._judgements.labels(name, _KINDS.get(type(ticket.outcome), OTHER)).inc()
