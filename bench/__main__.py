@@ -13,6 +13,7 @@ from bench.common import print_machine
 BENCHES = {
     "wire": "wire",
     "journal": "journal",
+    "replicas": "replicas",
     "math": "math_reward",
     "sandbox": "sandbox",
     "judge-speed": "judge_speed",

@@ -239,6 +239,31 @@ async def test_a_server_that_dies_and_comes_back_is_met_again(nobody: str) -> No
             assert reasons(await dying) == [None] * 4
 
 
+async def test_restarts_again_and_again_fail_no_call(nobody: str) -> None:
+    """Calls that come while gRPC's server ends are CANCELLED by it, without a reason."""
+    port = int(nobody.rpartition(":")[2])
+    over = asyncio.Event()
+    quick = ClientConfig(retry=RetryPolicy(base_s=0.01, cap_s=0.05))
+
+    async def call(client: AsyncRewardClient) -> int:
+        calls = 0
+        while not over.is_set():
+            assert reasons(await client.score(items(1))) == [None]
+            calls += 1
+        return calls
+
+    async with AsyncRewardClient(nobody, config=quick) as client:
+        callers = []
+        for _ in range(5):
+            async with FakeRewardServer(port=port):
+                await client.wait_ready()
+                callers = callers or [asyncio.create_task(call(client)) for _ in range(12)]
+                await asyncio.sleep(0.1)
+        async with FakeRewardServer(port=port):
+            over.set()
+            assert min(await asyncio.gather(*callers)) > 0
+
+
 async def test_wrong_use_is_refused_before_anything_is_sent() -> None:
     async with FakeRewardServer() as server, AsyncRewardClient(server.address) as client:
         with pytest.raises(BadRequestError, match="'a'"):

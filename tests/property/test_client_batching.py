@@ -111,6 +111,7 @@ def test_a_wait_ends_inside_the_deadline_and_honours_the_server(
     delay = next_delay_s(policy, failures, remaining, draw, retry_after)
     if delay is None:
         return
+    assert policy.max_attempts is not None
     assert failures < policy.max_attempts
     assert (retry_after or 0.0) <= delay < remaining
     assert delay <= policy.cap_s + (retry_after or 0.0)
@@ -126,8 +127,31 @@ def test_a_schedule_ends(policy: RetryPolicy, draw: float, timeout: float) -> No
         if delay is None:
             break
         waited += delay
+    assert policy.max_attempts is not None
     assert failures <= policy.max_attempts
     assert waited < timeout
+
+
+@given(
+    st.integers(1, 10_000),
+    st.floats(-10, 1000),
+    st.floats(0, 1, exclude_max=True),
+    st.none() | st.floats(0, 100),
+)
+def test_by_default_the_deadline_alone_ends_it(
+    failures: int, remaining: float, draw: float, retry_after: float | None
+) -> None:
+    policy = RetryPolicy()
+    delay = next_delay_s(policy, failures, remaining, draw, retry_after)
+    longest = policy.cap_s + (retry_after or 0.0)
+    assert (delay is not None) or remaining <= longest
+    assert delay is None or delay < remaining
+
+
+@given(POLICIES)
+def test_a_server_is_met_in_a_bounded_number_of_calls(policy: RetryPolicy) -> None:
+    assert policy.to_be_met() is policy
+    assert next_delay_s(RetryPolicy().to_be_met(), 8, 1e9, 0.5) is None
 
 
 @given(POLICIES, st.integers(1, 98), st.floats(0, 1, exclude_max=True))

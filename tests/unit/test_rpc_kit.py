@@ -29,6 +29,8 @@ from assay.rpc.limits import MAX_MESSAGE_BYTES, channel_options, server_options
 from assay.rpc.log_format import WORKER_FLAG, worker_flags
 from assay.rpc.logs import setup_logging
 from assay.rpc.reasons import Reason
+from assay.rpc.targets import read_target
+from assay.rpc.tls import ClientTls
 
 
 @pytest.mark.parametrize("sane", ["a", "7", "0b5e-AF.x:9_", "x" * 128])
@@ -112,6 +114,49 @@ def test_an_unknown_level_names_the_known_ones() -> None:
 def test_an_address_without_a_port_is_refused(target: str) -> None:
     with pytest.raises(ConfigError, match="is not HOST:PORT"):
         open_channel(target)
+
+
+@pytest.mark.parametrize(
+    ("text", "uri", "loopback"),
+    [
+        ("10.0.0.1:1", "10.0.0.1:1", False),
+        ("unix:/run/reward", "unix:/run/reward", True),
+        ("dns:///reward:50051", "dns:///reward:50051", False),
+        ("10.0.0.1:1, 10.0.0.2:1", "ipv4:10.0.0.1:1,10.0.0.2:1", False),
+        ("127.0.0.1:1,127.0.0.1:2", "ipv4:127.0.0.1:1,127.0.0.1:2", True),
+        ("127.0.0.1:1,10.0.0.2:1", "ipv4:127.0.0.1:1,10.0.0.2:1", False),
+        ("[::1]:1,[fd00::2]:1", "ipv6:[::1]:1,[fd00::2]:1", False),
+    ],
+)
+def test_addresses_are_understood(text: str, uri: str, loopback: bool) -> None:
+    target = read_target(text)
+    assert (target.uri, target.loopback) == (uri, loopback)
+    by_turns = "round_robin" in str(dict(target.options).get("grpc.service_config"))
+    assert by_turns == ("," in text or text.startswith("dns:"))
+    assert target.several == ("," in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("10.0.0.1:1,reward:1", "'reward:1' in a list.*dns:///NAME:PORT"),
+        ("10.0.0.1:1,10.0.0.2", "'10.0.0.2' is not HOST:PORT"),
+        ("10.0.0.1:1,", "'' is not HOST:PORT"),
+        ("10.0.0.1:1,10.0.0.1:1", "twice"),
+        ("10.0.0.1:1,[::1]:1", "mixes IPv4 and IPv6"),
+        ("dns:///a:1,b:1", "begins with a scheme"),
+    ],
+)
+def test_a_list_that_cannot_be_followed_is_refused(text: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        read_target(text)
+
+
+async def test_tls_to_a_list_needs_the_name_of_its_certificates() -> None:
+    listed = "10.0.0.1:1,10.0.0.2:1"
+    with pytest.raises(ConfigError, match="server_name"):
+        open_channel(listed, tls=ClientTls())
+    await open_channel(listed, tls=ClientTls(server_name="reward.example")).close()
 
 
 async def test_a_token_in_plain_text_is_warned_of_but_not_on_loopback(

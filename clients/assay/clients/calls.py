@@ -144,7 +144,7 @@ class BatchClient(Generic[T, I]):
             ConfigError: The client is closed, or belongs to another event loop.
         """
         deadline_s = self._begin(timeout_s)
-        patient = RetryPolicy(max_attempts=1_000_000, base_s=0.05, cap_s=1.0)
+        patient = RetryPolicy(base_s=0.05, cap_s=1.0)
         self._info = await self._ask_info(deadline_s, patient)
         return self._info
 
@@ -162,7 +162,9 @@ class BatchClient(Generic[T, I]):
     async def _refresh_info(self, timeout_s: float | None) -> I:
         """Asks the server about itself anew, with retries."""
         deadline_s = self._begin(timeout_s)
-        self._info = await self._ask_info(deadline_s, self._config.retry)
+        retry = self._config.retry
+        policy = retry.to_be_met() if self._info is None else retry
+        self._info = await self._ask_info(deadline_s, policy)
         return self._info
 
     def _begin(self, timeout_s: float | None) -> float:
@@ -192,7 +194,8 @@ class BatchClient(Generic[T, I]):
             try:
                 async with asyncio.timeout_at(deadline_s + 1.0), self._info_lock:
                     if self._info is None:
-                        self._info = await self._ask_info(deadline_s, self._config.retry)
+                        policy = self._config.retry.to_be_met()
+                        self._info = await self._ask_info(deadline_s, policy)
             except TimeoutError:
                 raise self._late() from None
         return self._info

@@ -50,7 +50,8 @@ class AsyncRewardClient:
     """Scores items on a reward server. Belongs to the event loop that first uses it.
 
     Args:
-        target: the server's address, "host:port".
+        target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
+            "ip:port,ip:port".
         tls: encrypts, and says whom to trust. None: plain text, for loopback.
         token: the bearer token that the operator gave you.
         timeout_s: the whole time that a call may take, retries included, in seconds.
@@ -211,7 +212,9 @@ class AsyncRewardClient:
             ConfigError: The client is closed, or belongs to another event loop.
         """
         deadline_s = self._begin(timeout_s)
-        self._info = await self._ask_info(deadline_s, self._config.retry)
+        retry = self._config.retry
+        policy = retry.to_be_met() if self._info is None else retry
+        self._info = await self._ask_info(deadline_s, policy)
         return self._info
 
     async def wait_ready(self, timeout_s: float = 60.0) -> ServerInfo:
@@ -226,7 +229,7 @@ class AsyncRewardClient:
             ConfigError: The client is closed, or belongs to another event loop.
         """
         deadline_s = self._begin(timeout_s)
-        patient = RetryPolicy(max_attempts=1_000_000, base_s=0.05, cap_s=1.0)
+        patient = RetryPolicy(base_s=0.05, cap_s=1.0)
         self._info = await self._ask_info(deadline_s, patient)
         return self._info
 
@@ -274,7 +277,8 @@ class AsyncRewardClient:
             try:
                 async with asyncio.timeout_at(deadline_s + 1.0), self._info_lock:
                     if self._info is None:
-                        self._info = await self._ask_info(deadline_s, self._config.retry)
+                        policy = self._config.retry.to_be_met()
+                        self._info = await self._ask_info(deadline_s, policy)
             except TimeoutError:
                 raise self._late() from None
         return self._info

@@ -37,3 +37,8 @@ class ClientConfig:
             raise ConfigError(
                 f"ClientConfig.micro_batch_wait_s is {self.micro_batch_wait_s}; pass 0 or more"
             )
+
+
+BETWEEN_SERVICES = ClientConfig(retry=RetryPolicy(max_attempts=8))
+"""How a service asks another one: where nobody answers for some 6 s, the items are faults, and the
+rest of their batch is not held up."""

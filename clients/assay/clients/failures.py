@@ -26,7 +26,6 @@ _REASON_OF_CODE = {
     grpc.StatusCode.DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED,
     grpc.StatusCode.RESOURCE_EXHAUSTED: Reason.MESSAGE_TOO_LARGE,
     grpc.StatusCode.UNAUTHENTICATED: Reason.UNAUTHENTICATED,
-    grpc.StatusCode.CANCELLED: Reason.CANCELLED,
     grpc.StatusCode.UNAVAILABLE: Reason.UNREACHABLE,
 }
 
@@ -91,7 +90,12 @@ def error_of_call(
     details = " ".join((call.details() or "").split())
     cause = details.rpartition("last error: ")[2]
     reason = str(_REASON_OF_CODE.get(code, code.name))
-    if code is grpc.StatusCode.UNAVAILABLE and (trouble := _trouble(details)):
+    if code is grpc.StatusCode.CANCELLED:
+        # Not by us, who would not ask, and not by a servicer, who would say why: gRPC's server does
+        # it to calls that reach it between the end of its drain and the end of its port.
+        code, reason = grpc.StatusCode.UNAVAILABLE, str(Reason.DRAINING)
+        message = f"{target} stopped before it took the call; try again"
+    elif code is grpc.StatusCode.UNAVAILABLE and (trouble := _trouble(details)):
         message = f"{target} {trouble}"
     elif code is grpc.StatusCode.UNAVAILABLE:
         cause = cause.rpartition(": ")[2]

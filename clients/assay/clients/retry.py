@@ -6,11 +6,15 @@ Only two things are worth repeating unchanged: UNAVAILABLE, and RESOURCE_EXHAUST
 says how long to wait. The waits are exponential with full jitter (uniform between nothing and the
 cap of the attempt), so that the clients of a server that comes back do not all knock at once, and a
 wait that would outlast the caller's deadline is not begun.
+
+By default the deadline is the only end: a server that is restarted costs time and no call. The
+first question of a client is the exception, so that a wrong address is told soon.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -20,13 +24,16 @@ import grpc
 
 from assay.rpc.errors import CallError, ConfigError
 
+_ATTEMPTS_TO_MEET = 8
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often and how long to try.
 
     Attributes:
-        max_attempts: calls in all, the first included; at least 1.
+        max_attempts: calls in all, the first included; at least 1. None: as often as the caller's
+            deadline allows.
         base_s: cap of the wait after the first failure, in seconds; it doubles with every failure.
         cap_s: the greatest cap, in seconds.
 
@@ -34,17 +41,23 @@ class RetryPolicy:
         ConfigError: A value is out of range.
     """
 
-    max_attempts: int = 8
+    max_attempts: int | None = None
     base_s: float = 0.1
     cap_s: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.max_attempts < 1:
+        if self.max_attempts is not None and self.max_attempts < 1:
             raise ConfigError(f"RetryPolicy.max_attempts is {self.max_attempts}; pass 1 or more")
         if not 0 <= self.base_s <= self.cap_s:
             raise ConfigError(
                 f"RetryPolicy wants 0 <= base_s <= cap_s, got {self.base_s} and {self.cap_s}"
             )
+
+    def to_be_met(self) -> RetryPolicy:
+        """The policy for a server that has not answered yet: it ends after 8 calls, some 6 s."""
+        if self.max_attempts is not None:
+            return self
+        return dataclasses.replace(self, max_attempts=_ATTEMPTS_TO_MEET)
 
 
 def is_retryable(error: CallError) -> bool:
@@ -73,7 +86,7 @@ def next_delay_s(
     Returns:
         Seconds in [0, remaining_s), or None to give up.
     """
-    if failures >= policy.max_attempts:
+    if policy.max_attempts is not None and failures >= policy.max_attempts:
         return None
     doublings = min(failures - 1, 60)
     delay_s = draw * min(policy.cap_s, policy.base_s * 2.0**doublings) + (retry_after_s or 0.0)

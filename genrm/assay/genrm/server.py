@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.clients import AsyncRewardClient
+from assay.clients.config import BETWEEN_SERVICES
 from assay.genrm.answers import AnswerVerifier
 from assay.genrm.config import ServerConfig
 from assay.genrm.runner import Runner
@@ -57,5 +58,7 @@ def _answers(config: ServerConfig) -> AnswerVerifier | None:
         raise ConfigError("--client-cert needs --reward-tls-ca")
     tls = client_tls(config.reward_tls_ca, *ours)
     return AnswerVerifier(
-        AsyncRewardClient(config.reward_target, tls=tls, token=config.reward_token)
+        AsyncRewardClient(
+            config.reward_target, tls=tls, token=config.reward_token, config=BETWEEN_SERVICES
+        )
     )

@@ -9,7 +9,6 @@ opened it.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any, cast
@@ -19,6 +18,7 @@ import grpc
 from assay.rpc.calls import AUTHORIZATION_KEY, METADATA_KEY, bearer, request_id_var
 from assay.rpc.errors import ConfigError
 from assay.rpc.limits import channel_options
+from assay.rpc.targets import Target, read_target
 from assay.rpc.tls import ClientTls
 
 _log = logging.getLogger(__name__)
@@ -31,8 +31,9 @@ def open_channel(
     """Opens a channel. Nothing is sent before the first call.
 
     Args:
-        target: "HOST:PORT", "[IPV6]:PORT", "unix:PATH", or any name that gRPC resolves, as
-            "dns:///reward:50051".
+        target: one server, as "HOST:PORT", "[IPV6]:PORT" or "unix:PATH"; or replicas, which are
+            called by turns while they serve, as "dns:///reward:50051" or
+            "10.0.0.1:50051,10.0.0.2:50051" (see `assay.rpc.targets`).
         tls: how to trust and be trusted; None speaks plain text.
         token: sent as "authorization: Bearer TOKEN" with every call.
 
@@ -40,14 +41,14 @@ def open_channel(
         The channel; close it on the event loop on which it was opened.
 
     Raises:
-        ConfigError: the address has no port, the token cannot be sent, or a TLS file is missing or
-            unusable.
+        ConfigError: the address is not understood, the token cannot be sent, or a TLS file is
+            missing or unusable.
     """
-    options, fixed = _prepare(target, tls, token)
+    uri, options, fixed = _prepare(target, tls, token)
     if tls is None:
-        inner = grpc.aio.insecure_channel(target, options=options)
+        inner = grpc.aio.insecure_channel(uri, options=options)
     else:
-        inner = grpc.aio.secure_channel(target, tls.credentials(), options=options)
+        inner = grpc.aio.secure_channel(uri, tls.credentials(), options=options)
     return _MarkedChannel(inner, fixed)
 
 
@@ -67,46 +68,40 @@ def open_blocking_channel(
     Raises:
         ConfigError: as `open_channel`.
     """
-    options, fixed = _prepare(target, tls, token)
+    uri, options, fixed = _prepare(target, tls, token)
     if tls is None:
-        return grpc.insecure_channel(target, options=options), fixed
-    return grpc.secure_channel(target, tls.credentials(), options=options), fixed
+        return grpc.insecure_channel(uri, options=options), fixed
+    return grpc.secure_channel(uri, tls.credentials(), options=options), fixed
 
 
 def _prepare(
-    target: str, tls: ClientTls | None, token: str | None
-) -> tuple[list[tuple[str, int | str]], Metadata]:
-    """The options and the fixed metadata of a channel."""
-    _check_target(target)
+    text: str, tls: ClientTls | None, token: str | None
+) -> tuple[str, list[tuple[str, int | str]], Metadata]:
+    """What gRPC is given, the options and the fixed metadata of a channel."""
+    target = read_target(text)
     fixed: Metadata = () if token is None else ((AUTHORIZATION_KEY, bearer(token)),)
-    options = channel_options()
-    if _is_loopback(target):
+    options = {**dict(channel_options()), **dict(target.options)}
+    if target.loopback:
         # A proxy of the environment is for the outside; asked for a loopback address it would look
         # at its own.
-        options.append(("grpc.enable_http_proxy", 0))
+        options["grpc.enable_http_proxy"] = 0
     elif token is not None and tls is None:
-        _log.warning("the token for %s travels in plain text: use TLS", target)
-    if tls is not None and tls.server_name is not None:
-        options.append(("grpc.ssl_target_name_override", tls.server_name))
-    return options, fixed
+        _log.warning("the token for %s travels in plain text: use TLS", text)
+    if tls is not None:
+        options.update(_names(text, target, tls))
+    return target.uri, list(options.items()), fixed
 
 
-def _check_target(target: str) -> None:
-    if target.startswith(("unix:", "unix-abstract:", "xds:")):
-        return
-    port = target.rpartition(":")[2]
-    if not port.isdigit() or not 0 < int(port) < 65536 or target.startswith(":"):
-        raise ConfigError(f"the address {target!r} is not HOST:PORT, as in 127.0.0.1:50051")
-
-
-def _is_loopback(target: str) -> bool:
-    if target.startswith(("unix:", "unix-abstract:")):
-        return True
-    host = target.rpartition("/")[2].rpartition(":")[0].strip("[]")
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _names(text: str, target: Target, tls: ClientTls) -> dict[str, int | str]:
+    """The option that says which name the server's certificate has to hold."""
+    if tls.server_name is not None:
+        return {"grpc.ssl_target_name_override": tls.server_name}
+    if target.several:
+        raise ConfigError(
+            f"TLS to the list {text!r} needs the name that all their certificates hold: "
+            "set server_name, or write dns:///NAME:PORT"
+        )
+    return {}
 
 
 class _MarkedChannel(grpc.aio.Channel):

@@ -17,7 +17,11 @@ _METADATA_LIMITS: list[tuple[str, int | str]] = [
 
 
 def server_options() -> list[tuple[str, int | str]]:
-    """Options of every Assay server. A port in use is an error, not a share."""
+    """Options of every Assay server. A port in use is an error, not a share.
+
+    A connection is renewed every five minutes, without harm to the calls on it, so that a client of
+    `dns:///` learns of replicas that were added.
+    """
     return [
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
         ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -26,6 +30,7 @@ def server_options() -> list[tuple[str, int | str]]:
         # before any interceptor; the gate refuses with one, which clients understand.
         ("grpc.server.max_pending_requests", MAX_PENDING_CALLS),
         ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING_CALLS),
+        ("grpc.max_connection_age_ms", 300_000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         *_METADATA_LIMITS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.clients.config import BETWEEN_SERVICES
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server.config import ServerConfig
@@ -79,10 +80,14 @@ def _remote(config: ServerConfig) -> list[Verifier]:
         raise ConfigError("--client-cert needs --sandbox-tls-ca or --genrm-tls-ca")
     if config.sandbox_target:
         tls = client_tls(config.sandbox_tls_ca, *ours)
-        sandbox = AsyncExecutionClient(config.sandbox_target, tls=tls, token=config.sandbox_token)
+        sandbox = AsyncExecutionClient(
+            config.sandbox_target, tls=tls, token=config.sandbox_token, config=BETWEEN_SERVICES
+        )
         found += [CodeVerifier(sandbox), SqlVerifier(sandbox)]
     if config.genrm_target:
         tls = client_tls(config.genrm_tls_ca, *ours)
-        genrm = AsyncJudgeClient(config.genrm_target, tls=tls, token=config.genrm_token)
+        genrm = AsyncJudgeClient(
+            config.genrm_target, tls=tls, token=config.genrm_token, config=BETWEEN_SERVICES
+        )
         found += [make(genrm) for make in judges.VERIFIERS]
     return found

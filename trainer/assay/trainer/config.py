@@ -143,7 +143,8 @@ class RewardConfig:
     __pydantic_config__ = STRICT
 
     target: str = ""
-    """HOST:PORT of the reward service. Empty: start one of its own for the run."""
+    """HOST:PORT of the reward service, or its replicas (dns:///NAME:PORT; IP:PORT,IP:PORT). Empty:
+    start one of its own for the run."""
     token_file: str = ""
     """File with the bearer token that `target` asks for. The run keeps the name, not the token."""
     tls_ca: str = ""

@@ -13,6 +13,7 @@ import click
 from assay.clients.config import ClientConfig
 from assay.clients.retry import RetryPolicy
 from assay.rpc.errors import ConfigError
+from assay.rpc.targets import read_target
 from assay.rpc.tls import ClientTls
 
 # A person waits: two more tries are enough to outlive a restart that is nearly done.
@@ -46,7 +47,12 @@ def server_options(command: F) -> F:
             "--tls-ca", metavar="FILE", help="Encrypt, and trust this certificate authority (PEM)."
         ),
         click.option("--token-file", metavar="FILE", help="Read the bearer token from this file."),
-        click.option("--target", metavar="HOST:PORT", default="", help="The server to ask."),
+        click.option(
+            "--target",
+            metavar="HOST:PORT",
+            default="",
+            help="The server to ask, or its replicas: dns:///NAME:PORT or IP:PORT,IP:PORT.",
+        ),
     ):
         command = option(command)
     return command
@@ -56,12 +62,13 @@ def read_server(target: str, token_file: str | None, tls_ca: str | None) -> Serv
     """Checks the options and reads the token, and our certificate if the environment names one.
 
     Raises:
-        ConfigError: The target has no port, or a file is not there or is empty.
+        ConfigError: The target is not understood, or a file is not there or is empty.
     """
-    if target and not target.startswith(("unix:", "dns:")):
-        host, _, port = target.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ConfigError(f"--target {target!r} is not HOST:PORT, such as 127.0.0.1:50051")
+    if target:
+        try:
+            read_target(target)
+        except ConfigError as error:
+            raise ConfigError(f"--target: {error}") from error
     tls = None
     if tls_ca is not None:
         cert, key = (os.environ.get(name) for name in CERTIFICATE)

@@ -1,0 +1,219 @@
+"""deploy/kubernetes held to Kubernetes' own schemas and to compose.yaml, by reading it.
+
+No cluster is asked: what these manifests do when they run is not tested here.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from assay.genrm.__main__ import cli as genrm_cli
+from assay.reward_server.__main__ import cli as reward_cli
+from assay.sandbox.__main__ import cli as sandbox_cli
+
+OLDEST, NEWEST = "1.30", "1.37"
+FILES = (
+    "base/namespace.yaml",
+    "base/reward-server.yaml",
+    "base/sandbox.yaml",
+    "base/network.yaml",
+    "genrm/genrm.yaml",
+)
+# name: port, the service of compose.yaml, the beginning of its variables, its flags
+SERVICES = {
+    "reward-server": (50051, "reward_server", "ASSAY_REWARD_", reward_cli),
+    "sandbox": (50052, "sandbox", "ASSAY_SANDBOX_", sandbox_cli),
+    "genrm": (50053, "genrm", "ASSAY_GENRM_", genrm_cli),
+}
+NAME = "app.kubernetes.io/name"
+
+
+@pytest.fixture(scope="module")
+def documents(repository: Path) -> list[dict[str, Any]]:
+    """Every document of every file."""
+    folder = repository / "deploy" / "kubernetes"
+    found = [
+        document
+        for name in FILES
+        for document in yaml.safe_load_all((folder / name).read_text(encoding="utf-8"))
+    ]
+    assert len(found) == len(
+        {(document["kind"], document["metadata"]["name"]) for document in found}
+    )
+    return found
+
+
+def find(documents: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    (one,) = [d for d in documents if (d["kind"], d["metadata"]["name"]) == (kind, name)]
+    return one
+
+
+def container_of(deployment: dict[str, Any]) -> dict[str, Any]:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert isinstance(container, dict)
+    return container
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_the_schemas_of_kubernetes_are_kept(documents: list[dict[str, Any]], version: str) -> None:
+    for document in documents:
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+def keys_of(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """Every mapping of a document with each of its keys."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield value, key
+            yield from keys_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys_of(inner)
+
+
+@pytest.mark.parametrize(
+    "key", ["replicas", "securityContext", "readinessProbe", "localhostProfile"]
+)
+def test_the_schemas_notice_a_misspelt_key(documents: list[dict[str, Any]], key: str) -> None:
+    document = copy.deepcopy(find(documents, "Deployment", "sandbox"))
+    document["spec"]["replicas"] = 2
+    where = next(mapping for mapping, name in keys_of(document) if name == key)
+    where[f"{key}s"] = where.pop(key)
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(document, NEWEST, strict=True)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_pod_may_as_little_as_its_container_in_compose(
+    documents: list[dict[str, Any]], repository: Path, name: str
+) -> None:
+    compose = yaml.safe_load((repository / "compose.yaml").read_text(encoding="utf-8"))
+    service = compose["services"][SERVICES[name][1]]
+    pod = find(documents, "Deployment", name)["spec"]["template"]["spec"]
+    container = container_of(find(documents, "Deployment", name))
+    user = pod["securityContext"]
+    assert f"{user['runAsUser']}:{user['runAsGroup']}" == service["user"]
+    assert user["runAsNonRoot"] is True
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,  # no-new-privileges
+        "readOnlyRootFilesystem": service["read_only"],
+        "capabilities": {"drop": service["cap_drop"]},
+    }
+    own_profile = "seccomp=sandbox/seccomp.json" in service["security_opt"]
+    profile = {"type": "Localhost", "localhostProfile": "assay/sandbox.json"}
+    assert user["seccompProfile"] == (profile if own_profile else {"type": "RuntimeDefault"})
+    assert pod["automountServiceAccountToken"] is pod["enableServiceLinks"] is False
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+    writable = {m["mountPath"] for m in container["volumeMounts"] if not m.get("readOnly")}
+    volumes = {volume.split(":")[1] for volume in service.get("volumes", []) if "cache" in volume}
+    assert writable == {*service["tmpfs"], *volumes}
+    assert all(
+        set(volume) & {"emptyDir", "secret", "persistentVolumeClaim"} for volume in pod["volumes"]
+    )
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_what_belongs_together_names_one_another(
+    documents: list[dict[str, Any]], repository: Path, name: str
+) -> None:
+    port, folder, prefix, command = SERVICES[name]
+    deployment = find(documents, "Deployment", name)
+    container = container_of(deployment)
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert labels == deployment["spec"]["selector"]["matchLabels"] == {NAME: name}
+    assert container["ports"] == [{"name": "grpc", "containerPort": port}]
+    assert f"EXPOSE {port}" in (repository / folder / "Dockerfile").read_text(encoding="utf-8")
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["grpc"] == {"port": port}
+    service = find(documents, "Service", name)["spec"]
+    assert service["clusterIP"] == "None"
+    assert service["selector"] == labels
+    assert [entry["port"] for entry in service["ports"]] == [port]
+    budget = find(documents, "PodDisruptionBudget", name)["spec"]
+    assert budget["selector"]["matchLabels"] == labels
+    options = [option for flag in command.params for option in flag.opts]
+    flags = {prefix + option.lstrip("-").replace("-", "_").upper() for option in options}
+    assert {entry["name"] for entry in container["env"]} <= flags
+
+
+@pytest.mark.parametrize("name", ["reward-server", "sandbox"])
+def test_the_autoscaler_alone_counts_replicas(documents: list[dict[str, Any]], name: str) -> None:
+    deployment = find(documents, "Deployment", name)["spec"]
+    scaler = find(documents, "HorizontalPodAutoscaler", name)["spec"]
+    assert "replicas" not in deployment
+    assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert scaler["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    budget = find(documents, "PodDisruptionBudget", name)["spec"]
+    assert scaler["minReplicas"] > budget["minAvailable"]
+    assert "cpu" in container_of(find(documents, "Deployment", name))["resources"]["requests"]
+
+
+def test_the_sandbox_calls_nobody_and_the_reward_server_alone_calls_it(
+    documents: list[dict[str, Any]],
+) -> None:
+    default = find(documents, "NetworkPolicy", "nothing")["spec"]
+    assert default == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    policy = find(documents, "NetworkPolicy", "sandbox")["spec"]
+    assert policy["egress"] == []
+    assert "Egress" in policy["policyTypes"]
+    caller = {"podSelector": {"matchLabels": {NAME: "reward-server"}}}
+    assert policy["ingress"] == [{"from": [caller], "ports": [{"port": 50052, "protocol": "TCP"}]}]
+    genrm = find(documents, "NetworkPolicy", "genrm")["spec"]
+    assert [entry["from"] for entry in genrm["ingress"]] == [[caller]]
+
+
+def test_the_sandbox_has_the_memory_that_its_slots_may_take(
+    documents: list[dict[str, Any]],
+) -> None:
+    container = container_of(find(documents, "Deployment", "sandbox"))
+    values = {entry["name"]: entry["value"] for entry in container["env"]}
+    slots = int(values["ASSAY_SANDBOX_SLOTS"])
+    most_mb = int(values["ASSAY_SANDBOX_MAX_MEMORY_MB"])
+    limit = container["resources"]["limits"]["memory"]
+    assert limit.endswith("Gi")
+    assert slots * (most_mb + 64) + 512 <= int(limit[:-2]) * 1024
+
+
+def test_targets_are_names_of_headless_services(
+    documents: list[dict[str, Any]], repository: Path
+) -> None:
+    component = yaml.safe_load(
+        (repository / "deploy/kubernetes/genrm/kustomization.yaml").read_text(encoding="utf-8")
+    )
+    (patch,) = component["patches"]
+    added = [o["value"] for o in yaml.safe_load(patch["patch"]) if o["path"].endswith("/env/-")]
+    env = container_of(find(documents, "Deployment", "reward-server"))["env"] + added
+    targets = {e["name"]: e["value"] for e in env if e["name"].endswith("_TARGET")}
+    assert targets == {
+        "ASSAY_REWARD_SANDBOX_TARGET": "dns:///sandbox:50052",
+        "ASSAY_REWARD_GENRM_TARGET": "dns:///genrm:50053",
+    }
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
+@pytest.mark.parametrize(("folder", "count"), [("base", 12), ("with-genrm", 16)])
+def test_kustomize_builds_it(repository: Path, folder: str, count: int) -> None:
+    built = subprocess.run(
+        ["kubectl", "kustomize", str(repository / "deploy" / "kubernetes" / folder)],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    found = list(yaml.safe_load_all(built.stdout))
+    assert len(found) == count
+    for document in found:
+        kubernetes_validate.validate(document, NEWEST, strict=True)
+        if document["kind"] != "Namespace":
+            assert document["metadata"]["namespace"] == "assay"
+    server = container_of(find(found, "Deployment", "reward-server"))
+    asks_judges = any(entry["name"] == "ASSAY_REWARD_GENRM_TARGET" for entry in server["env"])
+    assert asks_judges == (folder == "with-genrm")
