@@ -134,7 +134,15 @@ def test_first_tokens_set_apart_do_not_ring_the_alarm_and_would_otherwise() -> N
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (["rollout.backend=vllm"], "rollout.fire needs rollout.backend"),
+        (
+            ["rollout.backend=vllm", "rollout.vllm.mode=server"],
+            'rollout.fire with rollout.backend = "vllm" needs',
+        ),
+        (["rollout.backend=vllm", "rollout.fire.top_k=21"], "rollout.fire.top_k is at most 20"),
+        (
+            ["rollout.backend=vllm", "rollout.vllm.tensor_parallel_size=2"],
+            'rollout.fire with rollout.backend = "vllm" needs',
+        ),
         (["rollout.max_new_tokens=1"], "leaves nothing to learn"),
         (["rollout.fire.mode=exact", "algorithm.loss.ratio=sequence"], "use mode"),
         (["rollout.fire.top_k=1"], "rollout.fire.top_k"),

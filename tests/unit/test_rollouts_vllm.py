@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from assay.trainer.config import RolloutConfig
+from assay.trainer.config import FireConfig, RolloutConfig
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.types import Response
 from assay.trainer.rollouts.vllm import VllmGenerator, base_weights_kept, keep_base_weights
@@ -83,6 +83,111 @@ def test_a_response_without_an_end_was_cut() -> None:
 def test_missing_answers_stop_the_run(answers: list[list[int]]) -> None:
     with pytest.raises(TrainingStoppedError, match="of 15 prompts"):
         generator(lambda _p, _n: (answers, None)).generate(make_requests(), ignore)
+
+
+class Engine:
+    """TRL's VLLMGeneration as far as FIRE touches it: its settings, read at each call."""
+
+    def __init__(self, likely: dict[int, list[int]], broken: bool = False) -> None:
+        self.temperature, self.top_k, self.top_p, self.max_completion_length = 0.8, 0, 1.0, 6
+        self.logprobs = 0
+        self.calls: list[tuple[list[list[int]], int, tuple[float, ...]]] = []
+        self._likely, self._broken = likely, broken
+
+    @property
+    def settings(self) -> tuple[float, ...]:
+        return (
+            self.temperature,
+            self.top_k,
+            self.top_p,
+            self.max_completion_length,
+            self.logprobs,
+        )
+
+    def generate(self, prompts: list[list[int]], repeats: int) -> Any:
+        self.calls.append(([list(p) for p in prompts], repeats, self.settings))
+        if self._broken:
+            return prompts, [], [], []
+        if not self.logprobs:
+            return prompts, [[6, 1]] * len(prompts), [[[-0.25], [-0.5]]] * len(prompts), []
+        # The token that was drawn stands first, and is not one of the likeliest.
+        ids = [[[99, *self._likely[p[0]]]] for p in prompts]
+        logps = [[[-9.0, *(-0.5 * k for k in range(len(row[0]) - 1))]] for row in ids]
+        return prompts, [[99]] * len(prompts), logps, ids
+
+    def __call__(
+        self, prompts: list[list[int]], repeats: int
+    ) -> tuple[list[list[int]], list[list[float | None]]]:
+        _, ids, logps, _ = self.generate(prompts, repeats)
+        return ids, [[told[0] for told in row] for row in logps]
+
+
+def fired(engine: Engine, **settings: Any) -> VllmGenerator:
+    config = RolloutConfig(
+        backend="vllm",
+        group_size=3,
+        max_new_tokens=6,
+        fire=FireConfig(enabled=True, top_k=3),
+        **settings,
+    )
+    return VllmGenerator(engine, NumberTokenizer(), config, end_ids=ENDS, engine=engine, seed=5)
+
+
+def test_fire_draws_first_tokens_of_the_likeliest_and_goes_on_behind_them() -> None:
+    requests = make_requests(draws=2, samples=3)
+    one, other = (list(requests[n].draw.prompt_ids) for n in (0, 3))
+    engine = Engine({one[0]: [7, 4, 5], other[0]: [1, 1, 1]})  # the other's responses end at once
+    finished: list[int] = []
+    responses = fired(engine).generate(requests, lambda place, _: finished.append(place))
+    firsts = [response.ids[0] for response in responses]
+    assert set(firsts[:3]) <= {4, 5, 7}
+    assert engine.calls == [
+        ([one, other], 1, (1.0, 0, 1.0, 1, 3)),
+        ([[*one, first] for first in firsts[:3]], 1, (0.8, 0, 1.0, 5, 0)),
+    ]
+    assert engine.settings == (0.8, 0, 1.0, 6, 0)
+    probs = torch.softmax(torch.tensor([0.0, -0.5, -1.0]) / 30, dim=0)
+    told = dict(zip((7, 4, 5), probs.log().tolist(), strict=True))
+    for response in responses[:3]:
+        assert response.ids[1:] == (6, 1)
+        assert response.logprobs is not None
+        assert response.logprobs == pytest.approx((told[response.ids[0]], -0.25, -0.5))
+    assert [response.ids for response in responses[3:]] == [(1,)] * 3
+    assert not any(response.truncated for response in responses)
+    assert finished == list(range(6))
+
+
+def test_fire_s_tokens_follow_from_the_seed_and_are_about_equally_likely() -> None:
+    requests = make_requests(draws=1, samples=300)
+    likely = {requests[0].draw.prompt_ids[0]: [7, 4, 5]}
+    firsts = [
+        [response.ids[0] for response in fired(Engine(likely)).generate(requests, ignore)]
+        for _ in range(2)
+    ]
+    assert firsts[0] == firsts[1]
+    assert all(70 < firsts[0].count(token) < 130 for token in (4, 5, 7))
+
+
+def test_fire_tells_the_first_log_probability_of_a_filtered_distribution_alone() -> None:
+    requests = make_requests(draws=1, samples=3)
+    engine = Engine({requests[0].draw.prompt_ids[0]: [7, 4, 5]})
+    for response in fired(engine, top_p=0.9).generate(requests, ignore):
+        assert response.logprobs is not None
+        assert math.isfinite(response.logprobs[0])
+        assert all(map(math.isnan, response.logprobs[1:]))
+
+
+def test_fire_leaves_the_engine_s_settings_when_a_call_fails() -> None:
+    engine = Engine({}, broken=True)
+    with pytest.raises(TrainingStoppedError, match="of 5 prompts"):
+        fired(engine).generate(make_requests(), ignore)
+    assert engine.settings == (0.8, 0, 1.0, 6, 0)
+
+
+def test_fire_is_never_silently_off() -> None:
+    config = RolloutConfig(backend="vllm", group_size=3, fire=FireConfig(enabled=True))
+    with pytest.raises(ValueError, match="FIRE needs the engine"):
+        VllmGenerator(Echo(), NumberTokenizer(), config, end_ids=ENDS)
 
 
 def test_merging_adapters_for_a_sync_leaves_the_weights_as_they_were() -> None:

@@ -54,6 +54,16 @@ def test_a_head_that_stays_behind_raises_the_alarm(tmp_path: Path) -> None:
         assert "stale weights" in alarm
 
 
+def test_first_tokens_are_fire_s_and_the_rest_the_policy_s(tmp_path: Path) -> None:
+    """By the log-probabilities: of FIRE's distribution for firsts, of the policy's for the rest."""
+    found = _scenario("fire", tmp_path)
+    print(f"\nfire: differences: firsts {found['firsts']}, the rest {found['max']}")
+    assert max(found["firsts"]) < TOLERANCE
+    assert max(found["max"]) < TOLERANCE
+    assert found["distinct"] > 4, "of 36 first tokens after three prompts"
+    assert found["moved"]
+
+
 def _scenario(kind: str, folder: Path) -> dict[str, Any]:
     """Runs in a process of its own, since vLLM has one engine a process."""
     done = subprocess.run(
@@ -70,7 +80,7 @@ def run(kind: str, folder: Path) -> dict[str, Any]:
     """Three rollouts, before each but the first of which all weights are moved."""
     import torch
 
-    from assay.trainer.config import RolloutConfig
+    from assay.trainer.config import FireConfig, RolloutConfig
     from assay.trainer.data import Problem
     from assay.trainer.rollouts.drift import alarm
     from assay.trainer.rollouts.types import Draw, Request, Response
@@ -83,16 +93,20 @@ def run(kind: str, folder: Path) -> dict[str, Any]:
     generator = VllmGenerator(
         lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {}, repeats),
         tokenizer,
-        RolloutConfig(backend="vllm", group_size=4, max_new_tokens=12, temperature=0.8, batch=8),
+        RolloutConfig(
+            backend="vllm", group_size=4, max_new_tokens=12, temperature=0.8, batch=8,
+            fire=FireConfig(enabled=kind == "fire"),
+        ),
         end_ids=frozenset({tokenizer.eos_token_id}),
-    )
+        engine=trainer.vllm_generation,
+    )  # fmt: skip
     requests = [
         Request(Draw(n, Problem(str(n), "", (), ""), tuple(tokenizer(text)["input_ids"])), index)
         for n, text in enumerate(("1+2=", "34+5=", "What is 6?"))
         for index in range(4)
     ]
     noise = torch.Generator().manual_seed(0)
-    found: dict[str, Any] = {"max": [], "mean": [], "alarms": [], "kept": True}
+    found: dict[str, Any] = {"max": [], "mean": [], "alarms": [], "firsts": [], "kept": True}
     answers = []
     for step in range(3):
         if step:
@@ -105,13 +119,15 @@ def run(kind: str, folder: Path) -> dict[str, Any]:
             seen.append(place)
 
         responses = generator.generate(requests, on_finished)
-        report = compare(model, requests, responses, temperature=0.8)
+        report = compare(model, requests, responses, temperature=0.8, fired=kind == "fire")
+        found["firsts"].append(firsts(model, requests, responses))
         found["max"].append(report.max_abs)
         found["mean"].append(report.mean_abs)
         found["alarms"].append(alarm(report, 0.1))
         found["finished"] = finished
         found["kept"] &= all(torch.equal(p, before[n]) for n, p in model.named_parameters())
         answers.append([response.ids for response in responses])
+    found["distinct"] = len({ids[0] for step in answers for ids in step})
     found["moved"] = answers[0] != answers[1] != answers[2]
     return found
 
@@ -125,8 +141,23 @@ def move(model: Any, noise: Any) -> None:
                 parameter.add_(0.1 * torch.randn(parameter.shape, generator=noise))
 
 
-def compare(model: Any, requests: Any, responses: Any, *, temperature: float) -> Any:
-    """What the policy itself makes of each response, in a pass of its own."""
+def firsts(model: Any, requests: Any, responses: Any) -> float:
+    """The largest difference of a first token's log-probability to FIRE's distribution."""
+    from assay.trainer.algos.sampling import fire_first_token_probs
+    from rollouts_support import direct_logps
+
+    worst = 0.0
+    for request, response in zip(requests, responses, strict=True):
+        logps_V = direct_logps(model, request, response.ids)[0]
+        probs_V = fire_first_token_probs(logps_V[None], temperature=30.0, top_k=16)[0]
+        worst = max(worst, abs(float(probs_V[response.ids[0]].log()) - response.logprobs[0]))
+    return worst
+
+
+def compare(
+    model: Any, requests: Any, responses: Any, *, temperature: float, fired: bool = False
+) -> Any:
+    """What the policy itself makes of each response, in a pass of its own; not of FIRE's tokens."""
     import torch
 
     from assay.trainer.rollouts.drift import DriftReport, drift
@@ -136,11 +167,9 @@ def compare(model: Any, requests: Any, responses: Any, *, temperature: float) ->
     for request, response in zip(requests, responses, strict=True):
         direct_TV = direct_logps(model, request, response.ids, temperature=temperature)
         direct_T = direct_TV[range(len(response.ids)), response.ids]
-        report += drift(
-            direct_T[None],
-            torch.tensor([response.logprobs]),
-            torch.ones(1, len(response.ids), dtype=torch.bool),
-        )
+        counted_T = torch.ones(len(response.ids), dtype=torch.bool)
+        counted_T[0] = not fired
+        report += drift(direct_T[None], torch.tensor([response.logprobs]), counted_T[None])
     return report
 
 

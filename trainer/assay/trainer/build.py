@@ -272,6 +272,8 @@ def make_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Ge
             policy.tokenizer,
             config.rollout,
             end_ids=ends,
+            engine=trainer.vllm_generation,
+            seed=config.run.seed,
         )
     if config.rollout.backend == "paged":
         return PagedGenerator(

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from assay.trainer.config import Config
 
 
+VLLM_MAX_LOGPROBS = 20
+
+
 def problem(config: Config) -> str:
     """The first rule that the settings break; empty where they break none."""
     for check in (
@@ -131,10 +134,17 @@ def _check_fire(config: Config) -> str:
     rollout = config.rollout
     if not rollout.fire.enabled:
         return ""
-    if rollout.backend == "vllm":
+    if rollout.backend == "vllm" and (
+        rollout.vllm.mode != "colocate" or rollout.vllm.tensor_parallel_size > 1
+    ):
         return (
-            'rollout.fire needs rollout.backend = "hf" or "paged": TRL gives vLLM one temperature '
-            "for all tokens of a response"
+            'rollout.fire with rollout.backend = "vllm" needs rollout.vllm.mode = "colocate" and '
+            "tensor_parallel_size = 1: what goes on after the first token differs between processes"
+        )
+    if rollout.backend == "vllm" and rollout.fire.top_k > VLLM_MAX_LOGPROBS:
+        return (
+            f'rollout.fire.top_k is at most {VLLM_MAX_LOGPROBS} with rollout.backend = "vllm", '
+            "which tells no more log-probabilities of a token"
         )
     if rollout.fire.mode == "mask" and rollout.max_new_tokens == 1:
         return (
