@@ -146,7 +146,8 @@ def test_noise_does_nothing(port: Port) -> None:
     # Once a kind, not once a connection: gRPC has a handful of places that speak of handshakes.
     assert len(fresh) <= 6, fresh
     if port.ca_file is not None:
-        assert any("Handshake failed" in line for line in fresh)
+        # Another test may have had it said within this minute.
+        assert any("Handshake failed" in line for line in port.strange_lines())
     assert all("assay.rpc.native_log: gRPC: " in line for line in fresh), fresh
 
 

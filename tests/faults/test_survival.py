@@ -103,20 +103,33 @@ def until(condition: Callable[[], object], limit_s: float = 30.0) -> None:
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServices]:
+    """A reward server and its sandbox, whose clocks jump; all tests leave them alive."""
+    with jumping(tmp_path_factory.mktemp("services")) as made:
+        yield made
+
+
+def path_with(folder: Path | str) -> str:
+    """PYTHONPATH with a folder in front."""
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+@contextlib.contextmanager
+def jumping(folder: Path) -> Iterator[EmbeddedServices]:
     """A reward server and its sandbox, whose clocks jump."""
-    folder = tmp_path_factory.mktemp("services")
     (folder / "sitecustomize.py").write_text(JUMPING_CLOCK)
-    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     given = {
         "sandbox": ("--slots", "1", "--languages", "python", "--isolation-floor", "confined"),
         "reward": ("--workers", "1"),
     }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", path)
-        with EmbeddedServices(("sandbox", "reward"), arguments=given, log_dir=folder) as made:
-            with RewardClient(made.address) as client:  # libraries are loaded at first use
-                client.score([*answers(1), *programs(1)], timeout_s=60.0)
-            yield made
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", path_with(folder))
+            made = stack.enter_context(
+                EmbeddedServices(("sandbox", "reward"), arguments=given, log_dir=folder)
+            )
+        with RewardClient(made.address) as client:  # libraries are loaded at first use
+            client.score([*answers(1), *programs(1)], timeout_s=60.0)
+        yield made
 
 
 def test_a_clock_that_jumps_by_days_changes_nothing(
@@ -158,12 +171,12 @@ def test_a_sandbox_that_hangs_costs_its_own_items(services: EmbeddedServices) ->
 
 
 @pytest.mark.slow
-def test_a_sandbox_killed_in_mid_batch_costs_its_own_items(services: EmbeddedServices) -> None:
+def test_a_sandbox_killed_in_mid_batch_costs_its_own_items(tmp_path: Path) -> None:
     """Its processes die with it; what it had not answered is a fault."""
     items = [*answers(10), *programs(12)]
     results: list[Result] = []
-    kill = threading.Timer(1.0, os.kill, (services.pid("sandbox"), signal.SIGKILL))
-    with RewardClient(services.address_of("reward")) as client:
+    with jumping(tmp_path) as services, RewardClient(services.address_of("reward")) as client:
+        kill = threading.Timer(1.0, os.kill, (services.pid("sandbox"), signal.SIGKILL))
         for result in client.stream(items, timeout_s=6.0):
             if not results:
                 kill.start()
@@ -180,9 +193,7 @@ def test_a_reward_server_killed_in_mid_batch_is_met_again(
 ) -> None:
     """A client that may try often enough loses nothing when the server is back within its time."""
     patient = ClientConfig(retry=RetryPolicy(max_attempts=100, cap_s=1.0))
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([str(install(tmp_path)), os.environ["PYTHONPATH"]])
-    )
+    monkeypatch.setenv("PYTHONPATH", path_with(install(tmp_path)))
     items = [Item(f"sleep 0.2 {n}", verifier="chaos", id=str(n)) for n in range(20)]
     flags = {"reward": ("--workers", "1")}
     with EmbeddedServices(arguments=flags) as first:
@@ -356,7 +367,7 @@ async def test_a_trainer_that_is_killed_in_mid_stream_takes_its_jobs_along(
 ) -> None:
     folder = str(install(tmp_path))
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([folder, os.environ["PYTHONPATH"]]))
+    monkeypatch.setenv("PYTHONPATH", path_with(folder))
     scorer = RewardScorer(ScorerConfig(workers=1, item_timeout_s=60.0), registry=load_registry())
     async with serving(scorer) as (stub, address):
         trainer = subprocess.Popen(  # noqa: ASYNC220 - returns at once
