@@ -110,10 +110,7 @@ class VllmGenerator:
     ) -> tuple[list[list[int]], list[list[float] | None]]:
         """Tokens and log-probabilities, where those are the trainer's; NaN for what is not told."""
         ids_BT, told_BT = self._single_turn(prompts, times)
-        if len(ids_BT) != len(prompts) or not all(ids_BT):
-            raise TrainingStoppedError(
-                f"vLLM answered {sum(map(bool, ids_BT))} of {len(prompts)} prompts; see its log"
-            )
+        _check_answered(ids_BT, len(prompts))
         if self._config.top_k > 0 or self._config.top_p < 1 or told_BT is None:
             return ids_BT, [None] * len(ids_BT)
         return ids_BT, [
@@ -175,16 +172,21 @@ class VllmGenerator:
         ):
             self._single_turn(prompts, 1)
         [(_, _, logps_BTK, ids_BTK)] = answers
-        if len(ids_BTK) != len(prompts) or not all(ids_BTK):
-            raise TrainingStoppedError(
-                f"vLLM answered {sum(map(bool, ids_BTK))} of {len(prompts)} prompts; see its log"
-            )
+        _check_answered(ids_BTK, len(prompts))
         found = []
         for (ids_K, *_), (logps_K, *_) in zip(ids_BTK, logps_BTK, strict=True):
             # the token that vLLM drew is told too, likely or not
             likely = sorted(zip(ids_K, logps_K, strict=True), key=lambda one: -one[1])[:count]
             found.append(sorted(likely))
         return found
+
+
+def _check_answered(answers: Sequence[Sequence[object]], asked: int) -> None:
+    """Raises TrainingStoppedError where not every prompt has an answer with tokens."""
+    if len(answers) != asked or not all(answers):
+        raise TrainingStoppedError(
+            f"vLLM answered {sum(map(bool, answers))} of {asked} prompts; see its log"
+        )
 
 
 @contextmanager
