@@ -94,6 +94,41 @@ def test_it_stops_by_itself_and_the_hook_is_gone(monkeypatch: pytest.MonkeyPatch
     assert sys.getprofile() is None
 
 
+def _nothing() -> None:
+    """A call to be counted."""
+
+
+class _Noisy:
+    """Makes calls where Python ignores exceptions."""
+
+    def __del__(self) -> None:
+        for _ in range(100):
+            _nothing()
+
+
+def test_a_budget_that_ends_where_exceptions_are_ignored_ends_the_block() -> None:
+    hook = sys.unraisablehook
+    made = []
+
+    def work() -> None:
+        with symbolic._budget(50):
+            _Noisy()
+            for _ in range(1_000):
+                _nothing()
+                made.append(1)
+
+    with pytest.raises(symbolic._Spent):
+        work()
+    assert len(made) < 2
+    assert sys.getprofile() is None
+    assert sys.unraisablehook is hook
+
+
+def test_a_budget_that_ends_with_the_block_is_spent() -> None:
+    with pytest.raises(symbolic._Spent), symbolic._budget(50):
+        _Noisy()
+
+
 def test_equal_items_get_equal_answers_whatever_came_before() -> None:
     pair = (r"\sum_{k=0}^{\infty} \frac{1}{k!}", "e")
     first = ask(*pair)

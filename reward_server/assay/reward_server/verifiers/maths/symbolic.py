@@ -96,7 +96,11 @@ def _answered(left: nodes.Node | None, right: nodes.Node | None, policy: Policy)
 
 @contextmanager
 def _budget(calls: int) -> Iterator[None]:
-    """Raises `_Spent` out of the block when it has made so many Python calls."""
+    """Raises `_Spent` out of the block when it has made so many Python calls.
+
+    Python removes a hook that raises, and ignores what is raised while it finalises an object: an
+    exception that comes to nothing there is told to `sys.unraisablehook`, which sets the hook anew.
+    """
     left = calls
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
@@ -106,12 +110,22 @@ def _budget(calls: int) -> Iterator[None]:
             if left < 0:
                 raise _Spent
 
-    before = sys.getprofile()
+    def set_anew(ignored: sys.UnraisableHookArgs) -> None:
+        if isinstance(ignored.exc_value, _Spent):
+            sys.setprofile(count)
+        else:
+            unraisable_before(ignored)
+
+    before, unraisable_before = sys.getprofile(), sys.unraisablehook
+    sys.unraisablehook = set_anew
     sys.setprofile(count)
     try:
         yield
     finally:
         sys.setprofile(before)
+        sys.unraisablehook = unraisable_before
+    if left < 0:
+        raise _Spent
 
 
 def _same_conventions(left: nodes.Node, right: nodes.Node, policy: Policy) -> None:
