@@ -103,7 +103,18 @@ def port(
     certificates: Certificates,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Port]:
-    name, encrypted = request.param
+    with pytest.MonkeyPatch.context() as patch:
+        # What the digest is for: a trainer in this process may have turned gRPC's voice down.
+        patch.setenv("GRPC_VERBOSITY", "INFO")
+        yield from served(*request.param, certificates, tmp_path_factory)
+
+
+def served(
+    name: str,
+    encrypted: bool,
+    certificates: Certificates,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Port]:
     folder = tmp_path_factory.mktemp("service")
     flags = FLAGS.get(name, ())
     if name == "genrm":
@@ -147,7 +158,9 @@ def test_noise_does_nothing(port: Port) -> None:
     assert len(fresh) <= 6, fresh
     if port.ca_file is not None:
         # Another test may have had it said within this minute.
-        assert any("Handshake failed" in line for line in port.strange_lines())
+        assert any("Handshake failed" in line for line in port.strange_lines()), (
+            port.strange_lines()
+        )
     assert all("assay.rpc.native_log: gRPC: " in line for line in fresh), fresh
 
 
