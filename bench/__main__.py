@@ -14,6 +14,7 @@ BENCHES = {
     "wire": "wire",
     "journal": "journal",
     "replicas": "replicas",
+    "soak": "soak",
     "math": "math_reward",
     "sandbox": "sandbox",
     "judge-speed": "judge_speed",
@@ -36,6 +37,7 @@ BENCHES = {
     "trainer-hackable": "trainer_hackable",
 }
 TAKE_OPTIONS = (
+    "soak",
     "trainer-step",
     "trainer-ladder",
     "trainer-critic",

@@ -168,8 +168,8 @@ class StreamingRound:
             raise self._exchange.defect
         late = make_fault(
             Reason.DEADLINE_EXCEEDED,
-            f"not judged within {self._timeout_s:g} s after the last response; allow more time "
-            "with reward.timeout_s",
+            f"not judged within {self._timeout_s:g} s after the last response; where the service "
+            "answers (`assay doctor` asks it), allow more time with reward.timeout_s",
         )
         ids = map(str, range(self._submitted))
         found = dict(self._exchange.found)
