@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 DISTRIBUTIONS := protos clients reward_server sandbox genrm trainer
 INSTALLED := $(VENV)/.installed
+AUDIT_VENV := .venv-audit
+AUDIT_ARGS ?=
 VLLM_VENV := .venv-vllm
 VLLM_INSTALLED := $(VLLM_VENV)/.installed
 # A worker for each CPU, at most four (tests/conftest.py); the tests of a file stay together, for they share servers.
@@ -15,7 +17,7 @@ TORCH_INDEX ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all test-docker test-vllm check fmt protos validate-data wheelhouse up bench clean
+.PHONY: help install run test test-fast test-all test-docker test-vllm check fmt protos validate-data audit wheelhouse up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -79,6 +81,11 @@ protos: $(INSTALLED) ## Generate the code under protos/ anew
 validate-data: $(INSTALLED) ## Hold every gold answer of ../shared/data against itself, through its verifier
 	@$(BIN)/python scripts/validate_data.py
 
+audit: ## Known vulnerabilities in what constraints.txt pins, by pip-audit in an environment of its own
+	@test -x $(AUDIT_VENV)/bin/pip-audit || { $(PYTHON) -m venv $(AUDIT_VENV) \
+	  && $(AUDIT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip-audit; }
+	@$(AUDIT_VENV)/bin/python scripts/audit.py $(AUDIT_VENV)/bin/pip-audit $(AUDIT_ARGS)
+
 wheelhouse: $(INSTALLED) ## wheelhouse/: wheels of Assay and of all it needs, for images that are built without a package index
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "The images have Python 3.11, wheels are for one version: make clean wheelhouse PYTHON=/path/to/python3.11")'
 	@rm -rf wheelhouse.partial && mkdir wheelhouse.partial
@@ -94,4 +101,4 @@ bench: $(INSTALLED) ## Side-by-side measurements
 	@$(BIN)/python -m bench
 
 clean: ## Remove what was built (not the cache of models, not the runs)
-	rm -rf $(VENV) $(VLLM_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(AUDIT_VENV) $(VLLM_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

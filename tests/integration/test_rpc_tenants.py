@@ -15,7 +15,7 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
-from assay.rpc.access import Access
+from assay.rpc.access import Access, certified_tenant
 from assay.rpc.calls import tenant_var
 from assay.rpc.channels import open_channel
 from assay.rpc.errors import CallError, ConfigError, from_rpc_error
@@ -23,7 +23,9 @@ from assay.rpc.health import Health, check
 from assay.rpc.queue import FairQueue, Lane
 from assay.rpc.reasons import Reason
 from assay.rpc.serving import RunningServer, ServeConfig, Service, serve, start
+from assay.rpc.tls import ClientTls, ServerTls
 from assay.rpc.tokens import hash_token, new_token
+from certificates import make_certificates
 
 NAME = "assay.api.reward.v1.RewardService"
 LIMIT_S = 20.0
@@ -41,7 +43,7 @@ class OneWorker(reward_pb2_grpc.RewardServiceServicer):
     def __init__(self) -> None:
         self.queue: FairQueue[_Job] = FairQueue(10_000, 10_000)
         self.order: list[str] = []
-        self.go = asyncio.Event()
+        self.go, self.asked = asyncio.Event(), asyncio.Event()
         self.tenants: set[str] = set()
         self._worker: asyncio.Task[None] | None = None
 
@@ -74,6 +76,7 @@ class OneWorker(reward_pb2_grpc.RewardServiceServicer):
         self.tenants.add(tenant_var.get())
         jobs = [_Job(item, lane) for item in items]
         self.queue.put(jobs)
+        self.asked.set()
         await asyncio.gather(*(job.done for job in jobs))
         return [reward_pb2.Result(id=job.item.id) for job in jobs]
 
@@ -91,15 +94,56 @@ def batch(name: str, items: int) -> reward_pb2.BatchScoreRequest:
     )
 
 
-async def score(address: str, token: str | None, request: reward_pb2.BatchScoreRequest) -> int:
+async def score(
+    address: str,
+    token: str | None,
+    request: reward_pb2.BatchScoreRequest,
+    tls: ClientTls | None = None,
+) -> int:
     """Scores with a connection of its own; gives how many results came back."""
-    async with open_channel(address, token=token) as channel:
+    async with open_channel(address, token=token, tls=tls) as channel:
         new_stub: Any = reward_pb2_grpc.RewardServiceStub
         try:
             answer = await new_stub(channel).BatchScore(request, timeout=LIMIT_S)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from None
         return len(answer.results)
+
+
+async def test_a_certificate_names_the_tenant_of_who_brings_no_token(
+    tmp_path: Path,
+) -> None:
+    made = make_certificates(tmp_path)
+    tls = ServerTls(made.server.cert_file, made.server.key_file, client_ca_file=made.ca_file)
+    mine = ClientTls(made.ca_file, made.client.cert_file, made.client.key_file)
+    theirs = ClientTls(made.ca_file, made.server.cert_file, made.server.key_file)
+    judge, access = OneWorker(), Access(tenant_calls=1)
+    async with await start([judge.service()], ServeConfig(tls=tls, access=access)) as server:
+        waiting = asyncio.create_task(score(server.address, None, batch("a", 1), mine))
+        await asyncio.wait_for(judge.asked.wait(), LIMIT_S)
+        with pytest.raises(CallError) as caught:
+            await score(server.address, None, batch("b", 1), mine)
+        assert caught.value.reason == Reason.QUOTA_EXCEEDED
+        other = asyncio.create_task(score(server.address, None, batch("c", 1), theirs))
+        judge.go.set()
+        assert await waiting == await other == 1
+    assert judge.tenants == {"client", "server"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "tenant"),
+    [
+        ({"x509_common_name": [b"team-a"], "x509_subject_alternative_name": [b"b"]}, "team-a"),
+        ({"x509_common_name": [b""], "x509_subject_alternative_name": [b"spiffe://x/y"]},
+         "spiffe---x-y"),
+        ({"x509_common_name": [b"- \xff\n" + b"a" * 99]}, "a" * 64),
+        ({"transport_security_type": [b"ssl"]}, ""),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_certificate(facts: dict[str, list[bytes]], tenant: str) -> None:
+    assert certified_tenant(facts) == tenant
+    if tenant:
+        assert hash_token(tenant, new_token()).tenant == tenant
 
 
 async def trouble(address: str, token: str | None, items: int = 1) -> CallError:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import ipaddress
 import logging
 import math
+import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,24 @@ def doorman(access: Access, host: str, token: str | None, tls: ServerTls | None)
         _log.warning("one of %d tenants can fill the queue: set --tenant-items-in-flight",
                      len(tenants))  # fmt: skip
     return asks
+
+
+def certified_tenant(facts: Mapping[str, Iterable[bytes]]) -> str:
+    """The tenant that a client's certificate names.
+
+    Args:
+        facts: gRPC's auth context of a call, with the values of each property.
+
+    Returns:
+        The common name, else the first alternative name, with "-" for what no tenant's name has, at
+        most 64 characters; "" for a caller without a certificate.
+    """
+    for key in ("x509_common_name", "x509_subject_alternative_name"):
+        for value in facts.get(key, ()):
+            name = re.sub(r"[^A-Za-z0-9._-]", "-", value.decode(errors="replace")).lstrip("-._")
+            if name:
+                return name[:64]
+    return ""
 
 
 def is_loopback(host: str) -> bool:

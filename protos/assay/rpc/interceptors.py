@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import grpc
 from google.protobuf.message import DecodeError
 
+from assay.rpc.access import certified_tenant
 from assay.rpc.calls import (
     AUTHORIZATION_KEY,
     METADATA_KEY,
@@ -57,6 +58,7 @@ class CallRim(grpc.aio.ServerInterceptor):
         quotas: how much each tenant may ask for.
         ended: told of every call that ended but those of health: method (empty for one that the
             server does not have, or whose caller was not let in), code, reason, seconds.
+        certified: callers have shown a certificate; one without a token is whom it names.
     """
 
     def __init__(
@@ -65,11 +67,13 @@ class CallRim(grpc.aio.ServerInterceptor):
         doorman: Doorman,
         quotas: Quotas,
         ended: Callable[[str, str, str, float], None] = lambda *_: None,
+        certified: bool = False,
     ) -> None:
         self._gate = gate
         self._doorman = doorman
         self._quotas = quotas
         self._ended = ended
+        self._certified = certified
 
     async def intercept_service(
         self,
@@ -156,6 +160,8 @@ class CallRim(grpc.aio.ServerInterceptor):
     async def _run(self, call: Call, context: _Context, body: Callable[[], Awaitable[_T]]) -> _T:
         """Runs one call from the gate to its status."""
         started = time.perf_counter()
+        if self._certified and not call.tenant:
+            call.tenant = certified_tenant(context.auth_context())
         call.fields = begin_call(call.request_id, call.tenant)
         try:
             self._gate.enter(call, context)

@@ -319,7 +319,8 @@ async def _bind(services: Sequence[Service], config: ServeConfig) -> RunningServ
     door = await asyncio.to_thread(doorman, access, config.host, config.token, config.tls)
     gate = Gate(config.max_concurrent_calls, access.tenant_calls)
     calls = CallMetrics(gate)
-    rim = CallRim(gate, door, access.quotas(), calls.ended)
+    certified = config.tls is not None and config.tls.client_ca_file is not None
+    rim = CallRim(gate, door, access.quotas(), calls.ended, certified)
     server = grpc.aio.server(interceptors=(rim,), options=server_options())
     servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
