@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.needs import Need, first_unmet
 
 if TYPE_CHECKING:
     from assay.trainer.config import Config
@@ -62,7 +63,7 @@ def check(config: Config) -> str:
     if mode == "off":
         return ""
     selection = config.data.selection
-    needs: tuple[tuple[bool, str, str], ...] = (
+    needs: tuple[Need, ...] = (
         (
             config.rollout.backend == "hf",
             'rollout.backend = "hf"',
@@ -111,13 +112,10 @@ def check(config: Config) -> str:
     )
     if mode == "periodic":
         needs += _of_periodic(config)
-    for met, needed, why in needs:
-        if not met:
-            return f'algorithm.asynchrony.mode = "{mode}" needs {needed}: {why}'
-    return ""
+    return first_unmet(f'algorithm.asynchrony.mode = "{mode}"', needs)
 
 
-def _of_periodic(config: Config) -> tuple[tuple[bool, str, str], ...]:
+def _of_periodic(config: Config) -> tuple[Need, ...]:
     """Nothing may be taken over the whole batch before the whole batch is there."""
     algorithm, advantage = config.algorithm, config.algorithm.advantage
     return (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.trainer.asynchrony import check as asynchrony_problem
 from assay.trainer.cotraining.settings import check_cotraining
+from assay.trainer.needs import Need, first_unmet
 from assay.trainer.pairwise_config import pairwise_problem
 from assay.trainer.segments_config import segments_problem
 from assay.trainer.truncation import check as truncation_problem
@@ -226,7 +227,7 @@ def _check_recomposition(config: Config) -> str:
     algorithm, rollout = config.algorithm, config.rollout
     if not algorithm.recomposition.groups:
         return ""
-    needs: tuple[tuple[bool, str, str], ...] = (
+    needs: tuple[Need, ...] = (
         (
             algorithm.advantage.estimator in ("group", "rloo"),
             'algorithm.advantage.estimator = "group" or "rloo"',
@@ -258,10 +259,7 @@ def _check_recomposition(config: Config) -> str:
             "it does not tell the policy's log-probabilities with them",
         ),
     )
-    for met, needed, why in needs:
-        if not met:
-            return f"algorithm.recomposition needs {needed}: {why}"
-    return ""
+    return first_unmet("algorithm.recomposition", needs)
 
 
 def _check_entry(config: Config) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.needs import Need, first_unmet
 
 if TYPE_CHECKING:
     from assay.trainer.config import Config
@@ -38,7 +39,7 @@ def segments_problem(config: Config) -> str:
     algorithm, rollout = config.algorithm, config.rollout
     if algorithm.advantage.estimator != "segments":
         return ""
-    needs: tuple[tuple[bool, str, str], ...] = (
+    needs: tuple[Need, ...] = (
         (
             algorithm.advantage.scale == "none" and algorithm.advantage.difficulty == "none",
             'algorithm.advantage.scale = "none" and difficulty = "none"',
@@ -82,7 +83,4 @@ def segments_problem(config: Config) -> str:
             "vLLM, as TRL asks it, gives all prompts one limit",
         ),
     )
-    for met, needed, why in needs:
-        if not met:
-            return f'algorithm.advantage.estimator = "segments" needs {needed}: {why}'
-    return ""
+    return first_unmet('algorithm.advantage.estimator = "segments"', needs)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.needs import Need, first_unmet
 
 if TYPE_CHECKING:
     from assay.trainer.config import Config
@@ -34,7 +35,7 @@ def check(config: Config) -> str:
     if not algorithm.truncation.window:
         return ""
     kl_in_reward = bool(loss.kl_coef) and loss.kl_place == "reward"
-    needs: tuple[tuple[bool, str, str], ...] = (
+    needs: tuple[Need, ...] = (
         (
             algorithm.has_critic,
             'algorithm.advantage.estimator = "gae"',
@@ -96,7 +97,4 @@ def check(config: Config) -> str:
             "vLLM, as TRL asks it, gives all prompts one limit",
         ),
     )
-    for met, needed, why in needs:
-        if not met:
-            return f"algorithm.truncation.window above 0 needs {needed}: {why}"
-    return ""
+    return first_unmet("algorithm.truncation.window above 0", needs)
