@@ -143,6 +143,26 @@ def doorman(access: Access, host: str, token: str | None, tls: ServerTls | None)
     """
     file = TokensFile(access.tokens_file) if access.tokens_file is not None else None
     asks = Doorman(token, file)
+    check_door(access, host, asks, tls)
+    tenants = {one.tenant for one in file.tokens} if file else set()
+    if len(tenants) > 1 and not access.tenant_items_in_flight:
+        _log.warning("one of %d tenants can fill the queue: set --tenant-items-in-flight",
+                     len(tenants))  # fmt: skip
+    return asks
+
+
+def check_door(access: Access, host: str, asks: Doorman, tls: ServerTls | None) -> None:
+    """Sees to it that no port stands open to a network.
+
+    Args:
+        access: the settings.
+        host: the address that the port is bound at.
+        asks: who looks at its tokens.
+        tls: how it speaks.
+
+    Raises:
+        ConfigError: the service would let a network in.
+    """
     if access.is_public(host) and not access.trusted_network:
         certified = tls is not None and tls.client_ca_file is not None
         if not asks.asks and not certified:
@@ -153,11 +173,6 @@ def doorman(access: Access, host: str, token: str | None, tls: ServerTls | None)
             )
         if tls is None:
             _log.warning("tokens and texts cross the network in plain text: give --tls-cert")
-    tenants = {one.tenant for one in file.tokens} if file else set()
-    if len(tenants) > 1 and not access.tenant_items_in_flight:
-        _log.warning("one of %d tenants can fill the queue: set --tenant-items-in-flight",
-                     len(tenants))  # fmt: skip
-    return asks
 
 
 def certified_tenant(facts: Mapping[str, Iterable[bytes]]) -> str:

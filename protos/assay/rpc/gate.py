@@ -78,7 +78,18 @@ class Gate:
         return sum(not call.always_open for call in tuple(self._running))
 
     def enter(self, call: Call, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        """Lets a call in, until its status is on the wire.
+        """Lets a call of gRPC in, until its status is on the wire.
+
+        Raises:
+            UnavailableError: as `admit`.
+            OverloadedError: as `admit`.
+        """
+        self.admit(call)
+        # gRPC's type stubs ask for a class of their own here; at run time any function will do.
+        context.add_done_callback(cast("Any", lambda _context: self.leave(call)))
+
+    def admit(self, call: Call) -> None:
+        """Lets a call in; the task of now is the one that a drain may end. `leave` ends it.
 
         Raises:
             UnavailableError: the server starts or drains.
@@ -103,13 +114,12 @@ class Gate:
                 )
         call.task = asyncio.current_task()
         self._running.add(call)
-        # gRPC's type stubs ask for a class of their own here; at run time any function will do.
-        context.add_done_callback(cast("Any", lambda _context: self._leave(call)))
 
     def _running_of(self, tenant: str) -> int:
         return sum(not call.always_open and call.tenant == tenant for call in self._running)
 
-    def _leave(self, call: Call) -> None:
+    def leave(self, call: Call) -> None:
+        """The answer of an admitted call is on its way, or will never be."""
         self._running.discard(call)
         self._changed.set()
 

@@ -23,7 +23,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import cast
+from typing import Protocol, cast
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -36,6 +36,7 @@ from assay.rpc.gate import Gate, Phase
 from assay.rpc.interceptors import CallRim
 from assay.rpc.limits import server_options
 from assay.rpc.metrics import CallMetrics, MetricsEndpoint
+from assay.rpc.quotas import Quotas
 from assay.rpc.tls import ServerTls
 from assay.rpc.tokens import Doorman
 
@@ -94,6 +95,40 @@ class ServeConfig:
     metrics_port: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Rim:
+    """What every call of a server passes, whatever protocol it comes by.
+
+    Attributes:
+        gate: knows the phase of the server and the running calls.
+        door: knows the tokens.
+        quotas: how much each tenant may ask for.
+        calls: counts the calls.
+        collectors: all metrics of the server, those of `calls` among them.
+    """
+
+    gate: Gate
+    door: Doorman
+    quotas: Quotas
+    calls: CallMetrics
+    collectors: Sequence[Collector]
+
+
+class Beside(Protocol):
+    """Another protocol in the same process, behind the same rim as gRPC."""
+
+    async def open(self, rim: Rim) -> None:
+        """Binds and answers; the gate refuses calls until the self-tests are done.
+
+        Raises:
+            StartupError: the port cannot be bound.
+            ConfigError: a network would be served without a door, or a TLS file is unusable.
+        """
+
+    async def close(self) -> None:
+        """Frees the port. The gate is drained. May be called without `open`, or after it failed."""
+
+
 class RunningServer:
     """A server that serves. `start` makes it; as an async context manager it stops at the end.
 
@@ -114,7 +149,11 @@ class RunningServer:
         port: int,
         door: Doorman,
         calls: CallMetrics,
+        quotas: Quotas,
+        beside: Beside | None = None,
     ) -> None:
+        self._quotas = quotas
+        self._beside = beside
         self._server = server
         self._gate = gate
         self._health = servicer
@@ -124,7 +163,7 @@ class RunningServer:
         self._stopping: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self.port = port
-        self.address = _address(config.host, port)
+        self.address = address_of(config.host, port)
         self.metrics_address: str | None = None
         self._calls = calls
         self._endpoint: MetricsEndpoint | None = None
@@ -172,17 +211,25 @@ class RunningServer:
         config = self._config
         if config.metrics_port is None:
             return
-        own = [collector for service in self._services for collector in service.collectors]
-        found = [*self._calls.collectors, *own]
-        self._endpoint = MetricsEndpoint(found, config.metrics_host, config.metrics_port)
-        self.metrics_address = _address(config.metrics_host, self._endpoint.port)
+        self._endpoint = MetricsEndpoint(
+            self._collectors(), config.metrics_host, config.metrics_port
+        )
+        self.metrics_address = address_of(config.metrics_host, self._endpoint.port)
         _log.info("metrics on http://%s/metrics", self.metrics_address)
+
+    def _collectors(self) -> list[Collector]:
+        own = [collector for service in self._services for collector in service.collectors]
+        return [*self._calls.collectors, *own]
 
     async def _start(self) -> None:
         self._show_metrics()
         for name in ("", *(service.name for service in self._services)):
             await self._health.set(name, _NOT_SERVING)
         await self._server.start()
+        if self._beside is not None:
+            await self._beside.open(
+                Rim(self._gate, self._door, self._quotas, self._calls, self._collectors())
+            )
         await _run_self_tests(self._services)
         self._gate.phase = Phase.SERVING
         for name in (*(service.name for service in self._services), ""):
@@ -197,6 +244,8 @@ class RunningServer:
             cancelled = await self._gate.drain(drain_s)
             if cancelled:
                 _log.warning("cancelled %d calls that outstayed the drain", cancelled)
+            if self._beside is not None:
+                await self._beside.close()
             await self._server.stop(_LAST_BYTES_S)
             await _close(self._services)
             if self._endpoint is not None:
@@ -205,7 +254,9 @@ class RunningServer:
             self._stopped.set()
 
 
-async def start(services: Sequence[Service], config: ServeConfig) -> RunningServer:
+async def start(
+    services: Sequence[Service], config: ServeConfig, *, beside: Beside | None = None
+) -> RunningServer:
     """Binds, runs the self-tests, and serves.
 
     The services belong to the server from here on: they are closed when it stops, and when the
@@ -214,6 +265,7 @@ async def start(services: Sequence[Service], config: ServeConfig) -> RunningServ
     Args:
         services: what to serve.
         config: where and how.
+        beside: another protocol to serve them by, behind the same rim; None for none.
 
     Returns:
         The server, with health SERVING.
@@ -225,7 +277,7 @@ async def start(services: Sequence[Service], config: ServeConfig) -> RunningServ
     """
     running: RunningServer | None = None
     try:
-        running = await _bind(services, config)
+        running = await _bind(services, config, beside)
         await running._start()  # noqa: SLF001  # the two are one thing; nobody else starts it
     except BaseException:
         if running is None:
@@ -242,6 +294,7 @@ async def serve(
     config: ServeConfig,
     *,
     on_ready: Callable[[RunningServer], None] | None = None,
+    beside: Beside | None = None,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then drains; a second signal ends the drain.
 
@@ -253,6 +306,7 @@ async def serve(
         services: what to serve.
         config: where and how.
         on_ready: called once, when the server serves.
+        beside: as `start`.
 
     Raises:
         StartupError: as `start`.
@@ -275,7 +329,7 @@ async def serve(
     if config.access.tokens_file is not None:
         handlers[signal.SIGHUP] = on_hangup
     with _signals(handlers):
-        starting = asyncio.create_task(start(services, config))
+        starting = asyncio.create_task(start(services, config, beside=beside))
         waiting = asyncio.create_task(asked.wait())
         try:
             await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -311,16 +365,19 @@ def _signals(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[
             loop.remove_signal_handler(kind)
 
 
-async def _bind(services: Sequence[Service], config: ServeConfig) -> RunningServer:
+async def _bind(
+    services: Sequence[Service], config: ServeConfig, beside: Beside | None
+) -> RunningServer:
     """A server that is bound and knows its services, but answers nobody yet."""
     credentials = None if config.tls is None else config.tls.credentials()
-    await asyncio.to_thread(_check_port, config.host, config.port)
+    await asyncio.to_thread(check_port, config.host, config.port)
     access = config.access
     door = await asyncio.to_thread(doorman, access, config.host, config.token, config.tls)
     gate = Gate(config.max_concurrent_calls, access.tenant_calls)
     calls = CallMetrics(gate)
+    quotas = access.quotas()
     certified = config.tls is not None and config.tls.client_ca_file is not None
-    rim = CallRim(gate, door, access.quotas(), calls.ended, certified)
+    rim = CallRim(gate, door, quotas, calls.ended, certified)
     server = grpc.aio.server(interceptors=(rim,), options=server_options())
     servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
@@ -331,7 +388,7 @@ async def _bind(services: Sequence[Service], config: ServeConfig) -> RunningServ
         reflection.enable_server_reflection(
             [*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server
         )
-    address = _address(config.host, config.port)
+    address = address_of(config.host, config.port)
     try:
         if credentials is None:
             port = server.add_insecure_port(address)
@@ -348,6 +405,8 @@ async def _bind(services: Sequence[Service], config: ServeConfig) -> RunningServ
         port=port,
         door=door,
         calls=calls,
+        quotas=quotas,
+        beside=beside,
     )
 
 
@@ -386,8 +445,8 @@ async def _close(services: Sequence[Service]) -> None:
             _log.error("%s did not close", service.name, exc_info=outcome)
 
 
-def _check_port(host: str, port: int) -> None:
-    """Finds out why an address cannot be bound, before gRPC says no more than that it cannot.
+def check_port(host: str, port: int) -> None:
+    """Finds out why an address cannot be bound, before a library says no more than that.
 
     Raises:
         StartupError: it is in use, not ours, or not permitted.
@@ -415,7 +474,7 @@ def _check_port(host: str, port: int) -> None:
             else "bind 127.0.0.1, or 0.0.0.0 for every interface"
         )
         raise StartupError(
-            f"cannot listen on {_address(host, port)}: {reason}; {remedy}"
+            f"cannot listen on {address_of(host, port)}: {reason}; {remedy}"
         ) from failures[0]
 
 
@@ -431,7 +490,8 @@ def _try_bind(family: socket.AddressFamily, address: object) -> OSError | None:
     return None
 
 
-def _address(host: str, port: int) -> str:
+def address_of(host: str, port: int) -> str:
+    """As "127.0.0.1:50051", or "[::1]:50051"."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -16,6 +16,7 @@ from assay.reward_server.config import (
     ScorerConfig,
     ServerConfig,
 )
+from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.server import run
 from assay.rpc.access import access_flags, take_access
 from assay.rpc.errors import AssayError
@@ -24,6 +25,8 @@ from assay.rpc.process import read_token
 
 _SCORER = ScorerConfig()
 _SCORER_FLAGS = [field.name for field in fields(ScorerConfig)]
+_HTTP = HttpConfig()
+_HTTP_FLAGS = ("port", "bind", "timeout_s", "verifier")
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
 
@@ -78,6 +81,19 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     "--journal", type=_PATH, help="SQLite file that every judgement and fault is kept in."
 )
 @click.option("--journal-max-mb", type=int, default=1024, help="MiB; then its oldest entries go.")
+@click.option(
+    "--http-port",
+    type=click.IntRange(0, 65535),
+    help="Serve HTTP/JSON too, other trainers' formats included; 0: any free port.",
+)
+@click.option("--http-bind", default=_HTTP.bind, help="Address to bind for HTTP.")
+@click.option(
+    "--http-timeout-s",
+    type=float,
+    default=_HTTP.timeout_s,
+    help="Deadline of an HTTP call without x-timeout-s.",
+)
+@click.option("--http-verifier", default="", help="Judges where an HTTP call names none.")
 @click.option("--tls-cert", type=_PATH, help="Certificate chain, PEM.")
 @click.option("--tls-key", type=_PATH, help="Private key, PEM.")
 @click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
@@ -108,13 +124,14 @@ def cli(
     genrm_token_file: Path | None,
     **flags: Any,
 ) -> None:
-    """Serve rewards over gRPC.
+    """Serve rewards over gRPC, and over HTTP/JSON where --http-port is given.
 
     Each flag can be set in the environment as ASSAY_REWARD_<FLAG>. The bearer token that clients
     must send comes from a file or from ASSAY_REWARD_TOKEN (those of the sandbox and of genrm from
     ASSAY_REWARD_SANDBOX_TOKEN and ASSAY_REWARD_GENRM_TOKEN), never from a flag, which every user of
-    the machine could read. Prints "assay reward_server ready on HOST:PORT" when it serves. SIGTERM
-    or Ctrl-C lets running calls end, then stops.
+    the machine could read. Prints "assay reward_server ready on HOST:PORT" when it serves, and
+    "assay reward_server http on HOST:PORT" for HTTP. SIGTERM or Ctrl-C lets running calls end, then
+    stops.
     """
     try:
         setup_logging(log_level, json=log_json)
@@ -124,6 +141,7 @@ def cli(
             ScorerConfig(**scorer),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
             access=access,
+            http=HttpConfig(**{name: flags.pop(f"http_{name}") for name in _HTTP_FLAGS}),
             sandbox_token=read_token(sandbox_token_file, f"{ENVIRONMENT_PREFIX}_SANDBOX_TOKEN"),
             genrm_token=read_token(genrm_token_file, f"{ENVIRONMENT_PREFIX}_GENRM_TOKEN"),
             **flags,

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from assay.reward_server.http.config import HttpConfig
 from assay.rpc import limits
 from assay.rpc.access import Access
 from assay.rpc.errors import ConfigError
@@ -118,6 +119,7 @@ class ServerConfig:
         profiles: files of profiles, besides those that are shipped.
         journal: file that every judgement and fault is written to; None for none.
         journal_max_mb: most MiB of that file and its log.
+        http: the HTTP/JSON facade.
 
     Raises:
         ConfigError: a value is out of range.
@@ -146,6 +148,7 @@ class ServerConfig:
     profiles: tuple[Path, ...] = ()
     journal: Path | None = None
     journal_max_mb: int = 1024
+    http: HttpConfig = field(default_factory=HttpConfig)
 
     def __post_init__(self) -> None:
         if not MIN_JOURNAL_MB <= self.journal_max_mb <= MAX_JOURNAL_MB:

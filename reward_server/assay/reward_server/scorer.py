@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from importlib.metadata import version
 
 from assay.api.common.v1 import common_pb2
@@ -195,7 +195,7 @@ class RewardScorer:
 
     def stream_score(
         self, requests: AsyncIterator[reward_pb2.StreamScoreRequest], *, timeout_s: float
-    ) -> AsyncIterator[reward_pb2.StreamScoreResponse]:
+    ) -> AsyncGenerator[reward_pb2.StreamScoreResponse, None]:
         """Scores a stream of chunks; results come as they are ready.
 
         A full queue does not end a stream: the next chunk is read when there is room for it.

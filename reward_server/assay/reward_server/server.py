@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp
+
 from assay.clients.config import BETWEEN_SERVICES
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server.config import ServerConfig
 from assay.reward_server.domain import Verifier
+from assay.reward_server.http.app import make_app
+from assay.reward_server.http.front import Front
+from assay.reward_server.http.listener import HttpListener
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.registry import RegistryError, load_registry
 from assay.reward_server.scorer import RewardScorer
@@ -16,7 +24,7 @@ from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
 from assay.rpc.errors import ConfigError, StartupError
 from assay.rpc.process import announce, client_tls, server_tls
-from assay.rpc.serving import ServeConfig, serve
+from assay.rpc.serving import Rim, RunningServer, ServeConfig, serve
 
 
 async def run(config: ServerConfig) -> None:
@@ -39,26 +47,54 @@ async def run(config: ServerConfig) -> None:
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
     )
+    services = _services(config)
     try:
-        registry = load_registry(_remote(config), config.profiles)
+        registry = load_registry(_remote(services), config.profiles)
     except RegistryError as error:
         raise StartupError(str(error)) from error
     journal = _journal(config)
     if journal is not None:
         await journal.start()
     scorer = RewardScorer(config.scorer, registry=registry, journal=journal)
+    listener = _listener(config, scorer, services)
+
+    def on_ready(running: RunningServer) -> None:
+        announce("reward_server", running, config.port_file)
+        if listener is not None:
+            sys.stdout.write(f"assay reward_server http on {listener.address}\n")
+            sys.stdout.flush()
+
     try:
-        await serve(
-            [reward_service(scorer)],
-            serve_config,
-            on_ready=lambda running: announce("reward_server", running, config.port_file),
-        )
+        await serve([reward_service(scorer)], serve_config, on_ready=on_ready, beside=listener)
     finally:
         await scorer.close()
         if journal is not None:
             await journal.close()
         if config.port_file is not None:
             config.port_file.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Services:
+    """Clients of the services behind; None for one that the operator did not name."""
+
+    sandbox: AsyncExecutionClient | None
+    genrm: AsyncJudgeClient | None
+
+
+def _listener(
+    config: ServerConfig, scorer: RewardScorer, services: _Services
+) -> HttpListener | None:
+    """The HTTP facade; None without --http-port."""
+    if config.http.port is None:
+        return None
+    tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
+
+    def app(rim: Rim) -> ASGIApp:
+        front = Front(scorer, rim, config.http, sandbox=services.sandbox, genrm=services.genrm)
+        return make_app(front)
+
+    return HttpListener(app, config.http, config.access, tls)
 
 
 def _journal(config: ServerConfig) -> Journal | None:
@@ -68,13 +104,14 @@ def _journal(config: ServerConfig) -> Journal | None:
     return Journal(config.journal, config.journal_max_mb * 2**20)
 
 
-def _remote(config: ServerConfig) -> list[Verifier]:
-    """The verifiers that ask other services, of those services that the operator named.
+def _services(config: ServerConfig) -> _Services:
+    """Clients of the services that the operator named.
 
     Raises:
         ConfigError: a file of TLS is missing or unusable.
     """
-    found: list[Verifier] = []
+    sandbox: AsyncExecutionClient | None = None
+    genrm: AsyncJudgeClient | None = None
     ours = config.client_cert, config.client_key
     if any(ours) and config.sandbox_tls_ca is None and config.genrm_tls_ca is None:
         raise ConfigError("--client-cert needs --sandbox-tls-ca or --genrm-tls-ca")
@@ -83,11 +120,19 @@ def _remote(config: ServerConfig) -> list[Verifier]:
         sandbox = AsyncExecutionClient(
             config.sandbox_target, tls=tls, token=config.sandbox_token, config=BETWEEN_SERVICES
         )
-        found += [CodeVerifier(sandbox), SqlVerifier(sandbox)]
     if config.genrm_target:
         tls = client_tls(config.genrm_tls_ca, *ours)
         genrm = AsyncJudgeClient(
             config.genrm_target, tls=tls, token=config.genrm_token, config=BETWEEN_SERVICES
         )
-        found += [make(genrm) for make in judges.VERIFIERS]
+    return _Services(sandbox, genrm)
+
+
+def _remote(services: _Services) -> list[Verifier]:
+    """The verifiers that ask those services."""
+    found: list[Verifier] = []
+    if services.sandbox is not None:
+        found += [CodeVerifier(services.sandbox), SqlVerifier(services.sandbox)]
+    if services.genrm is not None:
+        found += [make(services.genrm) for make in judges.VERIFIERS]
     return found

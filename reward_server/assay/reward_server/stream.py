@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from functools import partial
 
 from assay.api.reward.v1 import reward_pb2
@@ -69,7 +69,7 @@ class StreamScoring:
 
     async def run(
         self, requests: AsyncIterator[reward_pb2.StreamScoreRequest]
-    ) -> AsyncIterator[reward_pb2.StreamScoreResponse]:
+    ) -> AsyncGenerator[reward_pb2.StreamScoreResponse, None]:
         """Results, as they become ready.
 
         Raises:

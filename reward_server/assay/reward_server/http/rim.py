@@ -1,0 +1,290 @@
+"""The rim of HTTP: what each call passes before and after its endpoint.
+
+In this order: request id, origin, bearer token, gate (starting, draining, full, too many of the
+tenant), the size of the body, the endpoint, problem details for what failed, metrics, one line in
+the log. A caller that goes away ends its call: the endpoint is cancelled.
+
+Tokens come as "authorization: Bearer TOKEN", or as the password of Basic, whatever the user: peers
+that send no headers of their own can have it in their URL (http://assay:TOKEN@host/...).
+
+Covered: a web page of another site, which a browser on this machine would let call a service on
+loopback, is refused, by Origin and by the host's name. Not covered: headers that arrive slowly;
+uvicorn waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import grpc
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from assay.reward_server.http.config import HttpConfig
+from assay.reward_server.http.problems import CLIENT_CLOSED_REQUEST, problem_response
+from assay.rpc.access import is_loopback
+from assay.rpc.calls import METADATA_KEY, accept_request_id, begin_call
+from assay.rpc.errors import CallError, call_error, make_status, refuse
+from assay.rpc.gate import Call
+from assay.rpc.logs import call_ended
+from assay.rpc.reasons import Reason
+from assay.rpc.serving import Rim
+
+OPEN_PATHS = ("/healthz", "/readyz")
+"""Answered to everybody, in every phase."""
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_MAX_LOGGED_CHARS = 200
+_log = logging.getLogger(__name__)
+
+
+class HttpRim:
+    """An ASGI application around the one that has the endpoints.
+
+    Args:
+        app: has the endpoints; lets every exception out.
+        rim: gate, door, quotas and metrics, shared with gRPC.
+        config: the settings.
+        label_of: the path of the route that a request will get to; empty for none.
+    """
+
+    def __init__(
+        self, app: ASGIApp, rim: Rim, config: HttpConfig, label_of: Callable[[Scope], str]
+    ) -> None:
+        self._app = app
+        self._rim = rim
+        self._config = config
+        self._label_of = label_of
+        self._local = is_loopback(config.bind)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One call, from its head to the line in the log."""
+        if scope["type"] != "http":
+            raise ValueError(f"there is nothing here that speaks {scope['type']}")
+        headers = Headers(scope=scope)
+        label = self._label_of(scope)
+        call = Call(
+            method=label or str(scope["path"])[:_MAX_LOGGED_CHARS],
+            request_id=accept_request_id(headers.get(METADATA_KEY)),
+            always_open=scope["path"] in OPEN_PATHS,
+        )
+        run = _Run(call, receive, send)
+        started = time.perf_counter()
+        begin_call(call.request_id)
+        try:
+            self._let_in(call, headers)
+            call.known = bool(label)
+            call.fields = begin_call(call.request_id, call.tenant)
+            self._rim.gate.admit(call)
+            body = await self._read(headers, receive)
+            await run.serve(self._app, scope, body)
+        except asyncio.CancelledError:
+            error = run.ended_early()
+            if error is None:
+                raise
+            await run.refuse(error)
+        except CallError as refused:
+            await run.refuse(refused)
+        except HTTPException as missed:
+            await run.refuse(_missed(missed, call.method), missed)
+        except Exception as defect:  # noqa: BLE001 - the border: nothing leaves it unmapped
+            await run.refuse(_defect(call, defect))
+        finally:
+            call.task = None
+            self._rim.gate.leave(call)
+            self._log_end(call, run, scope, time.perf_counter() - started)
+
+    def _let_in(self, call: Call, headers: Headers) -> None:
+        """Finds out whose call it is.
+
+        Raises:
+            CallError: it is of another site's page, or its token is missing or unknown.
+        """
+        host = headers.get("host", "")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            raise _forbidden("pages of other sites may not call this server")
+        if self._local and not self._rim.door.asks and not call.always_open:
+            name = urlsplit(f"//{host}").hostname if host else "localhost"
+            if name not in _LOOPBACK_NAMES:
+                raise _forbidden(
+                    "this server needs no token and answers to localhost and 127.0.0.1 only, "
+                    "so that no other site's page reaches it by a name of its own",
+                )
+        tenant = "" if call.always_open else self._rim.door.tenant_of(_bearer(headers))
+        if tenant is None:
+            raise refuse(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
+        call.tenant = tenant
+
+    async def _read(self, headers: Headers, receive: Receive) -> bytes:
+        """The whole body.
+
+        Raises:
+            CallError: it is too large, or too slow.
+        """
+        limit = self._config.max_body_bytes
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > limit:
+            raise _too_large(limit)
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._config.body_timeout_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise refuse(Reason.CANCELLED, "the caller went away")
+                    chunks.append(message.get("body", b""))
+                    size += len(chunks[-1])
+                    if size > limit:
+                        raise _too_large(limit)
+                    if not message.get("more_body", False):
+                        return b"".join(chunks)
+        except TimeoutError:
+            raise refuse(
+                Reason.DEADLINE_EXCEEDED,
+                f"the body did not arrive within {self._config.body_timeout_s:g} s",
+            ) from None
+
+    def _log_end(self, call: Call, run: _Run, scope: Scope, seconds: float) -> None:
+        if not call.always_open:
+            self._rim.calls.ended(call.method if call.known else "", run.code, run.reason, seconds)
+        client = scope.get("client")
+        call_ended(
+            method=call.method,
+            code=run.code,
+            reason=run.reason,
+            duration_ms=seconds * 1000,
+            peer_kind="ipv6" if client and ":" in client[0] else "ipv4",
+            fields={"http_status": run.status, **call.fields},
+            quiet=call.always_open,
+        )
+
+
+class _Run:
+    """One answer on its way.
+
+    Attributes:
+        status: that was sent; 499 while there is none.
+        code: name of the gRPC code that the call would have ended with.
+        reason: of the lexicon; empty where it went well.
+    """
+
+    def __init__(self, call: Call, receive: Receive, send: Send) -> None:
+        self._call = call
+        self._receive = receive
+        self._send = send
+        self._begun = self._complete = self._gone = False
+        self.status = CLIENT_CLOSED_REQUEST
+        self.code, self.reason = "OK", ""
+
+    async def serve(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
+        """Has the application answer; it is cancelled when the caller goes away."""
+        task = asyncio.current_task()
+        watching = asyncio.create_task(self._watch(task))
+        try:
+            await app(scope, _replay(body), self.send)
+        finally:
+            watching.cancel()
+
+    async def send(self, message: Message) -> None:
+        """Passes a part of the answer on, and adds the request id to its head."""
+        if message["type"] == "http.response.start":
+            self._begun = True
+            self.status = message["status"]
+            MutableHeaders(scope=message)[METADATA_KEY] = self._call.request_id
+        elif message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._complete = True
+        await self._send(message)
+
+    async def refuse(self, error: CallError, missed: HTTPException | None = None) -> None:
+        """Answers with a problem; an answer that has begun stays without its end."""
+        self.code, self.reason = error.code.name, error.reason
+        if self._begun or self._gone:
+            return
+        status = missed.status_code if missed is not None else 0
+        response: Response = problem_response(error, self._call.request_id, status)
+        if missed is not None and missed.headers:
+            response.headers.update(missed.headers)
+        await response({"type": "http"}, self._receive, self.send)
+
+    def ended_early(self) -> CallError | None:
+        """What a cancellation means: the drain, or a caller who went away; None for neither."""
+        task = asyncio.current_task()
+        if task is None or not (self._call.evicted or self._gone) or task.uncancel() > 0:
+            return None
+        if self._gone:
+            return refuse(Reason.CANCELLED, "the caller went away")
+        return refuse(Reason.DRAINING, "the server is shutting down and could not wait longer")
+
+    async def _watch(self, task: asyncio.Task[Any] | None) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self._complete and task is not None:
+            self._gone = True
+            task.cancel()
+
+
+def _replay(body: bytes) -> Callable[[], Awaitable[Message]]:
+    """A `receive` that gives the body, and then waits for ever: `_Run` watches for the end."""
+    parts = [body]
+
+    async def receive() -> Message:
+        if parts:
+            return {"type": "http.request", "body": parts.pop(), "more_body": False}
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    return receive
+
+
+def _bearer(headers: Headers) -> str | None:
+    """The authorization, with the password of Basic as the token."""
+    offered = headers.get("authorization")
+    scheme, _, rest = (offered or "").partition(" ")
+    if scheme.lower() == "bearer":
+        return f"Bearer {rest}"
+    if scheme.lower() != "basic":
+        return offered
+    try:
+        pair = base64.b64decode(rest, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return f"Bearer {pair.partition(':')[2]}"
+
+
+def _forbidden(text: str) -> CallError:
+    code = grpc.StatusCode.PERMISSION_DENIED
+    return call_error(make_status(Reason.UNAUTHENTICATED, text, code=code))
+
+
+def _too_large(limit: int) -> CallError:
+    return refuse(
+        Reason.MESSAGE_TOO_LARGE, f"the body has more than {limit} bytes: send less at a time"
+    )
+
+
+def _missed(missed: HTTPException, method: str) -> CallError:
+    text = f"this server has no {method}"
+    if missed.status_code == 405:
+        text = f"{method} does not answer this HTTP method"
+    return refuse(Reason.UNKNOWN_METHOD, text)
+
+
+def _defect(call: Call, defect: Exception) -> CallError:
+    _log.error("defect in %s", call.method, exc_info=defect)
+    return refuse(
+        Reason.INTERNAL,
+        f"the server failed ({type(defect).__name__}); its log says more under request id "
+        f"{call.request_id}",
+        request_id=call.request_id,
+    )
