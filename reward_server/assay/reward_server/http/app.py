@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from starlette.routing import BaseRoute, Match, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay.reward_server.http import native, probes
+from assay.reward_server.http import native, nemo_gym, openrlhf, probes, slime
 from assay.reward_server.http.front import Front
 from assay.reward_server.http.rim import HttpRim
 
 FORMATS: tuple[Callable[[Front], Sequence[BaseRoute]], ...] = (
     probes.routes,
     native.routes,
+    openrlhf.routes,
+    slime.routes,
+    nemo_gym.routes,
 )
 """The wire formats, each with its routes."""
 
