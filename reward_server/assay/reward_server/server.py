@@ -91,7 +91,14 @@ def _listener(
     tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
 
     def app(rim: Rim) -> ASGIApp:
-        front = Front(scorer, rim, config.http, sandbox=services.sandbox, genrm=services.genrm)
+        front = Front(
+            scorer,
+            rim,
+            config.http,
+            sandbox=services.sandbox,
+            genrm=services.genrm,
+            journal=config.journal,
+        )
         return make_app(front)
 
     return HttpListener(app, config.http, config.access, tls)

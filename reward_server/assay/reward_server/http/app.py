@@ -7,7 +7,16 @@ from collections.abc import Callable, Sequence
 from starlette.routing import BaseRoute, Match, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay.reward_server.http import native, nemo_gym, openrlhf, probes, slime
+from assay.reward_server.http import (
+    graders,
+    journal,
+    native,
+    nemo_gym,
+    openrlhf,
+    pages,
+    probes,
+    slime,
+)
 from assay.reward_server.http.front import Front
 from assay.reward_server.http.rim import HttpRim
 
@@ -17,13 +26,21 @@ FORMATS: tuple[Callable[[Front], Sequence[BaseRoute]], ...] = (
     openrlhf.routes,
     slime.routes,
     nemo_gym.routes,
+    graders.routes,
+    pages.routes,
+    journal.routes,
 )
 """The wire formats, each with its routes."""
 
 
+def routes_of(front: Front) -> list[BaseRoute]:
+    """The routes of all formats."""
+    return [route for format_of in FORMATS for route in format_of(front)]
+
+
 def make_app(front: Front) -> ASGIApp:
     """The ASGI application over a front."""
-    routes = [route for format_of in FORMATS for route in format_of(front)]
+    routes = routes_of(front)
     router = Router(routes, redirect_slashes=False)
 
     async def endpoints(scope: Scope, receive: Receive, send: Send) -> None:

@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -44,6 +45,7 @@ class Front:
         config: the settings.
         sandbox: runs programs; None where the operator named no sandbox.
         genrm: asks judges that are models; None where the operator named none.
+        journal: file of the journal that is kept; None for none.
 
     Attributes:
         scorer: as above.
@@ -51,6 +53,7 @@ class Front:
         config: as above.
         sandbox: as above.
         genrm: as above.
+        journal: as above.
     """
 
     def __init__(
@@ -61,12 +64,14 @@ class Front:
         *,
         sandbox: AsyncExecutionClient | None = None,
         genrm: AsyncJudgeClient | None = None,
+        journal: Path | None = None,
     ) -> None:
         self.scorer = scorer
         self.rim = rim
         self.config = config
         self.sandbox = sandbox
         self.genrm = genrm
+        self.journal = journal
 
     def timeout_s(self, request: Request) -> float:
         """Seconds until the call's deadline: the header `x-timeout-s`, else --http-timeout-s.

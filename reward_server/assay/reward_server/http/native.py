@@ -20,11 +20,11 @@ from google.protobuf.message import Message
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server.http.front import Front, malformed, parse_json
 from assay.reward_server.http.problems import problem
+from assay.reward_server.http.streams import Stream
 from assay.rpc.calls import add_faults, request_id_var
 from assay.rpc.errors import CallError
 
@@ -73,7 +73,7 @@ def routes(front: Front) -> list[Route]:
         batch = read(await request.body())
         lines = _lines(front, batch, front.timeout_s(request))
         first = await anext(lines, b"")  # what refuses the whole call is a status, not a line
-        return Lines(first, lines)
+        return Stream(_joined(first, lines), NDJSON)
 
     async def verifiers(request: Request) -> Response:
         message = await front.scorer.list_verifiers(
@@ -88,38 +88,14 @@ def routes(front: Front) -> list[Route]:
     ]
 
 
-class Lines(Response):
-    """Lines of JSON as they come; the source is closed when the caller goes away.
-
-    Args:
-        first: what is sent at once; may be empty.
-        rest: further lines. If it raises a CallError, the last line tells of it.
-    """
-
-    media_type = NDJSON
-
-    def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None]) -> None:
-        super().__init__()
-        del self.headers["content-length"]
-        self._first = first
-        self._rest = rest
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends them."""
-        del scope, receive
-        head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        await send(head)
-        async with aclosing(self._rest) as rest:
-            if self._first:
-                await send({"type": "http.response.body", "body": self._first, "more_body": True})
-            try:
-                async for line in rest:
-                    await send({"type": "http.response.body", "body": line, "more_body": True})
-            except CallError as error:
-                text = json.dumps({"error": problem(error, request_id_var.get())})
-                last = text.encode() + b"\n"
-                await send({"type": "http.response.body", "body": last, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+async def _joined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async with aclosing(rest):
+        try:
+            async for line in rest:
+                yield line
+        except CallError as error:
+            yield json.dumps({"error": problem(error, request_id_var.get())}).encode() + b"\n"
 
 
 async def _lines(

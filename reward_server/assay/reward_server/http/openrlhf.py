@@ -10,9 +10,7 @@ back as it was, say where the response begins: &response_after=<|im_start|>assis
 follows its last occurrence). Nothing is guessed: a query without its prompt is refused, because an
 answer read from the prompt would be paid.
 
-A fault is never a number: the call fails with a status (429, 500, 503, 504, ...) and a problem. Its
-client tries five times and raises then; in a rollout of `SingleTurnAgentExecutor` the sample is left
-without a reward.
+A fault is never a number: the call fails with a status (429, 500, 503, 504, ...) and a problem.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ END_TOKENS = (
     "<end_of_turn>",
     "<eos>",
     "</s>",
-    "<｜end▁of▁sentence｜>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",  # DeepSeek's
 )
 """Special tokens that may end a decoded response, and are no part of it."""
 

@@ -4,8 +4,8 @@ Request:  {"prompt": text or messages, "response": text, "label": any}
 Answer:   a number; with ?as=dict {"reward": n, "score": n, "verdict": ..., "components": {...}},
           to be read with slime's --reward-key.
 
-The verifier comes from the URL: /slime?verifier=math. A fault is never a number: the call fails with
-a status and a problem; slime tries ten times, with waits up to 30 s, and raises then.
+The verifier comes from the URL: /slime?verifier=math. A fault is never a number: the call fails
+with a status and a problem; slime tries ten times, with waits up to 30 s, and raises then.
 """
 
 from __future__ import annotations

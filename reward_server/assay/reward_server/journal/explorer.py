@@ -27,7 +27,7 @@ RECENT = 10_000
 _SHOWN = 50
 _EXAMPLES = 20
 _STYLE = Path(__file__).with_name("explorer.css")
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -93,23 +93,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: what somebody searched for belongs into no log."""
 
     def _answer(self, reader: Reader, path: str, query: dict[str, str], title: str) -> None:
-        if path == "/":
-            self._send(200, _overview(reader, query, title))
-        elif path == "/style.css":
-            self._send(200, _STYLE.read_text(encoding="utf-8"), "text/css")
-        elif path == "/compare":
-            self._send(200, _compare(reader, query, title))
-        elif path == "/export":
-            self._export(reader, _filter(query))
-        elif path.startswith("/entry/") and path[7:].isdecimal() and len(path) < 26:
-            record = reader.get(int(path[7:]))
-            if record is None:
-                text = "There is no such entry: it has expired, or never was."
-                self._send(404, page.message(title, text))
-            else:
-                self._send(200, page.entry(title, record))
+        if path == "/export":
+            self._export(reader, filter_of(query))
         else:
-            self._send(404, page.message(title, "There is no such page."))
+            self._send(*answer(reader, path, query, title))
 
     def _export(self, reader: Reader, chosen: Filter) -> None:
         self._head(200, "application/jsonl", None)
@@ -127,19 +114,45 @@ class _Handler(BaseHTTPRequestHandler):
         if length is not None:
             self.send_header("Content-Length", str(length))
         self.send_header("Connection", "close")
-        for name, value in _HEADERS.items():
+        for name, value in HEADERS.items():
             self.send_header(name, value)
         self.end_headers()
 
 
-def _filter(query: dict[str, str]) -> Filter:
+def answer(reader: Reader, path: str, query: dict[str, str], title: str) -> tuple[int, str, str]:
+    """One page: status, text and media type. Every page but the export.
+
+    Args:
+        reader: of the journal.
+        path: below the explorer's own, from "/".
+        query: the fields of the address.
+        title: name of the journal.
+    """
+    if path == "/":
+        return 200, _overview(reader, query, title), "text/html"
+    if path == "/style.css":
+        return 200, _STYLE.read_text(encoding="utf-8"), "text/css"
+    if path == "/compare":
+        return 200, _compare(reader, query, title), "text/html"
+    if path.startswith("/entry/") and path[7:].isdecimal() and len(path) < 26:
+        record = reader.get(int(path[7:]))
+        if record is not None:
+            return 200, page.entry(title, record), "text/html"
+        text = "There is no such entry: it has expired, or never was."
+        return 404, page.message(title, text, of_entry=True), "text/html"
+    text = page.message(title, "There is no such page.", of_entry=path.startswith("/entry/"))
+    return 404, text, "text/html"
+
+
+def filter_of(query: dict[str, str]) -> Filter:
+    """The search that an address asks for."""
     only = query.get("only", "")
     fields: dict[str, Any] = {name: query.get(name, "") for name, _ in page.FIELDS}
     return Filter(**fields, only=only if only in {"judgements", "faults"} else "")
 
 
 def _overview(reader: Reader, query: dict[str, str], title: str) -> str:
-    chosen = _filter(query)
+    chosen = filter_of(query)
     known = {*(name for name, _ in page.FIELDS), "only"}
     before = query.get("before", "")
     after = max(0, reader.last_id() - RECENT)

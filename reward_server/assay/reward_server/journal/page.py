@@ -1,7 +1,8 @@
 """The explorer's pages, as HTML text. Pure: records in, a page out.
 
-Everything that comes from a journal is escaped. There is no script, and the explorer's headers
-forbid any; a page that is live loads itself again.
+Links are relative: the explorer may be served below any path. An entry is one step down from the
+other pages. Everything that comes from a journal is escaped. There is no script, and the explorer's
+headers forbid any; a page that is live loads itself again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ FIELDS = (
     ("request_id", "request"),
     ("item_id", "item"),
 )
+_HERE, _UP = "./", "../"
 _SHOWN_CHARS = 90
 _BUCKETS = 60
 
@@ -53,17 +55,17 @@ def overview(
     """
     toggle = dict(query) if live else {**query, "live": "1"}
     parts = [
-        _header(title, _facts(summary), f'<a href="/?{_query(toggle)}">{_toggled(live)}</a>'),
+        _header(title, _facts(summary), f'<a href="./?{_query(toggle)}">{_toggled(live)}</a>'),
         _search(query, live),
         f"<h2>Rates of the newest {min(recent, summary.entries)} entries</h2>",
         _rates(rates),
         _charts(moments),
-        f'<h2>Entries</h2><p><a href="/export?{_query(query)}">as JSON Lines</a></p>',
+        f'<h2>Entries</h2><p><a href="export?{_query(query)}">as JSON Lines</a></p>',
         _entries(records[::-1]),
     ]
     if records:
         older = _query({**query, "before": str(records[0]["id"])})
-        parts.append(f'<p><a href="/?{older}">older</a></p>')
+        parts.append(f'<p><a href="./?{older}">older</a></p>')
     return _page(title, parts, live=live)
 
 
@@ -93,8 +95,8 @@ def entry(title: str, record: Record) -> str:
     shown = {name: value for name, value in facts.items() if value}
     number = record["id"]
     parts = [
-        _header(title, f"entry {number}", '<a href="/">all entries</a>'),
-        f'<p><a href="/entry/{number - 1}">older</a> <a href="/entry/{number + 1}">newer</a></p>',
+        _header(title, f"entry {number}", '<a href="../">all entries</a>', up=_UP),
+        f'<p><a href="{number - 1}">older</a> <a href="{number + 1}">newer</a></p>',
         "<dl>"
         + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in shown.items())
         + "</dl>",
@@ -113,7 +115,7 @@ def entry(title: str, record: Record) -> str:
     parts.append(_response(record))
     if record["reference"] is not None:
         parts.append(f"<h2>Reference</h2><pre>{escape(record['reference'])}</pre>")
-    return _page(f"{number} - {title}", parts)
+    return _page(f"{number} - {title}", parts, up=_UP)
 
 
 def comparison(title: str, names: Sequence[str], result: Comparison | None) -> str:
@@ -134,19 +136,19 @@ def comparison(title: str, names: Sequence[str], result: Comparison | None) -> s
         for key, now in zip("ab", chosen, strict=True)
     )
     parts = [
-        _header(title, "two verifiers on the same items", '<a href="/">all entries</a>'),
-        f"<form action=/compare>{pick}<button>compare</button></form>",
+        _header(title, "two verifiers on the same items", '<a href="./">all entries</a>'),
+        f"<form action=compare>{pick}<button>compare</button></form>",
     ]
     if result is not None:
         parts += _compared(result)
     return _page(f"compare - {title}", parts)
 
 
-def message(title: str, text: str) -> str:
-    """A page that says one thing."""
-    return _page(
-        title, [_header(title, "", '<a href="/">all entries</a>'), f"<p>{escape(text)}</p>"]
-    )
+def message(title: str, text: str, *, of_entry: bool = False) -> str:
+    """A page that says one thing; `of_entry`: it stands where an entry would."""
+    up = _UP if of_entry else _HERE
+    link = f'<a href="{up}">all entries</a>'
+    return _page(title, [_header(title, "", link, up=up), f"<p>{escape(text)}</p>"], up=up)
 
 
 def marked(text: str, spans: Sequence[Sequence[object]], answer: str | None = None) -> str:
@@ -184,21 +186,20 @@ def marked(text: str, spans: Sequence[Sequence[object]], answer: str | None = No
     return "".join(parts)
 
 
-def _page(title: str, parts: Sequence[str], *, live: bool = False) -> str:
+def _page(title: str, parts: Sequence[str], *, live: bool = False, up: str = _HERE) -> str:
     again = f'<meta http-equiv=refresh content="{LIVE_S}">' if live else ""
     return (
         "<!doctype html><html lang=en><head><meta charset=utf-8>"
         '<meta name=viewport content="width=device-width">'
-        f"<title>{escape(title)}</title><link rel=stylesheet href=/style.css>{again}</head><body>"
-        + "\n".join(parts)
-        + "</body></html>\n"
+        f"<title>{escape(title)}</title><link rel=stylesheet href={up}style.css>{again}"
+        "</head><body>" + "\n".join(parts) + "</body></html>\n"
     )
 
 
-def _header(title: str, facts: str, link: str) -> str:
+def _header(title: str, facts: str, link: str, *, up: str = _HERE) -> str:
     return (
         f"<header><h1>{escape(title)}</h1><span class=facts>{escape(facts)}</span>{link}"
-        "<a href=/compare>compare two verifiers</a></header>"
+        f"<a href={up}compare>compare two verifiers</a></header>"
     )
 
 
@@ -223,7 +224,7 @@ def _search(query: Mapping[str, str], live: bool) -> str:
     )
     keep = "<input type=hidden name=live value=1>" if live else ""
     return (
-        f"<form action=/>{inputs}<select name=only>{only}</select>{keep}"
+        f"<form action=./>{inputs}<select name=only>{only}</select>{keep}"
         "<button>search</button></form>"
     )
 
@@ -313,7 +314,7 @@ def _entries(records: Sequence[Record]) -> str:
             said, reward = f"<span class=fault>{escape(record['fault'])}</span>", ""
         odd = " <span class=odd>suspicious</span>" if record["suspicions"] else ""
         rows.append(
-            f'<tr><td class=n><a href="/entry/{record["id"]}">{record["id"]}</a>'
+            f'<tr><td class=n><a href="entry/{record["id"]}">{record["id"]}</a>'
             f"<td>{_when(record['time_s'])[11:]}<td>{escape(record['verifier'])}"
             f"<td>{said}{odd}<td class=n>{reward}<td class=text>{escape(_short(record))}</tr>"
         )
@@ -389,4 +390,4 @@ def _query(query: Mapping[str, str]) -> str:
 
 
 def _link(query: Mapping[str, str], text: str) -> str:
-    return f'<a href="/?{_query(query)}">{escape(text)}</a>'
+    return f'<a href="./?{_query(query)}">{escape(text)}</a>'

@@ -1,0 +1,95 @@
+"""The journal's explorer below /journal/, where the server keeps a journal (--journal).
+
+The same pages as `assay journal serve`, behind the server's own door: whoever may score may read
+what was scored. /journal/events gives entries as they come (server-sent events).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncGenerator
+from itertools import islice
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from assay.reward_server.http.front import Front
+from assay.reward_server.http.streams import Stream
+from assay.reward_server.journal.explorer import HEADERS, answer, filter_of
+from assay.reward_server.journal.page import message
+from assay.reward_server.journal.reader import Filter, Reader, Record
+from assay.rpc.errors import ConfigError
+
+_PAGE = 500
+_LOOK_S = 0.5
+
+
+def routes(front: Front) -> list[Route]:
+    """/journal/ and what is below it; nothing without a journal."""
+    path = front.journal
+    if path is None:
+        return []
+
+    async def bare(_: Request) -> Response:
+        return RedirectResponse("journal/")
+
+    async def shown(request: Request) -> Response:
+        query = dict(request.query_params)
+        below = f"/{request.path_params['below']}"
+        if below == "/export":
+            return Stream(_exported(path, filter_of(query)), "application/jsonl", HEADERS)
+        if below == "/events":
+            after = await asyncio.to_thread(_last_id, path)
+            return Stream(_events(path, filter_of(query), after), "text/event-stream", HEADERS)
+        status, text, kind = await asyncio.to_thread(_answer, path, below, query)
+        return Response(text.encode("utf-8", "replace"), status, dict(HEADERS), media_type=kind)
+
+    return [Route("/journal", bare), Route("/journal/{below:path}", shown)]
+
+
+def _answer(path: Path, below: str, query: dict[str, str]) -> tuple[int, str, str]:
+    """One page, read in this thread."""
+    try:
+        with Reader(path) as reader:
+            return answer(reader, below, query, path.name)
+    except (ConfigError, sqlite3.Error) as error:
+        return 503, message(path.name, f"The journal cannot be read: {error}"), "text/html"
+
+
+def _last_id(path: Path) -> int:
+    with Reader(path) as reader:
+        return reader.last_id()
+
+
+def _some(path: Path, chosen: Filter, after: int) -> tuple[list[Record], int]:
+    """At most so many entries after one, and the id of the last that was looked at."""
+    with Reader(path) as reader:
+        last = reader.last_id()
+        found = list(islice(reader.each(chosen, after=after), _PAGE))
+    return found, found[-1]["id"] if len(found) == _PAGE else max(last, after)
+
+
+async def _exported(path: Path, chosen: Filter) -> AsyncGenerator[bytes, None]:
+    after, full = 0, True
+    while full:
+        found, after = await asyncio.to_thread(_some, path, chosen, after)
+        full = len(found) == _PAGE
+        yield b"".join(_line(record) + b"\n" for record in found)
+
+
+async def _events(path: Path, chosen: Filter, after: int) -> AsyncGenerator[bytes, None]:
+    yield b": entries as they come\n\n"
+    while True:
+        found, after = await asyncio.to_thread(_some, path, chosen, after)
+        for record in found:
+            yield b"id: %d\ndata: %s\n\n" % (record["id"], _line(record))
+        if not found:
+            await asyncio.sleep(_LOOK_S)
+
+
+def _line(record: Record) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")

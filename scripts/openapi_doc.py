@@ -1,0 +1,107 @@
+"""Keeps reward_server/assay/reward_server/http/openapi.json equal to the contract and the routes.
+
+python scripts/openapi_doc.py write    rewrites the document
+python scripts/openapi_doc.py check    exits with 1 when it differs
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
+from grpc_tools import protoc
+from starlette.routing import BaseRoute, Route
+
+from assay.reward_server.http import openapi
+from assay.reward_server.http.app import routes_of
+from assay.reward_server.http.config import HttpConfig
+from assay.reward_server.http.front import Front
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "reward_server" / "assay" / "reward_server" / "http" / openapi.FILE
+PROTOS = ROOT / "protos"
+_MESSAGE, _FIELD, _NESTED = 4, 2, 3
+
+
+def comments() -> dict[str, str]:
+    """Full names of messages and fields to the first paragraph of what the .proto files say."""
+    google = [
+        files("grpc_tools") / "_proto",
+        Path(str(files("google.rpc") / "status.proto")).parents[2],
+    ]
+    found: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "all.pb"
+        arguments = ["protoc", f"-I{PROTOS}", *(f"-I{one}" for one in google)]
+        sources = sorted(map(str, PROTOS.glob("assay/api/**/*.proto")))
+        told = [f"--descriptor_set_out={target}", "--include_source_info", *sources]
+        if protoc.main([*arguments, *told]) != 0:
+            raise SystemExit("protoc failed")
+        for file in FileDescriptorSet.FromString(target.read_bytes()).file:
+            names = _names(file.package, list(file.message_type), (_MESSAGE,))
+            for place in file.source_code_info.location:
+                name = names.get(tuple(place.path))
+                if name and place.leading_comments:
+                    found[name] = _first(place.leading_comments)
+    return found
+
+
+def paths(routes: list[BaseRoute]) -> list[str]:
+    """The paths of the routes."""
+    return [route.path for route in routes if isinstance(route, Route)]
+
+
+def every_route() -> list[BaseRoute]:
+    """The routes of a server that has everything; they are not to be called."""
+    rim: Any = SimpleNamespace(collectors=())
+    return routes_of(Front(cast("Any", None), rim, HttpConfig(), journal=Path("journal.db")))
+
+
+def render() -> str:
+    """The document as it is kept."""
+    document = openapi.build(paths(every_route()), comments())
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Dispatches one of the two verbs."""
+    if arguments not in (["write"], ["check"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    if arguments == ["write"]:
+        if not DOCUMENT.exists():
+            DOCUMENT.write_text('{"info": {"title": "", "description": ""}, "paths": {}, '
+                                '"components": {"schemas": {}}}', encoding="utf-8")  # fmt: skip
+        DOCUMENT.write_text(render(), encoding="utf-8")
+        return 0
+    if DOCUMENT.read_text(encoding="utf-8") != render():
+        print(f"{DOCUMENT.name} differs from the contract: run `{sys.argv[0]} write`")
+        return 1
+    return 0
+
+
+def _names(
+    scope: str, messages: list[DescriptorProto], path: tuple[int, ...]
+) -> dict[tuple[int, ...], str]:
+    found: dict[tuple[int, ...], str] = {}
+    for index, message in enumerate(messages):
+        here, name = (*path, index), f"{scope}.{message.name}"
+        found[here] = name
+        for number, field in enumerate(message.field):
+            found[(*here, _FIELD, number)] = f"{name}.{field.name}"
+        found |= _names(name, list(message.nested_type), (*here, _NESTED))
+    return found
+
+
+def _first(comment: str) -> str:
+    return " ".join(comment.strip().split("\n\n")[0].split())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
