@@ -1,0 +1,312 @@
+"""The facade on a real port: formats, door, limits, faults, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import signal
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.test_server_wire import launch
+
+from assay.reward_server.http import openapi
+from assay.reward_server.http.config import HttpConfig
+from assay.reward_server.journal.reader import Reader
+from assay.rpc.access import Access
+from assay.rpc.errors import ConfigError
+from assay.rpc.metrics import CallMetrics
+from assay.rpc.serving import ServeConfig
+from assay.rpc.tls import ServerTls
+from assay.rpc.tokens import hash_token
+from certificates import make_certificates
+from http_support import Answer, Facade, basic, item, serving
+
+GYM = {
+    "responses_create_params": {"input": "6 * 7?"},
+    "response": {"output": [{"type": "message", "content": [{"type": "output_text",
+                                                             "text": "42"}]}]},
+}  # fmt: skip
+GRADERS = "/v1/fine_tuning/alpha/graders/run"
+
+
+def reason(answer: Answer) -> tuple[int, str]:
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json
+    assert told["status"] == answer.status
+    assert told["request_id"] == answer.headers["x-request-id"]
+    return answer.status, told["reason"]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(15):
+        while not holds():  # noqa: ASYNC110 - what it waits for has no event
+            await asyncio.sleep(0.01)
+
+
+async def test_each_format_over_one_scoring_path(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.db"
+    async with serving(journal=journal) as facade:
+        await formats(facade)
+        await faults(facade)
+        await streams(facade)
+        await pages(facade, journal)
+
+
+async def formats(facade: Facade) -> None:
+    batch = {"items": [item("42"), item("41", item_id="b"), item("fault WORKER_DIED", "obedient",
+                                                                 "c")]}  # fmt: skip
+    answer = await facade.post("/v1/score", batch, x_request_id="mine")
+    assert (answer.status, answer.headers["x-request-id"]) == (200, "mine")
+    results = answer.json["results"]
+    assert [one.get("judgement", {}).get("reward") for one in results] == [1.0, 0.0, None]
+    assert results[2]["fault"]["details"][0]["reason"] == "WORKER_DIED"
+    assert "judgement" not in results[2]
+
+    asked = {"query": ["6*7? 42</s>", "6*7? 41"], "prompts": ["6*7? "] * 2, "labels": ["42"] * 2}
+    answer = await facade.post("/get_reward?verifier=exact", asked)
+    assert answer.json["rewards"] == answer.json["scores"] == [1.0, 0.0]
+
+    told = {"prompt": "6*7?", "response": "42", "label": 42}
+    assert (await facade.post("/slime?task=exact", told)).json == 1.0
+    whole = await facade.post("/slime?verifier=exact&as=dict", told)
+    assert whole.json["verdict"] == "correct"
+
+    gym = await facade.post("/verify?verifier=exact", {**GYM, "expected_answer": "42"})
+    assert (gym.json["reward"], gym.json["response"]) == (1.0, GYM["response"])
+    assert (await facade.post("/seed_session", {})).json == {}
+    assert (await facade.get("/reverify_mode")).json == "stateless"
+    assert (await facade.get("/")).json["phase"] == "serving"
+    total = await facade.post("/aggregate_metrics", {"verify_responses": [gym.json]})
+    assert total.json["key_metrics"]["mean/reward"] == 1.0
+
+    check = {"type": "string_check", "name": "s", "operation": "eq", "reference": "{{item.x}}",
+             "input": "{{sample.output_text}}"}  # fmt: skip
+    multi = {
+        "type": "multi",
+        "name": "m",
+        "graders": {"exact": check, "close": {**check, "operation": "ilike"},
+                    "fuzzy": {"type": "text_similarity", "name": "f", "reference": "abd",
+                              "input": "abc", "evaluation_metric": "fuzzy_match"}},
+        "calculate_output": "0.5 * exact + 0.5 * close + 0 * fuzzy",
+    }  # fmt: skip
+    answer = await facade.post(
+        GRADERS, {"grader": multi, "model_sample": "Abc", "item": {"x": "abc"}}
+    )
+    assert (answer.json["reward"], answer.json["sub_rewards"]["close"]) == (0.5, 1.0)
+    listed = (await facade.get("/v1/verifiers")).json
+    assert [one["name"] for one in listed["verifiers"]] == ["choice", "exact", "obedient"]
+
+
+async def faults(facade: Facade) -> None:
+    """What is no judgement is no number, in any format."""
+    died = {"response": "fault WORKER_DIED", "label": "42"}
+    assert reason(await facade.post("/slime?verifier=obedient", died)) == (500, "WORKER_DIED")
+    late = {"query": ["fault ITEM_TIMEOUT", "fine"]}
+    assert reason(await facade.post("/get_reward?verifier=obedient", late)) == (504, "ITEM_TIMEOUT")
+    row = await facade.post("/verify?verifier=obedient", {
+        **GYM, "response": {"output": [{"type": "message", "content": "fault WORKER_DIED"}]}
+    })  # fmt: skip
+    assert (row.status, row.json["_ng_failure_class"], row.json["mask_sample"]) == (
+        200, "judge_failed", True,
+    )  # fmt: skip
+    for kind, flag in (("python", "python_grader_server_error"),
+                       ("score_model", "model_grader_server_error")):  # fmt: skip
+        grader = {"type": kind, "source": "x", "input": [], "model": "m", "name": "g"}
+        answer = await facade.post(GRADERS, {"grader": grader, "model_sample": "x"})
+        assert answer.json["reward"] is None
+        assert answer.json["metadata"]["errors"][flag] is True
+
+    for path, body, wanted in (
+        ("/nope", {}, (404, "UNKNOWN_METHOD")),
+        ("/v1/score", b"{", (400, "MALFORMED_REQUEST")),
+        ("/v1/score", {"items": []}, (400, "EMPTY_BATCH")),
+        ("/v1/score:stream", {"items": []}, (400, "EMPTY_BATCH")),
+        ("/slime", {"response": "x"}, (404, "UNKNOWN_TASK")),
+        ("/slime?verifier=nope", {"response": "x"}, (404, "UNKNOWN_VERIFIER")),
+        ("/slime?verifier=exact", {"response": "x"}, (400, "MISSING_REFERENCE")),
+        (GRADERS, {"grader": {"type": "?"}, "model_sample": ""}, (400, "MALFORMED_REQUEST")),
+    ):
+        assert reason(await facade.post(path, body)) == wanted
+    bad = await facade.post("/v1/score", {"items": [item("42")]}, x_timeout_s="-1")
+    assert reason(bad) == (400, "INVALID_TIMEOUT")
+    wrong = await facade.get("/v1/score")
+    assert (reason(wrong)[0], wrong.headers["allow"]) == (405, "POST")
+    for headers in ({"origin": "http://evil.example"}, {"host": "evil.example"}):
+        assert (await facade.get("/v1/verifiers", **headers)).status == 403
+    slow = await facade.post("/v1/score", {"items": [item("sleep 9", "obedient")]},
+                             x_timeout_s="0.3")  # fmt: skip
+    assert slow.json["results"][0]["fault"]["details"][0]["reason"] == "DEADLINE_EXCEEDED"
+
+
+async def streams(facade: Facade) -> None:
+    """Lines come as they are ready; a caller that goes away ends its call."""
+    batch = {"items": [item("sleep 0.5", "obedient", "late"), item("42")]}
+    lines = (await facade.post("/v1/score:stream", batch)).body.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["a", "late"]
+
+    connection = facade.connect()
+    body = json.dumps({"items": [item("sleep 60", "obedient", "forever"), item("42")]})
+    await asyncio.to_thread(connection.request, "POST", "/v1/score:stream", body)
+    response = await asyncio.to_thread(connection.getresponse)
+    assert json.loads(await asyncio.to_thread(response.readline))["id"] == "a"
+    given_up = facade.obedient.cancelled
+    response.close()
+    connection.close()
+    await until(lambda: facade.obedient.cancelled == given_up + 1)
+
+    connection = facade.connect()
+    connection.request("POST", "/v1/score", json.dumps({"items": [item("sleep 60", "obedient")]}))
+    await until(lambda: facade.obedient.asked[-1] == "sleep 60")
+    connection.close()
+    await until(lambda: facade.obedient.cancelled == given_up + 2)
+
+
+async def pages(facade: Facade, journal: Path) -> None:
+    assert (await facade.get("/openapi.json")).body == openapi.shipped()
+    docs = await facade.get("/docs")
+    assert "default-src 'none'" in docs.headers["content-security-policy"]
+    assert b"<script" not in docs.body
+    assert b"/v1/score:stream" in docs.body
+    assert (await facade.get("/", accept="text/html")).headers["location"] == "docs"
+    metrics = (await facade.get("/metrics")).body.decode()
+    for line in ('assay_rpc_calls_total{code="OK",method="/slime",reason=""} 2.0',
+                 'method="/v1/score",reason="CANCELLED"', "assay_rpc_serving 1.0"):  # fmt: skip
+        assert line in metrics
+
+    def kept() -> int:
+        with Reader(journal) as reader:
+            return reader.last_id()
+
+    await until(lambda: kept() >= 10)
+    assert (await facade.get("/journal")).headers["location"] == "journal/"
+    page = await facade.get("/journal/")
+    assert b'href="entry/1"' in page.body
+    assert (await facade.get("/journal/entry/1")).status == 200
+    assert (await facade.get("/journal/entry/999999")).status == 404
+    rows = (await facade.get("/journal/export?only=faults")).body.splitlines()
+    assert rows
+    assert all(json.loads(row)["fault"] for row in rows)
+    connection = facade.connect()
+    connection.request("GET", "/journal/events?verifier=exact")
+    events = await asyncio.to_thread(connection.getresponse)
+    assert (await asyncio.to_thread(events.readline)).startswith(b":")
+    await facade.post("/v1/score", {"items": [item("42", item_id="news")]})
+    found = ""
+    while found != "news":  # entries of before may come late
+        line = await asyncio.to_thread(events.readline)
+        if line.startswith(b"data: "):
+            found = json.loads(line.partition(b" ")[2])["item_id"]
+    events.close()
+    connection.close()
+
+
+async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("".join(hash_token(name, f"{name}-token").line + "\n" for name in "ab"))
+    made = make_certificates(tmp_path)
+    tls = ServerTls(made.server.cert_file, made.server.key_file, made.ca_file)
+    access = Access(tokens_file=tokens, tenant_items_in_flight=2, tenant_calls=3)
+    serve = ServeConfig(access=access, tls=tls)
+    config = HttpConfig(0, max_body_bytes=4096)
+    async with serving(serve=serve, config=config, tls=tls) as facade:
+        trusted = ssl.create_default_context(cafile=made.ca_file)
+        facade.tls = trusted
+        with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
+            await facade.get("/healthz")  # no certificate of the client
+        trusted.load_cert_chain(made.client.cert_file, made.client.key_file)
+        assert (await facade.get("/healthz")).status == 200
+        asked = await facade.get("/v1/verifiers")
+        assert reason(asked) == (401, "UNAUTHENTICATED")
+        assert "Basic" in asked.headers["www-authenticate"]
+        for wrong in ("Bearer a", basic("b"), "Basic !", "a-token"):
+            assert (await facade.get("/v1/verifiers", authorization=wrong)).status == 401
+        for right in ("Bearer a-token", "bearer a-token", basic("a-token"), basic("b-token", "")):
+            assert (await facade.get("/v1/verifiers", authorization=right)).status == 200
+
+        facade.headers = {"authorization": basic("a-token")}
+        held = asyncio.create_task(facade.post("/v1/score", {
+            "items": [item("sleep 2", "obedient"), item("sleep 2", "obedient", "b")]
+        }))  # fmt: skip
+        await until(lambda: len(facade.obedient.asked) == 3)  # its own example is one
+        full = await facade.post("/v1/score", {"items": [item("42")]})
+        assert reason(full) == (429, "QUOTA_EXCEEDED")
+        assert int(full.headers["retry-after"]) >= 1
+        assert full.json["retryable"] is True
+        other = await facade.post("/slime?verifier=exact", {"response": "42", "label": "42"},
+                                  authorization="Bearer b-token")  # fmt: skip
+        assert other.json == 1.0, "the other tenant has its own quota"
+        assert (await held).status == 200
+        large = await facade.post("/v1/score", {"items": [item("x" * 5000)]})
+        assert reason(large) == (413, "MESSAGE_TOO_LARGE")
+
+
+@pytest.mark.parametrize(
+    ("bind", "access", "trouble"),
+    [("0.0.0.0", Access(), "is not loopback"), ("no.such.host.invalid", Access(), "invalid")],
+)
+async def test_a_network_is_not_served_without_a_door(
+    bind: str, access: Access, trouble: str
+) -> None:
+    with pytest.raises(ConfigError, match=trouble):
+        async with serving(config=HttpConfig(0, bind), access=access):
+            pass
+
+
+async def test_a_drain_waits_for_calls_and_then_ends_them() -> None:
+    async with serving() as facade:
+        slow = {"items": [item("sleep 1", "obedient"), item("42", item_id="b")]}
+        stuck = {"items": [item("sleep 60", "obedient")]}
+        calls = [asyncio.create_task(facade.post("/v1/score", body)) for body in (slow, stuck)]
+        await until(lambda: len(facade.obedient.asked) == 3)
+        stopping = asyncio.create_task(facade.server.stop(2.5))
+        await asyncio.sleep(0.1)
+        assert (await facade.get("/healthz")).status == 200
+        ready = await facade.get("/readyz")
+        assert (ready.status, ready.json["status"]) == (503, "draining")
+        refused = await facade.get("/v1/verifiers")
+        assert reason(refused) == (503, "DRAINING")
+        assert refused.headers["connection"] == "close"
+        done, evicted = await asyncio.gather(*calls)
+        assert len(done.json["results"]) == 2
+        assert reason(evicted) == (503, "DRAINING")
+        await stopping
+        with pytest.raises(ConnectionError):
+            await facade.get("/healthz")
+
+
+async def test_a_defect_is_a_problem_without_its_text(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving() as facade:
+
+        async def fail(*_: object, **__: object) -> Any:
+            raise KeyError("a secret")
+
+        monkeypatch.setattr("assay.reward_server.scorer.RewardScorer.batch_score", fail)
+        answer = await facade.post("/v1/score", {"items": [item("42")]})
+        assert reason(answer) == (500, "INTERNAL")
+        assert b"secret" not in answer.body
+        assert "defect in /v1/score" in caplog.text
+        assert isinstance(facade.server._calls, CallMetrics)
+
+
+def test_the_command_serves_both_and_ends_by_signal(tmp_path: Path) -> None:
+    port_file = tmp_path / "port"
+    with launch("--http-port", "0", "--http-verifier", "exact", "--port-file", str(port_file),
+                "--workers", "1") as process:  # fmt: skip
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(2)]
+        assert lines[0].startswith("assay reward_server ready on 127.0.0.1:")
+        assert lines[1].startswith("assay reward_server http on 127.0.0.1:")
+        address = lines[1].split()[-1]
+        with contextlib.closing(http.client.HTTPConnection(address, timeout=20)) as connection:
+            connection.request("POST", "/slime", json.dumps({"response": "42", "label": "42"}))
+            assert connection.getresponse().read() == b"1.0"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
