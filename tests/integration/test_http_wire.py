@@ -212,9 +212,10 @@ async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None
     made = make_certificates(tmp_path)
     tls = ServerTls(made.server.cert_file, made.server.key_file, made.ca_file)
     access = Access(tokens_file=tokens, tenant_items_in_flight=2, tenant_calls=3)
-    serve = ServeConfig(access=access, tls=tls)
+    serve = ServeConfig(access=access, tls=tls, token="the-operator's")
     config = HttpConfig(0, max_body_bytes=4096)
-    async with serving(serve=serve, config=config, tls=tls) as facade:
+    journal = tmp_path / "journal.db"
+    async with serving(serve=serve, config=config, tls=tls, journal=journal) as facade:
         trusted = ssl.create_default_context(cafile=made.ca_file)
         facade.tls = trusted
         with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
@@ -228,6 +229,10 @@ async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None
             assert (await facade.get("/v1/verifiers", authorization=wrong)).status == 401
         for right in ("Bearer a-token", "bearer a-token", basic("a-token"), basic("b-token", "")):
             assert (await facade.get("/v1/verifiers", authorization=right)).status == 200
+
+        for token, wanted in (("a-token", 403), ("the-operator's", 200)):
+            shown = await facade.get("/journal/", authorization=basic(token))
+            assert shown.status == wanted, "a tenant does not read what others wrote"
 
         facade.headers = {"authorization": basic("a-token")}
         held = asyncio.create_task(facade.post("/v1/score", {
@@ -310,3 +315,17 @@ def test_the_command_serves_both_and_ends_by_signal(tmp_path: Path) -> None:
             assert connection.getresponse().read() == b"1.0"
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+
+
+async def test_a_certificate_names_the_tenant(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    tls = ServerTls(made.server.cert_file, made.server.key_file, made.ca_file)
+    access = Access(tenant_items_in_flight=1)
+    async with serving(serve=ServeConfig(access=access, tls=tls), tls=tls) as facade:
+        facade.tls = ssl.create_default_context(cafile=made.ca_file)
+        facade.tls.load_cert_chain(made.client.cert_file, made.client.key_file)
+        calling = facade.post("/v1/score", {"items": [item("sleep 1", "obedient")]})
+        held = asyncio.create_task(calling)
+        await until(lambda: len(facade.obedient.asked) == 2)
+        assert facade.server._quotas.in_flight("client") == 1
+        assert (await held).status == 200

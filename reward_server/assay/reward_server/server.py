@@ -89,6 +89,7 @@ def _listener(
     if config.http.port is None:
         return None
     tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
+    public = config.access.is_public(config.http.bind)
 
     def app(rim: Rim) -> ASGIApp:
         front = Front(
@@ -98,6 +99,7 @@ def _listener(
             sandbox=services.sandbox,
             genrm=services.genrm,
             journal=config.journal,
+            public=public,
         )
         return make_app(front)
 

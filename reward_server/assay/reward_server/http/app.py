@@ -47,7 +47,7 @@ def make_app(front: Front) -> ASGIApp:
         scope["app"] = router  # what is not found is raised then, and the rim answers
         await router(scope, receive, send)
 
-    return HttpRim(endpoints, front.rim, front.config, _labels(routes))
+    return HttpRim(endpoints, front.rim, front.config, _labels(routes), public=front.public)
 
 
 def _labels(routes: Sequence[BaseRoute]) -> Callable[[Scope], str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
+import grpc
 from starlette.requests import Request
 
 from assay.api.reward.v1 import reward_pb2
@@ -27,10 +28,11 @@ from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server.http.config import MAX_TIMEOUT_S, HttpConfig
 from assay.reward_server.scorer import RewardScorer
 from assay.rpc.calls import add_faults, add_log_fields, tenant_var
-from assay.rpc.errors import CallError, refuse
+from assay.rpc.errors import CallError, call_error, make_status, refuse
 from assay.rpc.quotas import Meter
 from assay.rpc.reasons import Reason
 from assay.rpc.serving import Rim
+from assay.rpc.tokens import DEFAULT_TENANT
 
 TIMEOUT_HEADER = "x-timeout-s"
 _SHOWN_CHARS = 200
@@ -46,6 +48,7 @@ class Front:
         sandbox: runs programs; None where the operator named no sandbox.
         genrm: asks judges that are models; None where the operator named none.
         journal: file of the journal that is kept; None for none.
+        public: others than this machine's users reach the server.
 
     Attributes:
         scorer: as above.
@@ -54,6 +57,7 @@ class Front:
         sandbox: as above.
         genrm: as above.
         journal: as above.
+        public: as above.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class Front:
         sandbox: AsyncExecutionClient | None = None,
         genrm: AsyncJudgeClient | None = None,
         journal: Path | None = None,
+        public: bool = False,
     ) -> None:
         self.scorer = scorer
         self.rim = rim
@@ -72,6 +77,7 @@ class Front:
         self.sandbox = sandbox
         self.genrm = genrm
         self.journal = journal
+        self.public = public
 
     def timeout_s(self, request: Request) -> float:
         """Seconds until the call's deadline: the header `x-timeout-s`, else --http-timeout-s.
@@ -110,6 +116,19 @@ class Front:
                 "of the server; /v1/verifiers lists the names",
             )
         return verifier, task
+
+    def need_operator(self) -> None:
+        """Sees to it that the caller may read what others had scored.
+
+        That is who has the one token of --token-file (the tenant "default"), or a user of this
+        machine where no token is asked for.
+
+        Raises:
+            UnauthenticatedError: it is a tenant among others, or anybody.
+        """
+        tenant = tenant_var.get()
+        if tenant != DEFAULT_TENANT and (tenant or self.public):
+            raise forbidden("only the token of --token-file opens this: it shows what all wrote")
 
     async def score(
         self, request: Request, items: Sequence[reward_pb2.Item]
@@ -195,6 +214,12 @@ def parse_json(body: bytes) -> Any:
 def malformed(text: str) -> CallError:
     """The exception for a body that is not of the format; one line, cut to be shown."""
     return refuse(Reason.MALFORMED_REQUEST, " ".join(text.split())[:_SHOWN_CHARS])
+
+
+def forbidden(text: str) -> CallError:
+    """The exception for a caller who is known, and may not; status 403."""
+    code = grpc.StatusCode.PERMISSION_DENIED
+    return call_error(make_status(Reason.UNAUTHENTICATED, text, code=code))
 
 
 def _no_constant(name: str) -> NoReturn:

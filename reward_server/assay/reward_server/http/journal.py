@@ -1,7 +1,8 @@
 """The journal's explorer below /journal/, where the server keeps a journal (--journal).
 
-The same pages as `assay journal serve`, behind the server's own door: whoever may score may read
-what was scored. /journal/events gives entries as they come (server-sent events).
+The same pages as `assay journal serve`, behind the server's own door, for its operator: a tenant
+among others may not read what all of them had scored. /journal/events gives entries as they come
+(server-sent events).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def routes(front: Front) -> list[Route]:
         return RedirectResponse("journal/")
 
     async def shown(request: Request) -> Response:
+        front.need_operator()
         query = dict(request.query_params)
         below = f"/{request.path_params['below']}"
         if below == "/export":

@@ -8,12 +8,15 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Generator
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from assay.reward_server.http.config import HttpConfig
-from assay.rpc.access import Access, check_door
+from assay.reward_server.http.rim import CERTIFIED
+from assay.rpc.access import Access, certified_tenant, check_door
 from assay.rpc.errors import StartupError
 from assay.rpc.serving import Rim, address_of, check_port
 from assay.rpc.tls import ServerTls
@@ -22,6 +25,16 @@ _KEEP_ALIVE_S = 75
 _LAST_BYTES_S = 2
 _BACKLOG = 2048
 _log = logging.getLogger(__name__)
+
+
+class _Protocol(H11Protocol):
+    """Tells the application whose certificate a connection came with, as state["certified"]."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Looks at the certificate, once a connection."""
+        super().connection_made(transport)
+        found = transport.get_extra_info("peercert") or {}
+        self.app_state = {**self.app_state, CERTIFIED: certified_tenant(_facts(found))}
 
 
 class _Uvicorn(uvicorn.Server):
@@ -107,10 +120,21 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
+def _facts(certificate: dict[str, Any]) -> dict[str, list[bytes]]:
+    """What ssl says of a certificate, as gRPC's auth context has it."""
+    names = [pair for one in certificate.get("subject", ()) for pair in one]
+    return {
+        "x509_common_name": [value.encode() for name, value in names if name == "commonName"],
+        "x509_subject_alternative_name": [
+            value.encode() for _, value in certificate.get("subjectAltName", ())
+        ],
+    }
+
+
 def _settings(app: ASGIApp, tls: ServerTls | None) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_Protocol,
         ws="none",
         lifespan="off",
         interface="asgi3",

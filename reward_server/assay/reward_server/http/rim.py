@@ -23,17 +23,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-import grpc
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.reward_server.http.config import HttpConfig
+from assay.reward_server.http.front import forbidden
 from assay.reward_server.http.problems import CLIENT_CLOSED_REQUEST, problem_response
-from assay.rpc.access import is_loopback
 from assay.rpc.calls import METADATA_KEY, accept_request_id, begin_call
-from assay.rpc.errors import CallError, call_error, make_status, refuse
+from assay.rpc.errors import CallError, refuse
 from assay.rpc.gate import Call
 from assay.rpc.logs import call_ended
 from assay.rpc.reasons import Reason
@@ -41,6 +40,9 @@ from assay.rpc.serving import Rim
 
 OPEN_PATHS = ("/healthz", "/readyz")
 """Answered to everybody, in every phase."""
+
+CERTIFIED = "certified"
+"""Under this name the state of a call holds the tenant that a client's certificate names."""
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _MAX_LOGGED_CHARS = 200
@@ -55,16 +57,23 @@ class HttpRim:
         rim: gate, door, quotas and metrics, shared with gRPC.
         config: the settings.
         label_of: the path of the route that a request will get to; empty for none.
+        public: others than this machine's users reach it.
     """
 
     def __init__(
-        self, app: ASGIApp, rim: Rim, config: HttpConfig, label_of: Callable[[Scope], str]
+        self,
+        app: ASGIApp,
+        rim: Rim,
+        config: HttpConfig,
+        label_of: Callable[[Scope], str],
+        *,
+        public: bool,
     ) -> None:
         self._app = app
         self._rim = rim
         self._config = config
         self._label_of = label_of
-        self._local = is_loopback(config.bind)
+        self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One call, from its head to the line in the log."""
@@ -81,7 +90,7 @@ class HttpRim:
         started = time.perf_counter()
         begin_call(call.request_id)
         try:
-            self._let_in(call, headers)
+            self._let_in(call, headers, scope)
             call.known = bool(label)
             call.fields = begin_call(call.request_id, call.tenant)
             self._rim.gate.admit(call)
@@ -103,7 +112,7 @@ class HttpRim:
             self._rim.gate.leave(call)
             self._log_end(call, run, scope, time.perf_counter() - started)
 
-    def _let_in(self, call: Call, headers: Headers) -> None:
+    def _let_in(self, call: Call, headers: Headers, scope: Scope) -> None:
         """Finds out whose call it is.
 
         Raises:
@@ -112,18 +121,19 @@ class HttpRim:
         host = headers.get("host", "")
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            raise _forbidden("pages of other sites may not call this server")
-        if self._local and not self._rim.door.asks and not call.always_open:
+            raise forbidden("pages of other sites may not call this server")
+        if not self._public and not self._rim.door.asks and not call.always_open:
             name = urlsplit(f"//{host}").hostname if host else "localhost"
             if name not in _LOOPBACK_NAMES:
-                raise _forbidden(
-                    "this server needs no token and answers to localhost and 127.0.0.1 only, "
-                    "so that no other site's page reaches it by a name of its own",
+                raise forbidden(
+                    "this server needs no token and answers to localhost and 127.0.0.1 only, so "
+                    "that no other site's page reaches it by a name of its own: use one of them, "
+                    "or give it a token",
                 )
         tenant = "" if call.always_open else self._rim.door.tenant_of(_bearer(headers))
         if tenant is None:
             raise refuse(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
-        call.tenant = tenant
+        call.tenant = tenant or scope.get("state", {}).get(CERTIFIED, "")
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
         """The whole body.
@@ -260,11 +270,6 @@ def _bearer(headers: Headers) -> str | None:
     except (binascii.Error, UnicodeDecodeError):
         return None
     return f"Bearer {pair.partition(':')[2]}"
-
-
-def _forbidden(text: str) -> CallError:
-    code = grpc.StatusCode.PERMISSION_DENIED
-    return call_error(make_status(Reason.UNAUTHENTICATED, text, code=code))
 
 
 def _too_large(limit: int) -> CallError:
