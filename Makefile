@@ -69,6 +69,7 @@ check: $(INSTALLED) ## Format, lint, types, layers, contract
 	@$(BIN)/python scripts/seccomp_profile.py check
 	@$(BIN)/python scripts/verifiers_doc.py check
 	@$(BIN)/python scripts/metrics_doc.py check
+	@$(BIN)/python scripts/openapi_doc.py check
 	@echo "make check: all clean"
 
 fmt: $(INSTALLED) ## Format and mend what can be mended

@@ -16,7 +16,7 @@ from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.verifiers.mathematics import MathVerifier
 from http_support import serving
 
-BLOCKS = re.compile(r"```sh\n(curl .*?)```\n```json\n(.*?)```", re.S)
+BLOCKS = re.compile(r"```sh\n(curl .*?)```\n```json\n(.*?)```", re.DOTALL)
 
 
 def holds(wanted: Any, found: Any) -> bool:

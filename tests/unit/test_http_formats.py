@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import runpy
+from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator, ValidationError
 
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server.http import (
@@ -17,7 +21,9 @@ from assay.reward_server.http import (
     grading,
     native,
     nemo_gym,
+    openapi,
     openrlhf,
+    pages,
     problems,
     slime,
 )
@@ -333,3 +339,49 @@ def test_the_first_fault_of_several_speaks() -> None:
     assert error is not None
     assert (error.reason, error.metadata["faults"]) == ("ITEM_TIMEOUT", "2")
     assert problems.fault_of([reward_pb2.Result(id="x")]) is not None, "neither is no judgement"
+
+
+# The document
+
+
+@pytest.fixture(scope="module")
+def script(repository: Path) -> dict[str, Any]:
+    return runpy.run_path(str(repository / "scripts" / "openapi_doc.py"))
+
+
+def test_the_document_is_that_of_the_contract_and_of_the_routes(script: dict[str, Any]) -> None:
+    assert openapi.shipped().decode() == script["render"](), (
+        "openapi.json differs from the contract: run `python scripts/openapi_doc.py write`"
+    )
+    undescribed = {"/", "/docs", "/openapi.json", "/journal", "/journal/{below:path}"}
+    served = set(script["paths"](script["every_route"]()))
+    assert served - undescribed == set(json.loads(openapi.shipped())["paths"])
+
+
+def test_every_reference_of_the_document_leads_somewhere() -> None:
+    document = json.loads(openapi.shipped())
+    schemas = document["components"]["schemas"]
+    found = set(re.findall(r"#/components/schemas/([\w.]+)", json.dumps(document)))
+    assert found <= schemas.keys()
+    for schema in schemas.values():
+        Draft202012Validator.check_schema(schema)
+    said = schemas["reward.v1.Judgement"]["properties"]["reward"]["description"]
+    assert "finite" in said, "the comments of the contract are in it"
+
+
+def test_an_answer_is_valid_under_the_document() -> None:
+    document = json.loads(openapi.shipped())
+    schema = {"$ref": "#/components/schemas/reward.v1.Result", **document}
+    check = Draft202012Validator(schema)
+    check.validate(json.loads(native.answer(judged(0.0, match=0.0))))
+    check.validate(json.loads(native.answer(faulted())))
+    with pytest.raises(ValidationError):
+        check.validate({"id": 7})
+
+
+def test_the_page_of_the_document_holds_every_path_and_no_script() -> None:
+    document = json.loads(openapi.shipped())
+    page = pages.docs(document)
+    assert all(f"{path}</code>" in page for path in document["paths"])
+    assert "<script" not in page
+    assert not re.search(r"(src|href)=['\"]?(https?:)?//", page)
