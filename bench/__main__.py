@@ -12,6 +12,7 @@ from bench.common import print_machine
 
 BENCHES = {
     "wire": "wire",
+    "http": "http_cost",
     "journal": "journal",
     "replicas": "replicas",
     "soak": "soak",
