@@ -24,7 +24,7 @@ from assay.rpc.limits import channel_options
 from bench.common import interleaved, spread
 from bench.wire import cpu_s
 
-ITEMS = {1: 200, 64: 2048}
+ITEMS = {1: 400, 64: 4096}
 ROUNDS = 5
 FLAGS = ("--port", "0", "--http-port", "0", "--cache-entries", "0", "--log-level", "ERROR",
          "--workers", "1")  # fmt: skip

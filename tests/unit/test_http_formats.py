@@ -175,6 +175,7 @@ def rollout(text: str = "4", **fields: Any) -> dict[str, Any]:
         ({"instruction_id_list": ["a"], "kwargs": [{}]}, "ifeval", "data"),
         ({"verifier_metadata": {"instruction_id_list": ["a"], "kwargs": [{}]}}, "ifeval", "data"),
         ({"schema_str": "{}", "schema_type": "json"}, "json-schema", "data"),
+        ({"extraction_mode": "boxed", "expected_answer": "4"}, "match", "text"),
         ({"question": "q", "answer": "a", "metadata": {"source_dataset": "x"}}, "reasoning-gym",
          "data"),
         ({"verifier_metadata": {"unit_tests": {"inputs": ["1"], "outputs": ["1"]}}}, "code",

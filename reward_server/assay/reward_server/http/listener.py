@@ -111,8 +111,20 @@ def _listen(host: str, port: int) -> socket.socket:
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        family, kind, protocol, _, address = found[0]
+        # With the protocol named, unlike socket.create_server: else asyncio leaves Nagle's
+        # algorithm on, and an answer of two writes waits 40 ms for the caller's acknowledgement.
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listening.bind(address)
+            listening.listen(_BACKLOG)
+        except OSError:
+            listening.close()
+            raise
+        return listening
     except OSError as error:
         raise StartupError(
             f"cannot listen on {address_of(host, port)} for HTTP: {error.strerror}; "

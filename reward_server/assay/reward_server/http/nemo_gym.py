@@ -8,7 +8,8 @@ said. Who judges follows from the fields that Gym's own environments have, if th
     verifier_metadata.unit_tests         code
     instruction_id_list (or there)       ifeval; grading_mode fraction is its scoring
     schema_str, schema_type json         json-schema
-    metadata.source_dataset, answer      reasoning-gym
+    metadata.source_dataset, answer      reasoning-gym; the whole text where it has no <answer>
+    extraction_mode, expected_answer     match
     options, expected_answer             choice
     expected_answer                      --http-verifier, else math
 
@@ -41,6 +42,12 @@ from assay.rpc.errors import CallError
 FAILURE_CLASS = "judge_failed"
 TASK_INDEX = "_ng_task_index"
 ROLLOUT_INDEX = "_ng_rollout_index"
+_EXTRACT = {
+    "boxed": "boxed",
+    "final_answer": "auto",
+    "last_line": "last-line",
+    "full_response": "whole",
+}
 _ANSWERS = ("expected_answer", "answer", "ground_truth", "label")
 
 
@@ -66,7 +73,7 @@ def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> re
     if any(chosen):
         item["label"] = _label(body)
     else:
-        name, found = _by_fields(body)
+        name, found = _by_fields(body, text)
         chosen = (name or default or "math", "")
         item |= found
     return make_item("0", text, chosen, **item)
@@ -164,7 +171,7 @@ def routes(front: Front) -> list[Route]:
     ]
 
 
-def _by_fields(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _by_fields(body: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
     """The verifier that the fields speak of, empty for none, and the rest of the item."""
     metadata = body.get("verifier_metadata")
     told = {**body, **(metadata if isinstance(metadata, dict) else {})}
@@ -177,11 +184,22 @@ def _by_fields(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "ifeval", {"data": data, "parameters": parameters}
     if "schema_str" in told:
         return "json-schema", {"data": _schema(told)}
+    return _by_answer(told, text)
+
+
+def _by_answer(told: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
+    """The same for the environments that hold a response against an answer."""
+    parameters: Parameters
     source = told.get("metadata")
     if isinstance(source, dict) and "source_dataset" in source:
-        return "reasoning-gym", {"data": {
-            "question": told.get("question", ""), "answer": told.get("answer"), "metadata": source,
-        }}  # fmt: skip
+        data = {name: told.get(name) for name in ("question", "answer")} | {"metadata": source}
+        parameters = {} if "<answer>" in text else {"extract": "whole"}  # as the environment does
+        return "reasoning-gym", {"data": data, "parameters": parameters}
+    if told.get("extraction_mode") in _EXTRACT:
+        parameters = {"extract": _EXTRACT[told["extraction_mode"]], "numbers": True}
+        if told.get("case_sensitive") is True:
+            parameters = {**parameters, "case_sensitive": True}
+        return "match", {"label": _label(told), "parameters": parameters}
     options = _options(told.get("options"))
     if options:
         return "choice", {"label": _label(told), "parameters": {"choices": options}}
