@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server.http import (
+    codec,
     formula,
     graders,
     grading,
@@ -47,12 +48,52 @@ def faulted(reason: str = "WORKER_DIED") -> reward_pb2.Result:
     return reward_pb2.Result(id="0", fault=make_status(reason, "it died"))
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False), texts)
-def test_a_result_survives_its_json(reward: float, answer: str) -> None:
-    result = judged(reward, match=reward)
-    result.judgement.extracted_answer = answer
-    back = json_format.ParseDict(json.loads(native.answer(result)), reward_pb2.Result())
-    assert back == result
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def results(draw: st.DrawFn) -> reward_pb2.Result:
+    result = reward_pb2.Result(id=draw(texts), from_cache=draw(st.booleans()))
+    if draw(st.booleans()):
+        result.timings.queue.FromNanoseconds(draw(st.integers(0, 10**11)))
+    if draw(st.booleans()):
+        result.timings.execution.SetInParent()
+    judgement = result.judgement
+    judgement.reward, judgement.verdict = draw(numbers), draw(texts)
+    judgement.SetInParent()
+    for name in draw(st.lists(texts, max_size=2)):
+        judgement.components.add(name=name, score=draw(numbers), weight=draw(numbers))
+        judgement.suspicions.append(name)
+    if draw(st.booleans()):
+        judgement.extracted_answer = draw(texts)
+        judgement.verifier.name = draw(texts)
+    if draw(st.booleans()):
+        judgement.spans.add(reward=draw(numbers), label="step")
+        judgement.judge_usage.prompt_tokens = draw(st.integers(0, 2**40))
+    return result
+
+
+@given(results())
+def test_a_result_survives_its_json(result: reward_pb2.Result) -> None:
+    assert codec.result_as_dict(result) == codec.as_dict(result), "the short road and the long one"
+    assert json_format.ParseDict(json.loads(native.answer(result)), reward_pb2.Result()) == result
+
+
+@given(st.lists(st.fixed_dictionaries(
+    {}, optional={name: texts | st.none() | st.integers() for name in
+                  ("id", "verifier", "task", "response", "group_id", "groupId", "truncated")}
+    | {"reference": st.fixed_dictionaries({}, optional={"text": texts, "data": st.just({})})
+       | st.none()},
+), max_size=3))  # fmt: skip
+def test_items_are_read_as_protobuf_reads_them(items: list[dict[str, Any]]) -> None:
+    body = json.dumps({"items": items}).encode()
+    try:
+        wanted = json_format.ParseDict({"items": items}, reward_pb2.BatchScoreRequest())
+    except json_format.ParseError:
+        with pytest.raises(BadRequestError):
+            codec.read_batch(body)
+    else:
+        assert codec.read_batch(body) == wanted
 
 
 def test_a_reward_of_zero_is_written() -> None:
@@ -68,7 +109,7 @@ def test_a_reward_of_zero_is_written() -> None:
 def test_any_body_is_a_batch_or_refused(body: bytes) -> None:
     refused: list[CallError] = []
     try:
-        native.read(body)
+        codec.read_batch(body)
     except CallError as error:
         refused.append(error)
     assert all(error.reason == Reason.MALFORMED_REQUEST for error in refused)
@@ -82,7 +123,7 @@ def test_any_body_is_a_batch_or_refused(body: bytes) -> None:
 )  # fmt: skip
 def test_what_json_cannot_hold_is_refused(body: bytes) -> None:
     with pytest.raises(BadRequestError, match="body"):
-        native.read(body)
+        codec.read_batch(body)
 
 
 # OpenRLHF

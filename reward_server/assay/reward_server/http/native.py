@@ -13,16 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any
 
-from google.protobuf import json_format
-from google.protobuf.message import Message
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from assay.api.reward.v1 import reward_pb2
-from assay.reward_server.http.front import Front, malformed, parse_json
+from assay.reward_server.http.codec import as_dict, read_batch, result_as_dict, write
+from assay.reward_server.http.front import Front
 from assay.reward_server.http.problems import problem
 from assay.reward_server.http.streams import Stream
 from assay.rpc.calls import add_faults, request_id_var
@@ -32,45 +30,20 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 
-def read(body: bytes) -> reward_pb2.BatchScoreRequest:
-    """The batch of a request's body.
-
-    Raises:
-        BadRequestError: MALFORMED_REQUEST: not JSON, or not of the message.
-    """
-    found = parse_json(body)
-    request = reward_pb2.BatchScoreRequest()
-    try:
-        json_format.ParseDict(found, request)
-    except (json_format.ParseError, ValueError, TypeError, AttributeError) as error:
-        raise malformed(f"the body is no BatchScoreRequest: {error}") from None
-    except RecursionError:
-        raise malformed("the body is nested too deeply") from None
-    return request
-
-
-def as_dict(message: Message) -> dict[str, Any]:
-    """A message as JSON has it, zeros and empty lists included."""
-    found: dict[str, Any] = json_format.MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
-    return found
-
-
-def answer(message: Message) -> bytes:
-    """A message as one line of JSON in UTF-8."""
-    return json.dumps(as_dict(message), ensure_ascii=False).encode("utf-8", "replace")
+def answer(result: reward_pb2.Result) -> bytes:
+    """A result as one line of JSON in UTF-8."""
+    return write(result_as_dict(result))
 
 
 def routes(front: Front) -> list[Route]:
     """/v1/score, /v1/score:stream, /v1/verifiers."""
 
     async def score(request: Request) -> Response:
-        results = await front.score(request, read(await request.body()).items)
-        return Response(answer(reward_pb2.BatchScoreResponse(results=results)), media_type=JSON)
+        results = await front.score(request, read_batch(await request.body()).items)
+        return Response(write({"results": [*map(result_as_dict, results)]}), media_type=JSON)
 
     async def stream(request: Request) -> Response:
-        batch = read(await request.body())
+        batch = read_batch(await request.body())
         lines = _lines(front, batch, front.timeout_s(request))
         first = await anext(lines, b"")  # what refuses the whole call is a status, not a line
         return Stream(_joined(first, lines), NDJSON)
@@ -79,7 +52,7 @@ def routes(front: Front) -> list[Route]:
         message = await front.scorer.list_verifiers(
             reward_pb2.ListVerifiersRequest(), timeout_s=front.timeout_s(request)
         )
-        return Response(answer(message), media_type=JSON)
+        return Response(write(as_dict(message)), media_type=JSON)
 
     return [
         Route("/v1/score", score, methods=["POST"]),
