@@ -137,7 +137,8 @@ async def faults(facade: Facade) -> None:
     assert reason(bad) == (400, "INVALID_TIMEOUT")
     wrong = await facade.get("/v1/score")
     assert (reason(wrong)[0], wrong.headers["allow"]) == (405, "POST")
-    for headers in ({"origin": "http://evil.example"}, {"host": "evil.example"}):
+    for headers in ({"origin": "http://evil.example"}, {"origin": "http://["}, {"host": "["},
+                    {"host": "evil.example"}):  # fmt: skip
         assert (await facade.get("/v1/verifiers", **headers)).status == 403
     slow = await facade.post("/v1/score", {"items": [item("sleep 9", "obedient")]},
                              x_timeout_s="0.3")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import runpy
@@ -118,8 +119,8 @@ def test_any_body_is_a_batch_or_refused(body: bytes) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b'{"items":[{"id":NaN}]}', b'{"items":[{"response":"\\ud800"}]}', b"\xff", b"",
-     b"[" * 100_000],
+    [b'{"items":[{"id":NaN}]}', b'{"items":1e999}', b'{"items":[{"response":"\\ud800"}]}',
+     b"\xff", b"", b"[" * 100_000],
 )  # fmt: skip
 def test_what_json_cannot_hold_is_refused(body: bytes) -> None:
     with pytest.raises(BadRequestError, match="body"):
@@ -216,6 +217,7 @@ def rollout(text: str = "4", **fields: Any) -> dict[str, Any]:
         ({"instruction_id_list": ["a"], "kwargs": [{}]}, "ifeval", "data"),
         ({"verifier_metadata": {"instruction_id_list": ["a"], "kwargs": [{}]}}, "ifeval", "data"),
         ({"schema_str": "{}", "schema_type": "json"}, "json-schema", "data"),
+        ({"extraction_mode": [], "expected_answer": "4"}, "math", "text"),
         ({"extraction_mode": "boxed", "expected_answer": "4"}, "match", "text"),
         ({"question": "q", "answer": "a", "metadata": {"source_dataset": "x"}}, "reasoning-gym",
          "data"),
@@ -258,6 +260,10 @@ def test_statistics_leave_failed_rows_out() -> None:
     assert found["key_metrics"] == {"mean/reward": 0.5, "mean/tokens": 4.0}
     assert [group["mean/reward"] for group in found["group_level_metrics"]] == [0.5, 0.5]
     assert nemo_gym.aggregate([])["agent_metrics"] == {}
+    odd = {"reward": 1e308, "n": 10**400, "response": {"usage": "none"}, "x": [1], "ok": True}
+    assert nemo_gym.aggregate([odd, odd])["key_metrics"] == {"mean/ok": 1.0}
+    with pytest.raises(BadRequestError, match="whole number"):
+        nemo_gym.aggregate([{"_ng_task_index": []}])
 
 
 @pytest.mark.parametrize(
@@ -352,6 +358,39 @@ def test_an_answer_has_every_flag_of_the_sdk() -> None:
     assert errors["python_grader_runtime_error_details"] == "boom"
     assert set(graders.FLAGS) < errors.keys()
     assert told["reward"] is None
+
+
+# Any JSON
+
+NAMES = [
+    "query", "prompts", "labels", "prompt", "response", "label", "role", "content", "text",
+    "output", "responses_create_params", "input", "verifier_metadata", "unit_tests", "inputs", "outputs",
+    "fn_name", "instruction_id_list", "kwargs", "schema_str", "metadata", "source_dataset",
+    "options", "expected_answer", "extraction_mode", "case_sensitive", "type", "usage", "reward",
+    "_ng_task_index",
+]  # fmt: skip
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(NAMES), inner, max_size=6),
+    max_leaves=20,
+)  # fmt: skip
+bodies = st.dictionaries(st.sampled_from(NAMES), anything, max_size=8)
+
+
+@given(bodies, st.dictionaries(st.sampled_from(NAMES), anything, max_size=8))
+def test_any_json_is_read_or_refused(body: dict[str, Any], inner: dict[str, Any]) -> None:
+    gym = {**body, "response": {"output": [inner]}, "responses_create_params": inner}
+    for read in (
+        lambda: openrlhf.read(body, MATH),
+        lambda: slime.read(body, MATH),
+        lambda: nemo_gym.read(gym, ("", "")),
+        lambda: nemo_gym.aggregate([body, inner]),
+        lambda: grading.render("{{ item.input.text }}", grading.namespace("x", body)),
+    ):
+        with contextlib.suppress(BadRequestError, grading.VariableError):
+            json.dumps(read(), default=str, allow_nan=False)
 
 
 # Problems

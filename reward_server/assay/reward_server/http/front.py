@@ -201,7 +201,7 @@ def parse_json(body: bytes) -> Any:
     """As `read_json`, of bytes."""
     try:
         text = body.decode()
-        found = json.loads(text, parse_constant=_no_constant)
+        found = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
         if "\\ud" in text or "\\uD" in text:
             json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
@@ -214,6 +214,13 @@ def parse_json(body: bytes) -> Any:
 def malformed(text: str) -> CallError:
     """The exception for a body that is not of the format; one line, cut to be shown."""
     return refuse(Reason.MALFORMED_REQUEST, " ".join(text.split())[:_SHOWN_CHARS])
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if math.isinf(found):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return found
 
 
 def forbidden(text: str) -> CallError:

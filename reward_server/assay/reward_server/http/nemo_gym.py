@@ -40,6 +40,7 @@ from assay.reward_server.http.problems import fault_of, http_status
 from assay.rpc.errors import CallError
 
 FAILURE_CLASS = "judge_failed"
+_GREATEST = 1e100  # what is beyond is no measurement, and its square no number
 TASK_INDEX = "_ng_task_index"
 ROLLOUT_INDEX = "_ng_rollout_index"
 _EXTRACT = {
@@ -122,14 +123,19 @@ def aggregate(responses: list[dict[str, Any]]) -> dict[str, Any]:
 
     Args:
         responses: verified rollouts.
+
+    Raises:
+        BadRequestError: MALFORMED_REQUEST: an index is no number.
     """
     kept = [row for row in responses if "_ng_failure_class" not in row]
-    tasks: dict[Any, list[dict[str, Any]]] = {}
+    if not all(isinstance(row.get(TASK_INDEX, 0), int) for row in kept):
+        raise malformed(f"{TASK_INDEX} must be a whole number")
+    tasks: dict[int, list[dict[str, Any]]] = {}
     for row in kept:
         tasks.setdefault(row.get(TASK_INDEX, 0), []).append(row)
     groups = [
         {TASK_INDEX: task, "num_rollouts": len(rows), **_statistics(rows)}
-        for task, rows in sorted(tasks.items(), key=lambda pair: str(pair[0]).zfill(20))
+        for task, rows in sorted(tasks.items())
     ]
     overall = _statistics(kept)
     return {
@@ -195,8 +201,9 @@ def _by_answer(told: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
         data = {name: told.get(name) for name in ("question", "answer")} | {"metadata": source}
         parameters = {} if "<answer>" in text else {"extract": "whole"}  # as the environment does
         return "reasoning-gym", {"data": data, "parameters": parameters}
-    if told.get("extraction_mode") in _EXTRACT:
-        parameters = {"extract": _EXTRACT[told["extraction_mode"]], "numbers": True}
+    extract = _EXTRACT.get(str(told.get("extraction_mode")))
+    if extract is not None:
+        parameters = {"extract": extract, "numbers": True}
         if told.get("case_sensitive") is True:
             parameters = {**parameters, "case_sensitive": True}
         return "match", {"label": _label(told), "parameters": parameters}
@@ -243,7 +250,7 @@ def _tests(unit_tests: dict[str, Any]) -> execution_pb2.TestSuite:
     try:
         calls = [CallTest(str(name), *_call(told, want)) for told, want in pairs]
         return suite_to_proto(TestSuite(calls))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise malformed(f"unit_tests: {error}") from None
 
 
@@ -254,21 +261,27 @@ def _call(told: object, want: object) -> tuple[list[Any], Any]:
 
 
 def _statistics(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Mean, least, greatest, median and deviation of whatever is a number, by name."""
     columns: dict[str, list[float]] = {}
     for row in rows:
-        usage = (
-            row.get("response", {}).get("usage") if isinstance(row.get("response"), dict) else {}
-        )
-        for name, value in {**row, **(usage or {})}.items():
-            if isinstance(value, int | float) and name not in (TASK_INDEX, ROLLOUT_INDEX):
+        response = row.get("response")
+        usage = response.get("usage") if isinstance(response, dict) else None
+        for name, value in {**row, **(usage if isinstance(usage, dict) else {})}.items():
+            number = isinstance(value, int | float) and abs(value) < _GREATEST
+            if number and name not in (TASK_INDEX, ROLLOUT_INDEX):
                 columns.setdefault(name, []).append(float(value))
     found: dict[str, float] = {}
-    for kind, function in (("mean", statistics.fmean), ("max", max), ("min", min),
-                           ("median", statistics.median)):  # fmt: skip
-        found |= {f"{kind}/{name}": function(values) for name, values in columns.items()}
-    found |= {
-        f"std/{name}": statistics.stdev(values)
-        for name, values in columns.items()
-        if len(values) > 1
-    }
+    for kind, function in (
+        ("mean", statistics.fmean),
+        ("max", max),
+        ("min", min),
+        ("median", statistics.median),
+        ("std", statistics.stdev),
+    ):
+        least = 2 if kind == "std" else 1
+        found |= {
+            f"{kind}/{name}": function(values)
+            for name, values in columns.items()
+            if len(values) >= least
+        }
     return found

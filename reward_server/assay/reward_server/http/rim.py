@@ -21,7 +21,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -94,7 +94,7 @@ class HttpRim:
             call.known = bool(label)
             call.fields = begin_call(call.request_id, call.tenant)
             self._rim.gate.admit(call)
-            body = await self._read(headers, receive)
+            body = b"" if call.always_open else await self._read(headers, receive)
             await run.serve(self._app, scope, body)
         except asyncio.CancelledError:
             error = run.ended_early()
@@ -105,6 +105,8 @@ class HttpRim:
             await run.refuse(refused)
         except HTTPException as missed:
             await run.refuse(_missed(missed, call.method), missed)
+        except RecursionError:
+            await run.refuse(refuse(Reason.MALFORMED_REQUEST, "the body is nested too deeply"))
         except Exception as defect:  # noqa: BLE001 - the border: nothing leaves it unmapped
             await run.refuse(_defect(call, defect))
         finally:
@@ -120,10 +122,10 @@ class HttpRim:
         """
         host = headers.get("host", "")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _authority(origin).netloc.lower() != host.lower():
             raise forbidden("pages of other sites may not call this server")
         if not self._public and not self._rim.door.asks and not call.always_open:
-            name = urlsplit(f"//{host}").hostname if host else "localhost"
+            name = _authority(f"//{host}").hostname if host else "localhost"
             if name not in _LOOPBACK_NAMES:
                 raise forbidden(
                     "this server needs no token and answers to localhost and 127.0.0.1 only, so "
@@ -255,6 +257,14 @@ def _replay(body: bytes) -> Callable[[], Awaitable[Message]]:
         raise AssertionError
 
     return receive
+
+
+def _authority(address: str) -> SplitResult:
+    """The parts of an address; of one that is none, none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
 
 
 def _bearer(headers: Headers) -> str | None:
