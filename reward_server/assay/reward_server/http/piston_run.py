@@ -288,7 +288,10 @@ def _stage(execution: Execution, *, failed: bool) -> dict[str, object]:
         case end:
             status, message = _KILLED[end]
             name = "SIGKILL"
-            if end == "output-limit" and execution.stderr.total_bytes > execution.stdout.total_bytes:
+            if (
+                end == "output-limit"
+                and execution.stderr.total_bytes > execution.stdout.total_bytes
+            ):
                 status, message = "EL", "stderr length exceeded"
     return _made(
         stdout,

@@ -10,14 +10,19 @@ import re
 
 Version = tuple[int, int, int]
 
-_VERSION = re.compile(r"(?<![\w.])v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
-_PART = re.compile(r"(\^|~|>=|<=|>|<|=)?v?(\d{1,9}|[xX*])(?:\.(\d{1,9}|[xX*]))?(?:\.(\d{1,9}|[xX*]))?")
+_VERSIONS = (
+    re.compile(r"(?<![\d.])(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?"),
+    re.compile(r"(?<![\w.-])v?(\d{1,9})()()"),
+)
+_PART = re.compile(
+    r"(\^|~|>=|<=|>|<|=)?v?(\d{1,9}|[xX*])(?:\.(\d{1,9}|[xX*]))?(?:\.(\d{1,9}|[xX*]))?"
+)
 _ANY = frozenset({"x", "X", "*"})
 
 
 def read_version(text: str) -> Version:
     """The version in what a toolchain says of itself; 0.0.0 where there is none."""
-    found = _VERSION.search(text)
+    found = next((found for known in _VERSIONS if (found := known.search(text))), None)
     if found is None:
         return (0, 0, 0)
     major, minor, patch = (int(part or 0) for part in found.groups())
@@ -47,21 +52,17 @@ def _fits_part(part: str, version: Version) -> bool:
             break
         stated.append(int(text))
     low = _padded(stated)
-    match sign:
-        case ">=":
-            return version >= low
-        case "<":
-            return version < low
-        case ">":
-            return version >= _next(stated, len(stated)) if stated else False
-        case "<=":
-            return version < _next(stated, len(stated)) if stated else True
-        case "^":
-            leading = next((i for i, n in enumerate(stated) if n), max(0, len(stated) - 1))
-            return not stated or low <= version < _next(stated, leading + 1)
-        case "~":
-            return not stated or low <= version < _next(stated, min(2, len(stated)))
-    return list(version[: len(stated)]) == stated
+    if sign is None or sign == "=":
+        return list(version[: len(stated)]) == stated
+    if not stated:
+        return sign not in (">", "<")
+    if sign in (">=", "<"):
+        return (version >= low) == (sign == ">=")
+    if sign in (">", "<="):
+        return (version >= _next(stated, len(stated))) == (sign == ">")
+    leading = next((place for place, part in enumerate(stated) if part), len(stated) - 1)
+    kept = min(2, len(stated)) if sign == "~" else leading + 1
+    return low <= version < _next(stated, kept)
 
 
 def _padded(parts: list[int]) -> Version:

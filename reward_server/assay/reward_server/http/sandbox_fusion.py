@@ -81,7 +81,7 @@ def _answering(endpoint: Endpoint, status_of: Callable[[Fault], int]) -> Endpoin
 
 
 def _submit_status(fault: Fault) -> int:
-    """As for `/run_code`, but what has no verdict is never a 200: its format has no SandboxError."""
+    """As for `/run_code`, but never 200: this format has no SandboxError."""
     status = run.fault_status(fault)
     return 500 if status == 200 else status
 

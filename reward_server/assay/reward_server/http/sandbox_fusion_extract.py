@@ -1,10 +1,10 @@
 """Which code of a completion SandboxFusion's `/submit` takes. Pure.
 
-The rules are the peer's own, kept for rewards that stay what they were; for what this project would
-choose, see `assay.reward_server.verifiers.code_text`. A block is fenced by three backticks; one that
-is never closed reaches to the end; where there is neither, top-level functions and classes are
+The rules are the peer's own, so that rewards stay what they were; for what this project would
+choose, see `assay.reward_server.verifiers.code_text`. A block is fenced by three backticks; one
+that is never closed reaches to the end; where there is neither, top-level functions and classes are
 Python, and statements that begin like queries are SQL. The best kind wins, then the first block in
-the language, then the first.
+the language, then the first. Linear in the text.
 
 This file needs the standard library only, and its source travels: a caller's own logic of
 extraction runs beside it in the sandbox (`sandbox_fusion_custom`), never in this process.

@@ -65,7 +65,7 @@ class Fields:
         """The error about a field."""
         return BadField((*self._path, name), trouble)
 
-    def object(self, name: str, default: object = REQUIRED) -> Fields:
+    def inner(self, name: str, default: object = REQUIRED) -> Fields:
         """A field that is an object."""
         return Fields(self.raw(name, default), (*self._path, name))
 
@@ -109,7 +109,7 @@ class Fields:
     def files(self, name: str) -> dict[str, bytes]:
         """A field that maps relative paths to contents in base64; null stands for no file."""
         contents: dict[str, bytes] = {}
-        for path, content in self.object(name, {})._fields.items():
+        for path, content in self.inner(name, {})._fields.items():
             if content is None:
                 continue
             where = f"{name}[{path[:80]!r}]"

@@ -125,7 +125,7 @@ def read_submit(body: object) -> Submission:
     problem = fields.raw("id")
     if isinstance(problem, bool) or not isinstance(problem, int | str):
         raise fields.bad("id", "must be a number or a string")
-    config = fields.object("config")
+    config = fields.inner("config")
     kind = _NAMES.get(fields.text("dataset"), "")
     if not kind:
         kind = config.text("dataset_type") if config.has("dataset_type") else ""
@@ -134,9 +134,9 @@ def read_submit(body: object) -> Submission:
         raise config.bad("dataset_type", f"{kind[:60]!r} is not served here; {served} are")
     if not config.has("provided_data"):
         raise config.bad("provided_data", "is required: this server keeps no data sets")
-    extra = config.object("extra", {})
+    extra = config.inner("extra", {})
     language = config.text("language") if config.has("language") else ""
-    row = config.object("provided_data")
+    row = config.inner("provided_data")
     common = {
         "id": problem,
         "dataset_type": kind,
@@ -199,13 +199,13 @@ def _cases(row: Fields) -> tuple[Case, ...]:
         case = Fields(value, ("config", "provided_data", "test", number))
         _check_only(case, "input", "stdin")
         _check_only(case, "output", "stdout")
-        stdin, stdout = case.object("input").text("stdin"), case.object("output").text("stdout")
+        stdin, stdout = case.inner("input").text("stdin"), case.inner("output").text("stdout")
         cases.append(Case(stdin, stdout))
     return tuple(cases)
 
 
 def _check_only(case: Fields, name: str, known: str) -> None:
-    if len(case.object(name).names()) > 1:
+    if len(case.inner(name).names()) > 1:
         raise case.bad(name, f"may hold {known} only; files by name are not served")
 
 
@@ -386,5 +386,3 @@ def waves(count: int, *, all_at_once: bool) -> list[range]:
         found.append(range(start, min(start + size, count)))
         start, size = start + size, min(4 * size, 256)
     return found
-
-
