@@ -75,11 +75,13 @@ class Box:
 
         Raises:
             SandboxFault: it does not answer.
+            UnavailableError: the operator named no sandbox.
         """
+        client = self.client()
         now_s = asyncio.get_running_loop().time()
         if self._info is None or now_s > self._asked_s + _INFO_S:
             try:
-                self._info = await self.client().list_languages(timeout_s=self._left(deadline_s))
+                self._info = await client.list_languages(timeout_s=self._left(deadline_s))
             except CallError as error:
                 raise SandboxFault(fault_of_error(error)) from error
             self._asked_s = now_s

@@ -1,0 +1,253 @@
+"""SandboxFusion's and Piston's endpoints as their clients find them: real servers and programs."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import sandbox_service
+from sandbox_http_support import Answer, get, post, reward_server
+
+SLOTS = 2
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    flags = ("--languages", "python,c", "--slots", str(SLOTS))
+    with (
+        sandbox_service.running(*flags) as (target, _),
+        reward_server("--sandbox-target", target) as address,
+    ):
+        yield address
+
+
+def run_code(server: str, code: str, language: str = "python", **fields: Any) -> Answer:
+    return post(server, "/run_code", {"code": code, "language": language, **fields})
+
+
+def submit(server: str, completion: str, config: dict[str, Any]) -> Answer:
+    body = {"dataset": "mine", "id": 7, "completion": completion, "config": config}
+    return post(server, "/submit", body)
+
+
+def fenced(code: str) -> str:
+    return f"Here:\n```python\n{code}\n```\n"
+
+
+def test_ping(server: str) -> None:
+    assert get(server, "/v1/ping") == Answer(200, "pong")
+
+
+def test_a_program_with_stdin_and_files(server: str) -> None:
+    code = (
+        "import pathlib\n"
+        "pathlib.Path('out.bin').write_bytes(bytes([0, 255]))\n"
+        "print(input() + pathlib.Path('d/a.txt').read_text())\n"
+    )
+    files = {"d/a.txt": base64.b64encode(b"file").decode()}
+    found = run_code(server, code, stdin="in", files=files, fetch_files=["out.bin", "missing"])
+    assert found.status == 200
+    assert found.body["status"] == "Success"
+    assert found.body["run_result"]["stdout"] == "infile\n"
+    assert found.body["files"] == {"out.bin": base64.b64encode(bytes([0, 255])).decode()}
+
+
+@pytest.mark.parametrize(
+    ("code", "fields", "status", "return_code"),
+    [
+        ("raise ValueError('no')", {}, "Finished", 1),
+        ("import os; os.kill(os.getpid(), 11)", {}, "Finished", -11),
+        ("import time; time.sleep(60)", {"run_timeout": 0.2}, "TimeLimitExceeded", None),
+        ("x = bytearray(300 << 20)", {"memory_limit_MB": 64}, "Finished", None),
+    ],
+)
+def test_programs_that_fail(
+    server: str, code: str, fields: dict[str, Any], status: str, return_code: int | None
+) -> None:
+    found = run_code(server, code, **fields)
+    assert (found.status, found.body["status"]) == (200, "Failed")
+    assert found.body["run_result"]["status"] == status
+    if return_code is not None or status != "Finished":
+        assert found.body["run_result"]["return_code"] == return_code
+    else:  # whether the interpreter or the kernel sees the end of memory first
+        assert found.body["run_result"]["return_code"] in (1, -9)
+
+
+def test_programs_that_do_not_compile(server: str) -> None:
+    wrong = run_code(server, "int main() { return x; }", "c").body
+    assert (wrong["status"], wrong["run_result"]) == ("Failed", None)
+    assert wrong["compile_result"]["return_code"] == 1
+    assert "error" in wrong["compile_result"]["stderr"]
+    right = run_code(server, "int main() { return 0; }", "c").body
+    assert (right["status"], right["compile_result"]["return_code"]) == ("Success", 0)
+    endless = "#include __FILE__\nint main() { return 0; }"
+    late = run_code(server, endless, "c", compile_timeout=0.001).body
+    assert late["status"] == "Failed"
+    assert late["compile_result"]["status"] == "TimeLimitExceeded"
+    assert late["run_result"] is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"language": "perl"}, "not served"),
+        ({"language": "rust"}, "UNKNOWN_LANGUAGE"),  # ours, but not this sandbox's
+        ({"run_timeout": 1e6}, "INVALID_LIMIT"),
+        ({"files": {".assay/x": ""}}, "INVALID_PROGRAM"),
+    ],
+)
+def test_what_the_caller_must_change(server: str, fields: dict[str, Any], word: str) -> None:
+    found = post(server, "/run_code", {"code": "1", "language": "python", **fields})
+    assert found.status == 422
+    assert word in json.dumps(found.body["detail"])
+    assert found.body.get("status", "SandboxError") == "SandboxError"
+
+
+def test_many_programs_at_once_each_get_their_own_answer(server: str) -> None:
+    with ThreadPoolExecutor(24) as pool:
+        found = list(pool.map(lambda n: run_code(server, f"print({n})"), range(48)))
+    assert [each.body["run_result"]["stdout"] for each in found] == [f"{n}\n" for n in range(48)]
+
+
+def test_a_caller_that_goes_away_takes_its_program_along(server: str) -> None:
+    body = json.dumps({"code": "while True: pass", "language": "python", "run_timeout": 250})
+    connections = [http.client.HTTPConnection(server) for _ in range(SLOTS)]
+    for connection in connections:
+        connection.request("POST", "/run_code", body)
+    busy = post(server, "/run_code?wait_s=0.2", {"code": "1", "language": "python",
+                "run_timeout": 0.1, "compile_timeout": 0.1})  # fmt: skip
+    assert busy.status == 504  # verl tries again on this one
+    assert busy.body["status"] == "SandboxError"
+    assert busy.body["run_result"] is None
+    for connection in connections:
+        connection.close()
+    assert run_code(server, "print(1)").body["status"] == "Success"
+
+
+def test_a_deadline_of_the_callers_own(server: str) -> None:
+    job = {"code": "1", "language": "python"}
+    assert post(server, "/run_code", job, x_timeout_s="30").status == 200
+    assert post(server, "/run_code?wait_s=-1", job).status == 422
+    assert post(server, "/run_code", job, x_timeout_s="never").status == 400
+
+
+def oj(cases: list[tuple[str, str]], **extra: Any) -> dict[str, Any]:
+    tests = [{"input": {"stdin": a}, "output": {"stdout": b}} for a, b in cases]
+    return {"dataset_type": "CommonOJDataset", "language": "python", "extra": extra,
+            "provided_data": {"id": 7, "content": "", "labels": {}, "test": tests}}  # fmt: skip
+
+
+def test_submissions_are_held_against_cases(server: str) -> None:
+    cases = [(str(n), f"{2 * n}\n") for n in range(8)]
+    right = submit(server, fenced("print(2 * int(input()))"), oj(cases)).body
+    assert right["accepted"] is True
+    assert [test["passed"] for test in right["tests"]] == [True] * 8
+    assert (right["id"], right["extracted_type"]) == (7, "fenced")
+    half = fenced("n = int(input())\nprint(2 * n if n < 3 else 0)")
+    first = submit(server, half, oj(cases)).body
+    assert first["accepted"] is False
+    assert [test["passed"] for test in first["tests"]] == [True] * 3 + [False]
+    whole = submit(server, half, oj(cases, run_all_cases=True)).body
+    assert [test["passed"] for test in whole["tests"]] == [True] * 3 + [False] * 5
+    assert whole["tests"][4]["exec_info"]["run_result"]["stdout"] == "0\n"
+    empty = submit(server, "I give up.", oj(cases)).body
+    assert (empty["accepted"], empty["extracted_type"]) == (False, "empty")
+
+
+MBPP = {"dataset_type": "MBPPDataset",
+        "provided_data": {"test_list": ["assert f(1) == 2", "assert f(2) == 3"]}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "accepted"),
+    [
+        ("def f(x):\n    return x + 1", True),
+        ("def f(x):\n    return 2", False),
+        ("import sys\ndef f(x):\n    return 2\nsys.exit(0)", False),
+        ("import os\ndef f(x):\n    os._exit(0)", False),
+        ("class A(int):\n    __eq__ = lambda s, o: True\ndef f(x):\n    return A()", False),
+    ],
+)
+def test_assertions_are_out_of_the_programs_reach(server: str, code: str, accepted: bool) -> None:
+    found = submit(server, fenced(code), MBPP).body
+    assert found["accepted"] is accepted
+    assert (found["tests"][0]["exec_info"]["status"] == "Success") is accepted
+
+
+def test_functions_that_continue_a_prompt(server: str) -> None:
+    row = {
+        "prompt": 'def mean(xs: List[float]) -> float:\n    """Their mean."""\n',
+        "test": "def check(candidate):\n    assert abs(candidate([1.0, 2.0]) - 1.5) < 1e-6\n",
+        "entry_point": "mean",
+    }
+    config = {"dataset_type": "HumanEvalDataset", "provided_data": row}
+    right = submit(server, "    return sum(xs) / len(xs)\n\ndef spoilt(", config).body
+    assert right["accepted"] is True
+    assert submit(server, "    return max(xs)\n", config).body["accepted"] is False
+    assert submit(server, "", config).body["accepted"] is False
+
+
+def test_a_callers_own_logic_runs_in_the_sandbox(server: str) -> None:
+    logic = (
+        "import os\n"
+        "assert sorted(os.listdir()) == ['assay_extract.py', 'main.py']\n"
+        "code = extract_fenced_code(completion)[0].code.partition('#')[0]\n"
+        "submit_code_blocks([CodeBlock(priority=40, code=code, language='python')])\n"
+    )
+    config = {**oj([("", "1")]), "custom_extract_logic": logic}
+    found = submit(server, fenced("print(1)#print(2)"), config).body
+    assert (found["accepted"], found["extracted_code"]) == (True, "print(1)")
+    wrong = submit(server, "", {**config, "custom_extract_logic": "1 / 0"})
+    assert wrong.status == 422
+    assert "ZeroDivisionError" in wrong.body["detail"][0]["msg"]
+
+
+def test_there_is_no_jupyter(server: str) -> None:
+    found = post(server, "/run_jupyter", {"cells": ["1"]})
+    assert found.status == 501
+    assert "/run_code" in found.body["detail"]
+
+
+def execute(server: str, language: str, content: str, **fields: Any) -> Answer:
+    files = [{"name": "main", "content": content}]
+    body = {"language": language, "version": "*", "files": files, **fields}
+    return post(server, "/api/v2/execute", body)
+
+
+def test_piston_runs_programs(server: str) -> None:
+    code = "import sys\nprint(sys.argv[1:], input())"
+    found = execute(server, "py", code, args=["a"], stdin="in")
+    assert found.status == 200
+    assert found.body["run"]["stdout"] == "['a'] in\n"
+    assert (found.body["run"]["code"], found.body["run"]["status"]) == (0, None)
+    compiled = execute(server, "gcc", "int main() { return 3; }").body
+    assert (compiled["compile"]["code"], compiled["run"]["code"]) == (0, 3)
+    wrong = execute(server, "c", "int main() {").body
+    assert wrong["compile"]["code"] == 1
+    assert wrong["run"] == wrong["compile"]
+    late = execute(server, "python", "while True: pass", run_timeout=200).body["run"]
+    assert (late["signal"], late["status"], late["code"]) == ("SIGKILL", "TO", None)
+
+
+def test_piston_refuses_as_piston_does(server: str) -> None:
+    unknown = execute(server, "brainfuck", "+")
+    assert unknown == Answer(400, {"message": "brainfuck-* runtime is unknown"})
+    assert execute(server, "python", "1", run_timeout=10**9).status == 400
+    body = {"language": "python", "version": "*", "files": [{"content": "1"}]}
+    text = post(server, "/api/v2/execute", body, content_type="text/plain")
+    assert text.status == 415
+
+
+def test_piston_lists_what_there_is(server: str) -> None:
+    runtimes = get(server, "/api/v2/runtimes").body
+    assert [each["language"] for each in runtimes] == ["c", "python"]
+    assert all(each["version"] != "0.0.0" for each in runtimes)
+    packages = get(server, "/api/v2/packages").body
+    assert [each["installed"] for each in packages] == [True, True]
+    assert post(server, "/api/v2/packages", {"language": "go", "version": "*"}).status == 501
