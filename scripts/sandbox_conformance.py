@@ -109,7 +109,7 @@ def _pytest(
 ) -> int:
     # A checkout's own pytest settings and this project's are both left out.
     command = [given.python, "-m", "pytest", "-c", os.devnull, "--rootdir", path[0],
-               "-p", "no:cacheprovider", "-q", "-rfE", *arguments]  # fmt: skip
+               "-p", "no:cacheprovider", "-q", *arguments]  # fmt: skip
     found = environment | {"PYTHONPATH": os.pathsep.join(path)}
     return subprocess.run(command, env=found, cwd=path[-1], check=False).returncode
 

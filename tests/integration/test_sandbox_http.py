@@ -5,8 +5,13 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,3 +256,26 @@ def test_piston_lists_what_there_is(server: str) -> None:
     packages = get(server, "/api/v2/packages").body
     assert [each["installed"] for each in packages] == [True, True]
     assert post(server, "/api/v2/packages", {"language": "go", "version": "*"}).status == 501
+
+
+def _commands(repository: Path) -> list[tuple[str, str]]:
+    """The commands of docs/sandbox-http.md, and the part of its answer that stands behind each."""
+    text = (repository / "docs" / "sandbox-http.md").read_text()
+    block = text.split("SERVER=http://127.0.0.1:8080\n", 1)[1].split("```\n\n", 1)[0]
+    found = re.findall(r"^(curl .*?)\n# ([^\n]+)", block, re.MULTILINE | re.DOTALL)
+    assert len(found) == block.count("curl ") > 5
+    return found
+
+
+def test_the_commands_of_the_documentation(server: str, repository: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    for command, part in _commands(repository):
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            env={"SERVER": f"http://{server}", "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert part in done.stdout, command
