@@ -251,7 +251,7 @@ def test_piston_refuses_as_piston_does(server: str) -> None:
 
 def test_piston_lists_what_there_is(server: str) -> None:
     runtimes = get(server, "/api/v2/runtimes").body
-    assert [each["language"] for each in runtimes] == ["c", "python"]
+    assert [each["language"] for each in runtimes] == ["c", "python", "cf_python3"]
     assert all(each["version"] != "0.0.0" for each in runtimes)
     packages = get(server, "/api/v2/packages").body
     assert [each["installed"] for each in packages] == [True, True]
@@ -279,3 +279,26 @@ def test_the_commands_of_the_documentation(server: str, repository: Path) -> Non
             check=True,
         )
         assert part in done.stdout, command
+
+
+def test_open_r1s_codeforces_tests_are_judged(server: str) -> None:
+    def judged(source: str, **more: str) -> Any:
+        config = "TIME_LIMIT=5\nMEMORY_LIMIT=256\nINPUT_MODE=stdio"
+        named = {"main.python": source, "input.txt": "3\n", "correct_output.txt": "yes 6\n"}
+        named |= {"grader_config": config, **more}
+        files = [{"name": name, "content": content} for name, content in named.items()]
+        body = {"language": "cf_python3", "version": "*", "files": files}
+        return post(server, "/api/v2/execute", body).body["run"]
+
+    right = "print('YES', 2 * int(input()))"
+    assert (judged(right)["stdout"], judged(right)["code"]) == ("1\n", 0)
+    assert judged("print('no', 6)")["stdout"] == "0\n"
+    assert judged("print(open('correct_output.txt').read())")["code"] == 1
+    checker = (
+        "import sys\n"
+        "given, expected, output = (open(name).read().split() for name in sys.argv[1:])\n"
+        "print(100 if output[1] == expected[1] == '6' and given == ['3'] else 0)\n"
+    )
+    assert judged("print('no', 6)", **{"checker.py": checker})["stdout"] == "1\n"
+    by_file = "open('output.txt', 'w').write('yes ' + str(2 * int(open('input.txt').read())))"
+    assert judged(by_file, grader_config="TIME_LIMIT=5\nINPUT_MODE=file")["stdout"] == "1\n"

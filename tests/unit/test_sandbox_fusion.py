@@ -63,6 +63,7 @@ def test_limits_and_files_are_passed_on() -> None:
     fitted = run.fit(wanted.job, Limits(cpu_time_s=5.0))
     assert fitted.limits.cpu_time_s == 5.0  # four times the wall clock is above the maximum
     assert run.fit(wanted.job, Limits(cpu_time_s=500.0)).limits.cpu_time_s == 8.0
+    assert run.fit(fitted, Limits(cpu_time_s=500.0)) == fitted  # what is stated stays
 
 
 def test_a_file_may_have_the_programs_usual_name() -> None:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from assay.clients.types import Fault
+from assay.reward_server.http import piston_codeforces as codeforces
 from assay.reward_server.http import piston_run as run
 from assay.reward_server.http.front import Front, read_json
 from assay.reward_server.http.sandbox_fusion_box import Box, Endpoint, SandboxFault, deadline_s
@@ -57,6 +58,8 @@ def routes(front: Front) -> list[Route]:
             return _json({"message": "requests must be of type application/json"}, 415)
         body = await read_json(request)
         info = await box.info(_soon())
+        if codeforces.is_task(body):
+            return _json(await _judge(front, request, box, codeforces.read_task(body, info)))
         wanted = run.read_execute(body, info)
         due_s = deadline_s(front, request, wanted.compile_timeout_s + wanted.run_timeout_s)
         [execution] = await box.execute([wanted.job], due_s)
@@ -64,7 +67,8 @@ def routes(front: Front) -> list[Route]:
 
     async def runtimes(_: Request) -> Response:
         info = await box.info(_soon())
-        return _json(run.answer_runtimes(run.runtimes_of(info.languages)))
+        listed = run.answer_runtimes(run.runtimes_of(info.languages))
+        return _json([*listed, *codeforces.answer_runtimes(info)])
 
     async def packages(_: Request) -> Response:
         info = await box.info(_soon())
@@ -80,6 +84,27 @@ def routes(front: Front) -> list[Route]:
         Route(f"{path}/packages", _answering(packages), methods=["GET"]),
         Route(f"{path}/packages", no_packages, methods=["POST", "DELETE"]),
     ]
+
+
+async def _judge(
+    front: Front, request: Request, box: Box, task: codeforces.Task
+) -> dict[str, object]:
+    due_s = deadline_s(
+        front, request, run.COMPILE_TIMEOUT_MS / 1000 + task.time_limit_s + codeforces.CHECKER_S
+    )
+    [execution] = await box.execute([task.job], due_s)
+    if execution.end == "compile-error" or execution.compiling:
+        return codeforces.answer_task(task, execution, None)
+    verdict = codeforces.failure(task, execution)
+    if verdict is None:
+        output = codeforces.written(task, execution)
+        if task.checker and task.expected is not None:
+            job = codeforces.checker_job(task, output)
+            [checked] = await box.execute([job], due_s)
+            verdict = codeforces.checked(checked)
+        else:
+            verdict = codeforces.compared(task, output)
+    return codeforces.answer_task(task, execution, verdict)
 
 
 def _answering(endpoint: Endpoint) -> Endpoint:

@@ -153,7 +153,7 @@ def read_execute(body: object, info: SandboxInfo) -> Execute:
     """
     fields = Fields(body)
     runtime = find_runtime(fields, runtimes_of(info.languages))
-    files = _files(fields)
+    files = read_files(fields)
     most = info.max_limits
     run_s = _seconds(fields, "run_timeout", most.wall_time_s, RUN_TIMEOUT_MS)
     compile_s = _seconds(fields, "compile_timeout", most.compile_wall_time_s, COMPILE_TIMEOUT_MS)
@@ -182,13 +182,26 @@ def read_execute(body: object, info: SandboxInfo) -> Execute:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class File:
+    """A file of a request.
+
+    Attributes:
+        name: its path.
+        content: its bytes.
+        is_text: it was sent as text.
+    """
+
     name: str
     content: bytes
     is_text: bool
 
 
-def _files(fields: Fields) -> list[_File]:
+def read_files(fields: Fields) -> list[File]:
+    """The files of a request, at least one of which is a text.
+
+    Raises:
+        BadField: one of them is wrong, or none is a text.
+    """
     found = fields.raw("files")
     if not isinstance(found, list):
         raise fields.bad("files", "is required as an array")
@@ -198,23 +211,23 @@ def _files(fields: Fields) -> list[_File]:
     return files
 
 
-def _file(fields: Fields, number: int) -> _File:
+def _file(fields: Fields, number: int) -> File:
     name = fields.text("name") if fields.has("name") else ""
     path = fields.relative_path("name", name or f"file{number}.code")
     text = fields.text("content")
     encoding = fields.raw("encoding", "utf8")
     try:
         if encoding == "base64":
-            return _File(path, base64.b64decode(text, validate=True), is_text=False)
+            return File(path, base64.b64decode(text, validate=True), is_text=False)
         if encoding == "hex":
-            return _File(path, bytes.fromhex(text), is_text=False)
+            return File(path, bytes.fromhex(text), is_text=False)
     except (binascii.Error, ValueError) as error:
         raise fields.bad("content", f"is not {encoding}: {error}") from error
-    return _File(path, text.encode(), is_text=True)
+    return File(path, text.encode(), is_text=True)
 
 
 def _program(
-    fields: Fields, language: str, files: list[_File], arguments: tuple[str, ...]
+    fields: Fields, language: str, files: list[File], arguments: tuple[str, ...]
 ) -> Program:
     """The first text is the program; compilers want its name to say its language."""
     main = next(file for file in files if file.is_text)
@@ -257,7 +270,7 @@ def answer_execute(request: Execute, execution: Execution) -> dict[str, object]:
     """The response for a program that ran, or that did not compile."""
     compiled = request.runtime.ours in COMPILED
     failed = execution.end == "compile-error" or execution.compiling
-    stage = _stage(execution, failed=failed)
+    stage = answer_stage(execution, failed=failed)
     body: dict[str, object] = {
         "run": stage,
         "language": request.runtime.language,
@@ -266,11 +279,12 @@ def answer_execute(request: Execute, execution: Execution) -> dict[str, object]:
     if failed:
         body["compile"] = stage
     elif compiled:
-        body["compile"] = _made("", execution.compile_output.text, code=0)
+        body["compile"] = answer_parts("", execution.compile_output.text, code=0)
     return body
 
 
-def _stage(execution: Execution, *, failed: bool) -> dict[str, object]:
+def answer_stage(execution: Execution, *, failed: bool) -> dict[str, object]:
+    """What is said of a run; of the compiler's where the program failed to compile."""
     stdout = "" if failed else execution.stdout.text
     stderr = execution.compile_output.text if failed else execution.stderr.text
     code: int | None = None
@@ -293,7 +307,7 @@ def _stage(execution: Execution, *, failed: bool) -> dict[str, object]:
                 and execution.stderr.total_bytes > execution.stdout.total_bytes
             ):
                 status, message = "EL", "stderr length exceeded"
-    return _made(
+    return answer_parts(
         stdout,
         stderr,
         code=code,
@@ -306,7 +320,7 @@ def _stage(execution: Execution, *, failed: bool) -> dict[str, object]:
     )
 
 
-def _made(
+def answer_parts(
     stdout: str,
     stderr: str,
     *,
@@ -318,6 +332,7 @@ def _made(
     cpu_ms: float | None = None,
     wall_ms: float | None = None,
 ) -> dict[str, object]:
+    """A stage of its parts."""
     return {
         "stdout": stdout,
         "stderr": stderr,

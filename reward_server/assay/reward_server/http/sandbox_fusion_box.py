@@ -91,7 +91,7 @@ class Box:
         """Runs programs within the caller's quota.
 
         Args:
-            jobs: what to run, without CPU limits.
+            jobs: what to run; those without a CPU limit get one.
             deadline_s: by the clock of the loop.
 
         Raises:

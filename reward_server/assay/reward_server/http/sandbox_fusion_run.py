@@ -159,12 +159,14 @@ def make_job(
 
 
 def fit(job: ExecutionJob, most: Limits) -> ExecutionJob:
-    """The job with a limit on CPU time, which the format does not have: four cores' worth.
+    """The job with a limit on CPU time, where it states none: four cores' worth.
 
     Args:
         job: with its limit of time on the clock.
         most: the greatest limits of the sandbox.
     """
+    if job.limits.cpu_time_s is not None:
+        return job
     wall_s = job.limits.wall_time_s or DEFAULT_TIMEOUT_S
     cpu_s = min(wall_s * CPU_SHARE, most.cpu_time_s or wall_s)
     return replace(job, limits=replace(job.limits, cpu_time_s=cpu_s))
