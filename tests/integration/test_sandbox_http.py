@@ -213,10 +213,41 @@ def test_a_callers_own_logic_runs_in_the_sandbox(server: str) -> None:
     assert "ZeroDivisionError" in wrong.body["detail"][0]["msg"]
 
 
-def test_there_is_no_jupyter(server: str) -> None:
-    found = post(server, "/run_jupyter", {"cells": ["1"]})
-    assert found.status == 501
-    assert "/run_code" in found.body["detail"]
+def test_cells_share_a_namespace(server: str) -> None:
+    cells = [
+        "import os\nname = 'x'\nopen('out.txt', 'w').write(name);",
+        "name",
+        "import sys; print(name); print('e', file=sys.stderr)",
+        "1 / 0",
+        "class A: pass\nA.__module__, sorted(os.listdir())[0]",
+        "exit()",
+        "print(_)",
+    ]
+    found = post(server, "/run_jupyter", {"cells": cells, "fetch_files": ["out.txt"]})
+    assert (found.status, found.body["status"]) == (200, "Success")
+    results = found.body["cells"]
+    assert results[2]["stdout"] == "x\n"
+    assert results[6]["stdout"] == "('__main__', 'assay_cells.json')\n"
+    assert [each["display"] for each in results[:3]] == [[], [{"text/plain": "'x'"}], []]
+    assert results[2]["stderr"] == "e\n"
+    assert [error["ename"] for each in results for error in each["error"]] == [
+        "ZeroDivisionError",
+        "SystemExit",
+    ]
+    assert "<cell 4>" in "".join(results[3]["error"][0]["traceback"])
+    assert found.body["files"] == {"out.txt": base64.b64encode(b"x").decode()}
+
+
+def test_cells_that_take_too_long(server: str) -> None:
+    cells = ["while True: pass", "1"]
+    each = post(server, "/run_jupyter", {"cells": cells, "cell_timeout": 0.2}).body
+    assert each["cells"][0]["error"][0]["ename"] == "TimeoutError"
+    assert each["cells"][1]["display"] == [{"text/plain": "1"}]
+    whole = post(server, "/run_jupyter", {"cells": cells, "total_timeout": 0.5}).body
+    assert (whole["status"], whole["cells"]) == ("Failed", [])
+    assert whole["driver"]["status"] == "TimeLimitExceeded"
+    assert post(server, "/run_jupyter", {"cells": "1"}).status == 422
+    assert post(server, "/run_jupyter", {"cells": [], "kernel": "R"}).status == 422
 
 
 def execute(server: str, language: str, content: str, **fields: Any) -> Answer:

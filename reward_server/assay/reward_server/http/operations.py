@@ -257,6 +257,25 @@ PATHS: _Json = {
         _foreign(_object(["accepted"], accepted={"type": "boolean"}), "Whether it passes."),
         _WAIT,
     ),
+    "/run_jupyter": _post(
+        "SandboxFusion",
+        "Runs the cells of a notebook, in Python and not IPython.",
+        _body(
+            _object(
+                ["cells"],
+                cells=_TEXTS,
+                total_timeout=_SECONDS,
+                cell_timeout=_NUMBER,
+                files={"type": "object", "additionalProperties": _TEXT},
+                fetch_files=_TEXTS,
+            )
+        ),
+        _foreign(
+            _object(["status", "cells"], status=_TEXT, cells={"type": "array", "items": _OPEN}),
+            "What each cell wrote, showed and raised.",
+        ),
+        _WAIT,
+    ),
     "/v1/ping": _get("SandboxFusion", "It is there.", _answers(_TEXT, "pong")),
     "/api/v2/execute": _post(
         "Piston",
@@ -276,6 +295,9 @@ PATHS: _Json = {
     ),
     "/api/v2/runtimes": _get(
         "Piston", "The languages.", _foreign({"type": "array", "items": _OPEN}, "By name.")
+    ),
+    "/api/v2/packages": _get(
+        "Piston", "The same, as packages.", _foreign({"type": "array", "items": _OPEN}, "By name.")
     ),
     "/healthz": _get("probes", "The process lives.", _answers(_OPEN, "Always.")),
     "/readyz": _get("probes", "The server serves.", _answers(_OPEN, "503 while it does not.")),

@@ -1,6 +1,6 @@
 """SandboxFusion's endpoints over the sandbox: /run_code, /submit, /run_jupyter, /v1/ping.
 
-The mappings are in `sandbox_fusion_run` and `sandbox_fusion_submit`; here is the rim. What we could
+The mappings are in `sandbox_fusion_run`, `_submit` and `_jupyter`; here is the rim. What we could
 not run is never "Failed": it is SandboxError, under 504 where the same request may go through later
 (verl tries that status again, and no other), 422 where the caller must change it, 200 else.
 
@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.clients.types import Fault
+from assay.reward_server.http import sandbox_fusion_jupyter as jupyter
 from assay.reward_server.http import sandbox_fusion_run as run
 from assay.reward_server.http import sandbox_fusion_submit as judge
 from assay.reward_server.http.front import Front, read_json
@@ -26,11 +27,6 @@ from assay.reward_server.http.sandbox_fusion_box import Box, Endpoint, SandboxFa
 from assay.reward_server.http.sandbox_fusion_custom import LogicError, custom_job, read_blocks
 from assay.reward_server.http.sandbox_fusion_extract import CodeBlock
 from assay.reward_server.http.sandbox_fusion_fields import BadField
-
-_JUPYTER = (
-    "this server runs programs, each in a box of its own, and has no Jupyter kernel: send the "
-    "cells as one program to /run_code"
-)
 
 
 def routes(front: Front) -> list[Route]:
@@ -52,8 +48,11 @@ def routes(front: Front) -> list[Route]:
         due_s = deadline_s(front, request, runs_s)
         return _json(await _judge(box, submission, due_s))
 
-    async def run_jupyter(_: Request) -> Response:
-        return _json({"detail": _JUPYTER}, 501)
+    async def run_jupyter(request: Request) -> Response:
+        wanted = jupyter.read_run_jupyter(await read_json(request))
+        due_s = deadline_s(front, request, wanted.total_timeout_s)
+        [execution] = await box.execute([wanted.job], due_s)
+        return _json(jupyter.answer_run_jupyter(wanted, execution))
 
     async def ping(_: Request) -> Response:
         return JSONResponse("pong")
@@ -61,7 +60,7 @@ def routes(front: Front) -> list[Route]:
     return [
         Route("/run_code", _answering(run_code, run.fault_status), methods=["POST"]),
         Route("/submit", _answering(submit, _submit_status), methods=["POST"]),
-        Route("/run_jupyter", run_jupyter, methods=["POST"]),
+        Route("/run_jupyter", _answering(run_jupyter, run.fault_status), methods=["POST"]),
         Route("/v1/ping", ping),
     ]
 
