@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from typing import Any
 
 import pytest
@@ -219,3 +220,15 @@ def test_no_fault_is_an_answer() -> None:
         assert "run" not in piston.fault_body(fault)
         if is_retryable(fault):
             assert piston.fault_status(fault) in (429, 503, 504)
+
+
+FILE = st.dictionaries(st.sampled_from(["name", "content", "encoding"]), st.text(max_size=4))
+SCALAR = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6)
+FIELDS = ["language", "version", "files", "stdin", "args", "run_timeout", "run_memory_limit",
+          "compile_timeout", "compile_cpu_time"]  # fmt: skip
+
+
+@given(st.sampled_from(FIELDS), SCALAR | st.lists(FILE, max_size=2))
+def test_whatever_is_sent_is_read_or_refused(name: str, value: Any) -> None:
+    with contextlib.suppress(BadField):
+        read(**{name: value})

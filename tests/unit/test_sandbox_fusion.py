@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from assay.reward_server.http import sandbox_fusion_run as run
 from assay.reward_server.http import sandbox_fusion_submit as judge
 from assay.reward_server.http.sandbox_fusion_custom import LogicError, read_blocks
 from assay.reward_server.http.sandbox_fusion_fields import BadField
+from assay.reward_server.http.sandbox_fusion_jupyter import read_run_jupyter
 from assay.rpc.reasons import LEXICON
 from assay.sandbox.domain import EndKind, RunRecord
 from assay.sandbox.domain import Output as BoxOutput
@@ -407,3 +409,33 @@ def test_logic_that_fails_says_how() -> None:
         read_blocks(Execution("wall-time-limit"))
     with pytest.raises(LogicError, match="readable"):
         read_blocks(Execution("exited"))
+
+
+NAME = st.text(max_size=6)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | NAME,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAME, inner, max_size=3),
+    max_leaves=6,
+)
+RUN = {"code": "1", "language": "python", "files": {"a": "eA=="}, "fetch_files": ["b"],
+       "run_timeout": 1, "compile_timeout": 1, "memory_limit_MB": 1, "stdin": ""}  # fmt: skip
+SUBMIT = {"dataset": "x", "id": 1, "completion": "", "config": {**OJ, "extra": {}}}
+NOTEBOOK = {"cells": ["1"], "files": {}, "total_timeout": 1, "cell_timeout": 1, "kernel": "python3"}
+READERS = [(run.read_run_code, RUN), (judge.read_submit, SUBMIT), (read_run_jupyter, NOTEBOOK)]
+
+
+@given(st.sampled_from(READERS), st.data())
+def test_whatever_is_sent_is_read_or_refused(reader: Any, data: st.DataObject) -> None:
+    read, valid = reader
+    read(valid)
+    whole = data.draw(JSON)
+    name = data.draw(st.sampled_from(sorted(valid)))
+    inner = data.draw(st.sampled_from(sorted(OJ)))
+    for body in (
+        whole,
+        {**valid, name: whole},
+        {**valid, "config": {**OJ, inner: whole}},
+        {**valid, "config": {**OJ, "provided_data": {"test": [whole]}}},
+    ):
+        with contextlib.suppress(BadField):
+            read(body)
