@@ -165,6 +165,14 @@ def test_submissions_are_held_against_cases(server: str) -> None:
     assert (empty["accepted"], empty["extracted_type"]) == (False, "empty")
 
 
+def test_a_program_that_floods_its_outputs_is_wrong_and_no_fault(server: str) -> None:
+    flood = "import sys\nfor f in (sys.stdout, sys.stderr): f.write('1' * 3_000_000)"
+    cases = [(str(n), "1\n") for n in range(40)]
+    found = submit(server, fenced(flood), oj(cases, run_all_cases=True))
+    assert found.status == 200
+    assert [test["passed"] for test in found.body["tests"]] == [False] * 40
+
+
 MBPP = {"dataset_type": "MBPPDataset",
         "provided_data": {"test_list": ["assert f(1) == 2", "assert f(2) == 3"]}}  # fmt: skip
 

@@ -289,10 +289,33 @@ def test_an_output_equals_itself(text: str) -> None:
     assert judge.passes(judge.Case("", text), Execution("exited", stdout=output(f" {text}\n")))
 
 
-@given(st.integers(0, 3000), st.booleans())
-def test_waves_cover_every_case_once(count: int, all_at_once: bool) -> None:
-    found = judge.waves(count, all_at_once=all_at_once)
-    assert [number for wave in found for number in wave] == list(range(count))
+@given(st.lists(st.integers(0, 20 * run.MIB), max_size=40), st.integers(0, 500), st.booleans())
+def test_waves_cover_every_case_once_and_fit_an_answer(
+    sizes: list[int], small: int, all_at_once: bool
+) -> None:
+    cases = [judge.Case("", _Text(size)) for size in [*sizes, *[3] * small]]
+    found = judge.waves(cases, all_at_once=all_at_once)
+    assert [number for wave in found for number in wave] == list(range(len(cases)))
+    for wave in found:
+        kept = [judge.case_run(submission(OJ), "", cases[n]).job.limits.output_bytes for n in wave]
+        assert len(wave) == 1 or 2 * sum(filter(None, kept)) <= 32 * run.MIB
+    if all_at_once and not sizes and small:
+        assert len(found) == 1
+    assert not found or all_at_once or len(found[0]) == 1
+
+
+class _Text(str):
+    """Stands for a text of so many bytes, without having them."""
+
+    def __new__(cls, size: int) -> _Text:
+        made = super().__new__(cls)
+        made.size = size
+        return made
+
+    size: int
+
+    def encode(self, *_: object) -> Any:  # type: ignore[override]
+        return range(self.size)
 
 
 CASES = [{"input": {"stdin": "1"}, "output": {"stdout": "2"}}]
@@ -318,7 +341,7 @@ def test_submissions_are_read() -> None:
 def test_what_a_case_run_may_print_grows_with_what_is_expected() -> None:
     long = judge.Case("7", "x" * 3 * run.MIB)
     job = judge.case_run(submission(OJ), "print(1)", long).job
-    assert job.limits.output_bytes == 7 * run.MIB
+    assert job.limits.output_bytes == 6 * run.MIB + 16 * 1024
     assert (job.stdin, job.program.source) == (b"7", "print(1)")
 
 

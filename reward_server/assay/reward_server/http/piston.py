@@ -30,13 +30,9 @@ _PACKAGES = "languages are installed by the operator of this server; /api/v2/run
 
 def fault_status(fault: Fault) -> int:
     """The HTTP status that a fault travels under."""
-    if fault.code == "DEADLINE_EXCEEDED":
-        return 504
-    if fault.code == "RESOURCE_EXHAUSTED":
-        return 429
-    if is_retryable(fault):
-        return 503
-    return 400 if is_callers(fault) else 500
+    if not is_retryable(fault):
+        return 400 if is_callers(fault) else 500
+    return {"DEADLINE_EXCEEDED": 504, "RESOURCE_EXHAUSTED": 429}.get(fault.code, 503)
 
 
 def fault_body(fault: Fault) -> dict[str, object]:

@@ -27,6 +27,7 @@ from assay.clients.execution import (
 )
 from assay.clients.types import Fault
 from assay.reward_server.http.sandbox_fusion_fields import BadField, Fields
+from assay.rpc.reasons import Reason
 
 DEFAULT_TIMEOUT_S = 10.0
 MIB = 2**20
@@ -202,7 +203,7 @@ def answer_fault(fault: Fault) -> dict[str, object]:
 
 def is_retryable(fault: Fault) -> bool:
     """The same request may well go through later."""
-    return fault.code in _RETRYABLE_CODES
+    return fault.code in _RETRYABLE_CODES and fault.reason != Reason.MESSAGE_TOO_LARGE
 
 
 def is_callers(fault: Fault) -> bool:

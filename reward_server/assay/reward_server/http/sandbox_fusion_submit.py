@@ -19,6 +19,7 @@ What differs from github.com/bytedance/SandboxFusion (469de08):
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.clients.execution import (
@@ -58,6 +59,8 @@ _TEN_SECONDS = frozenset({"cpp", "go", "java"})  # the others have twenty
 _COMPILE_S = 10.0
 _SHOWN_CHARS = 1000
 _MAX_OUTPUT_BYTES = 16 * MIB
+_SPARE_BYTES = 16 * 1024
+_WAVE_BYTES = 32 * MIB  # an answer of the sandbox takes twice as much
 _PRELUDE = """\
 import math, re, sys, copy, datetime, itertools, collections, heapq, statistics, functools
 import hashlib, string
@@ -253,15 +256,19 @@ def _continuation(completion: str) -> str:
 def case_run(submission: Submission, code: str, case: Case) -> RunCode:
     """The run of one case."""
     program = make_program(Fields({}), submission.language, code, {})
-    kept = 2 * len(case.stdout.encode()) + MIB
     job = make_job(
         program,
         stdin=case.stdin.encode(),
         compile_timeout_s=submission.compile_timeout_s,
         run_timeout_s=submission.run_timeout_s,
-        output_bytes=min(kept, _MAX_OUTPUT_BYTES),
+        output_bytes=_kept_bytes(case),
     )
     return RunCode(job, submission.compile_timeout_s, submission.run_timeout_s, {})
+
+
+def _kept_bytes(case: Case) -> int:
+    """Of each stream of a case: enough to see that an output is wrong."""
+    return min(2 * len(case.stdout.encode()) + _SPARE_BYTES, _MAX_OUTPUT_BYTES)
 
 
 def assertion_job(submission: Submission, code: str, most: Limits) -> TestJob:
@@ -376,13 +383,21 @@ def answer_submit(
     }
 
 
-def waves(count: int, *, all_at_once: bool) -> list[range]:
-    """Which cases run together: few at first, since most programs that fail do so at once."""
-    if all_at_once:
-        return [range(count)]
+def waves(cases: Sequence[Case], *, all_at_once: bool) -> list[range]:
+    """Which cases run together.
+
+    Few at first, since most programs that fail do so at once; and never more than one answer of
+    the sandbox has room for, however much a program prints.
+    """
     found: list[range] = []
-    start, size = 0, 1
-    while start < count:
-        found.append(range(start, min(start + size, count)))
-        start, size = start + size, min(4 * size, 256)
+    start, size = 0, len(cases) if all_at_once else 1
+    while start < len(cases):
+        end, room = start, _WAVE_BYTES
+        while end < min(start + size, len(cases)):
+            room -= 2 * _kept_bytes(cases[end])  # stdout and stderr
+            if room < 0 and end > start:
+                break
+            end += 1
+        found.append(range(start, end))
+        start, size = end, min(4 * size, len(cases))
     return found
