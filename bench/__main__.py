@@ -18,6 +18,7 @@ BENCHES = {
     "soak": "soak",
     "math": "math_reward",
     "sandbox": "sandbox",
+    "sandbox-http": "sandbox_http",
     "judge-speed": "judge_speed",
     "judge-injection": "judge_injection",
     "judge-miniatures": "judge_miniatures",

@@ -82,8 +82,13 @@ async def test_the_sdks_graders() -> None:
 async def test_no_request_that_the_document_allows_is_a_defect() -> None:
     pytest.importorskip("schemathesis")
     command = Path(sys.executable).parent / "st"
-    async with serving(config=HttpConfig(0, verifier="exact")) as facade:
-        told = [command, "run", f"http://{facade.address}/openapi.json", "--phases", "fuzzing",
-                "--checks", "not_a_server_error", "-n", "20", "--seed", "1"]  # fmt: skip
-        ran = await asyncio.to_thread(subprocess.run, told, capture_output=True, text=True)
-        assert ran.returncode == 0, ran.stdout[-3000:]
+    with sandbox_service.running("--languages", "python") as (sandbox, _):
+        client = AsyncExecutionClient(sandbox)
+        async with (
+            client,
+            serving(config=HttpConfig(0, verifier="exact"), sandbox=client) as facade,
+        ):
+            told = [command, "run", f"http://{facade.address}/openapi.json", "--phases", "fuzzing",
+                    "--checks", "not_a_server_error", "-n", "20", "--seed", "1"]  # fmt: skip
+            ran = await asyncio.to_thread(subprocess.run, told, capture_output=True, text=True)
+            assert ran.returncode == 0, ran.stdout[-3000:]

@@ -9,7 +9,16 @@ import pytest
 from assay.api.execution.v1 import execution_pb2
 from assay.rpc.plain import to_plain
 from assay.sandbox import convert, results
-from assay.sandbox.domain import MIB, EndKind, Limits, Output, RunRecord, SandboxFault
+from assay.sandbox.domain import (
+    MIB,
+    BoxFile,
+    EndKind,
+    Limits,
+    Output,
+    Program,
+    RunRecord,
+    SandboxFault,
+)
 from assay.sandbox.judging.model import (
     CallTest,
     ComparisonKind,
@@ -221,3 +230,9 @@ def test_a_failed_compilation_is_no_verdict_on_any_test() -> None:
     assert execution.end_kind == execution_pb2.END_KIND_COMPILE_ERROR
     assert execution.compile_output.data == b"error: x"
     assert not execution.HasField("stderr")
+
+
+def test_what_a_program_may_import_stands_in_all_its_text() -> None:
+    files = (BoxFile("a.py", b"import numpy"), BoxFile("b.txt", b"scipy"), BoxFile("c", b"x = 1"))
+    assert Program("python", "import a", files, "c").text == "import a\nimport numpy\nx = 1"
+    assert Program("python", "import a").text == "import a"

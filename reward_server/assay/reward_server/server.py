@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.types import ASGIApp
 
@@ -25,6 +25,8 @@ from assay.reward_server.verifiers.sql import SqlVerifier
 from assay.rpc.errors import ConfigError, StartupError
 from assay.rpc.process import announce, client_tls, server_tls
 from assay.rpc.serving import Rim, RunningServer, ServeConfig, serve
+
+_ONE_BY_ONE = replace(BETWEEN_SERVICES, max_concurrent_calls=1024)
 
 
 async def run(config: ServerConfig) -> None:
@@ -68,6 +70,8 @@ async def run(config: ServerConfig) -> None:
         await serve([reward_service(scorer)], serve_config, on_ready=on_ready, beside=listener)
     finally:
         await scorer.close()
+        if services.programs is not None:
+            await services.programs.close()
         if journal is not None:
             await journal.close()
         if config.port_file is not None:
@@ -76,9 +80,16 @@ async def run(config: ServerConfig) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Services:
-    """Clients of the services behind; None for one that the operator did not name."""
+    """Clients of the services behind; None for one that the operator did not name.
+
+    Attributes:
+        sandbox: for verifiers, which send many programs in a call.
+        programs: the same sandbox, for HTTP, where each program is a call.
+        genrm: asks judges.
+    """
 
     sandbox: AsyncExecutionClient | None
+    programs: AsyncExecutionClient | None
     genrm: AsyncJudgeClient | None
 
 
@@ -96,7 +107,7 @@ def _listener(
             scorer,
             rim,
             config.http,
-            sandbox=services.sandbox,
+            sandbox=services.programs,
             genrm=services.genrm,
             journal=config.journal,
             public=public,
@@ -120,6 +131,7 @@ def _services(config: ServerConfig) -> _Services:
         ConfigError: a file of TLS is missing or unusable.
     """
     sandbox: AsyncExecutionClient | None = None
+    programs: AsyncExecutionClient | None = None
     genrm: AsyncJudgeClient | None = None
     ours = config.client_cert, config.client_key
     if any(ours) and config.sandbox_tls_ca is None and config.genrm_tls_ca is None:
@@ -129,12 +141,16 @@ def _services(config: ServerConfig) -> _Services:
         sandbox = AsyncExecutionClient(
             config.sandbox_target, tls=tls, token=config.sandbox_token, config=BETWEEN_SERVICES
         )
+        if config.http.port is not None:
+            programs = AsyncExecutionClient(
+                config.sandbox_target, tls=tls, token=config.sandbox_token, config=_ONE_BY_ONE
+            )
     if config.genrm_target:
         tls = client_tls(config.genrm_tls_ca, *ours)
         genrm = AsyncJudgeClient(
             config.genrm_target, tls=tls, token=config.genrm_token, config=BETWEEN_SERVICES
         )
-    return _Services(sandbox, genrm)
+    return _Services(sandbox, programs, genrm)
 
 
 def _remote(services: _Services) -> list[Verifier]:

@@ -77,7 +77,7 @@ class Boxes(Protocol):
     """The boxes of one slot, made when they are first needed."""
 
     def candidate(self, source: str = "") -> Box:
-        """The box for the candidate; `source` tells which modules to have loaded beforehand."""
+        """The box for the candidate; `source`, all its text, tells which modules it is to have."""
 
     def tester(self) -> Box:
         """A second box, for test code."""

@@ -175,6 +175,16 @@ class Program:
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def text(self) -> str:
+        """The texts that may import something: the source, the entry point, every .py file."""
+        files = (
+            file.content.decode(errors="replace")
+            for file in self.files
+            if file.path.endswith(".py") or file.path == self.entry_path
+        )
+        return "\n".join((self.source, *files)) if self.files else self.source
+
 
 class SandboxFault(Exception):
     """We could not run or judge the program. Says nothing about the program.

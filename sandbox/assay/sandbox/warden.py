@@ -213,7 +213,7 @@ class Warden:
         )
         program = convert.program_from_proto(job.program)
         fetch_paths = tuple(convert.check_path(path) for path in job.fetch_paths)
-        box = self._boxes.candidate(program.source)
+        box = self._boxes.candidate(program.text)
         try:
             prepared = self._preparer.prepare(program, limits)
         except CompileFailed as failed:
@@ -242,7 +242,7 @@ class Warden:
             job.suite, self._defaults(job.program.language), self._settings.max_limits
         )
         program = convert.program_from_proto(job.program)
-        level = self._boxes.candidate(program.source).level
+        level = self._boxes.candidate(program.text).level
         result = execution_pb2.TestJobResult()
         try:
             prepared = self._preparer.prepare(program, limits)

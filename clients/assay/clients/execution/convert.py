@@ -236,6 +236,8 @@ def _execution(
         isolation_level=message.isolation_level,
         queue_s=queue_s,
         service_s=service_s,
+        # A run always says what it wrote, if only that it was nothing.
+        compiling=message.HasField("compile_output") and not message.HasField("stdout"),
     )
 
 

@@ -138,6 +138,8 @@ class Execution:
         stdout: what it wrote.
         stderr: what it wrote.
         compile_output: what the compiler wrote, for a compiled language.
+        compiling: it ended while it was compiled, and was never started: the end and what was used
+            are the compiler's.
         files: files that were asked for and exist.
         cpu_time_s: CPU time of all its processes.
         wall_time_s: time on the clock.
@@ -160,6 +162,7 @@ class Execution:
     isolation_level: str = ""
     queue_s: float = 0.0
     service_s: float = 0.0
+    compiling: bool = False
 
     @property
     def ok(self) -> bool:

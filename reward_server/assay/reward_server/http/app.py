@@ -14,7 +14,9 @@ from assay.reward_server.http import (
     nemo_gym,
     openrlhf,
     pages,
+    piston,
     probes,
+    sandbox_fusion,
     slime,
 )
 from assay.reward_server.http.front import Front
@@ -27,6 +29,8 @@ FORMATS: tuple[Callable[[Front], Sequence[BaseRoute]], ...] = (
     slime.routes,
     nemo_gym.routes,
     graders.routes,
+    sandbox_fusion.routes,
+    piston.routes,
     pages.routes,
     journal.routes,
 )

@@ -33,6 +33,15 @@ def _answers(schema: _Json, text: str, media_type: str = "application/json") -> 
     }
 
 
+def _foreign(schema: _Json, text: str) -> _Json:
+    """Answers of a format that has words of its own for what fails, beside problems."""
+    other = {"application/json": {"schema": _OPEN}}
+    answers = _answers(schema, text)
+    for status in ("4XX", "5XX"):
+        answers[status]["content"] |= other
+    return answers
+
+
 def _query(name: str, text: str, **schema: Any) -> _Json:
     return {
         "name": name,
@@ -76,7 +85,28 @@ _REQUEST_ID: _Json = {
 _VERIFIER = _query("verifier", "Who judges; /v1/verifiers lists the names.")
 _TASK = _query("task", "The kind of task, where no verifier is named.")
 
+_WAIT = _query("wait_s", "Seconds that the call may wait for a slot; 8 where it is not said.")
+_SECONDS: _Json = {"type": "number", "exclusiveMinimum": 0, "default": 10}
+_COMMAND: _Json = {
+    "type": ["object", "null"],
+    "properties": {
+        "status": {"enum": ["Finished", "Error", "TimeLimitExceeded"]},
+        "execution_time": {"type": ["number", "null"]},
+        "return_code": {"type": ["integer", "null"]},
+        "stdout": {"type": ["string", "null"]},
+        "stderr": {"type": ["string", "null"]},
+    },
+}
+
 SCHEMAS: _Json = {
+    "RunCodeResponse": _object(
+        ["status", "message"],
+        status={"enum": ["Success", "Failed", "SandboxError"]},
+        message=_TEXT,
+        compile_result=_COMMAND,
+        run_result=_COMMAND,
+        files={"type": "object", "additionalProperties": _TEXT},
+    ),
     "Problem": {
         "type": "object",
         "description": "Why there is no answer (RFC 9457).",
@@ -192,6 +222,82 @@ PATHS: _Json = {
             _object(["reward", "metadata"], reward={"type": ["number", "null"]}, metadata=_OPEN),
             "The reward; null where an error flag is true.",
         ),
+    ),
+    "/run_code": _post(
+        "SandboxFusion",
+        "Runs a program.",
+        _body(
+            _object(
+                ["code", "language"],
+                code=_TEXT,
+                language=_TEXT,
+                stdin={"type": ["string", "null"]},
+                compile_timeout=_SECONDS,
+                run_timeout=_SECONDS,
+                memory_limit_MB={"type": "integer", "default": -1},
+                files={"type": "object", "additionalProperties": {"type": ["string", "null"]}},
+                fetch_files=_TEXTS,
+            )
+        ),
+        _foreign(_ref("RunCodeResponse"), "How it ended; SandboxError where we could not run it."),
+        _WAIT,
+    ),
+    "/submit": _post(
+        "SandboxFusion",
+        "Holds the code of a completion against tests that come with it.",
+        _body(
+            _object(
+                ["dataset", "id", "completion", "config"],
+                dataset=_TEXT,
+                id={"type": ["integer", "string"]},
+                completion=_TEXT,
+                config=_object(["provided_data"], provided_data=_OPEN, dataset_type=_TEXT),
+            )
+        ),
+        _foreign(_object(["accepted"], accepted={"type": "boolean"}), "Whether it passes."),
+        _WAIT,
+    ),
+    "/run_jupyter": _post(
+        "SandboxFusion",
+        "Runs the cells of a notebook, in Python and not IPython.",
+        _body(
+            _object(
+                ["cells"],
+                cells=_TEXTS,
+                total_timeout=_SECONDS,
+                cell_timeout=_NUMBER,
+                files={"type": "object", "additionalProperties": _TEXT},
+                fetch_files=_TEXTS,
+            )
+        ),
+        _foreign(
+            _object(["status", "cells"], status=_TEXT, cells={"type": "array", "items": _OPEN}),
+            "What each cell wrote, showed and raised.",
+        ),
+        _WAIT,
+    ),
+    "/v1/ping": _get("SandboxFusion", "It is there.", _answers(_TEXT, "pong")),
+    "/api/v2/execute": _post(
+        "Piston",
+        "Runs a program.",
+        _body(
+            _object(
+                ["language", "version", "files"],
+                language=_TEXT,
+                version=_TEXT,
+                files={"type": "array", "items": _object(["content"], content=_TEXT)},
+                stdin=_TEXT,
+                args=_TEXTS,
+            )
+        ),
+        _foreign(_object(["run"], run=_OPEN, compile=_OPEN), "How it ended."),
+        _WAIT,
+    ),
+    "/api/v2/runtimes": _get(
+        "Piston", "The languages.", _foreign({"type": "array", "items": _OPEN}, "By name.")
+    ),
+    "/api/v2/packages": _get(
+        "Piston", "The same, as packages.", _foreign({"type": "array", "items": _OPEN}, "By name.")
     ),
     "/healthz": _get("probes", "The process lives.", _answers(_OPEN, "Always.")),
     "/readyz": _get("probes", "The server serves.", _answers(_OPEN, "503 while it does not.")),

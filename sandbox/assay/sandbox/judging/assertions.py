@@ -56,7 +56,7 @@ class _Folded:
         self._test = test
         self._plan = plan
         request = prepared.candidate(limits=test.limits)
-        self._link = CandidateLink(boxes.candidate(prepared.program.source), pump, request)
+        self._link = CandidateLink(boxes.candidate(prepared.program.text), pump, request)
         self._results: list[object] = []
         self._memory = False
         self._sent = 0
@@ -131,7 +131,7 @@ class _Tested:
         self._asked = 0
         request = prepared.candidate(limits=test.limits)
         stem = PurePosixPath(request.argv[0]).stem
-        self._candidate = boxes.candidate(prepared.program.source).start(request)
+        self._candidate = boxes.candidate(prepared.program.text).start(request)
         pump.add(self._candidate)
         try:
             self._tester = boxes.tester().start(_tester_request(test.limits))

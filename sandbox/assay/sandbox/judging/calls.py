@@ -65,7 +65,7 @@ class _Group:
         self, tests: Sequence[CallTest], prepared: Prepared, boxes: Boxes, pump: Pump
     ) -> None:
         self._tests = tests
-        box = boxes.candidate(prepared.program.source)
+        box = boxes.candidate(prepared.program.text)
         request = prepared.candidate(limits=_together(tests))
         self._link = CandidateLink(box, pump, request)
         self._sent = 0

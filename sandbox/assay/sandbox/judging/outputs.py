@@ -37,7 +37,7 @@ def judge_output(
     """
     checker = _checker(test, preparer)
     request = prepared.run(stdin=test.stdin, arguments=test.arguments, limits=test.limits)
-    record = run_to_end(boxes.candidate(prepared.program.source), pump, request)
+    record = run_to_end(boxes.candidate(prepared.program.text), pump, request)
     if not record.ok:
         return ended(test.name, record, when="")
     if record.stdout.truncated:

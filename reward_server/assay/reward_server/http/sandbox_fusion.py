@@ -1,0 +1,132 @@
+"""SandboxFusion's endpoints over the sandbox: /run_code, /submit, /run_jupyter, /v1/ping.
+
+The mappings are in `sandbox_fusion_run`, `_submit` and `_jupyter`; here is the rim. What we could
+not run is never "Failed": it is SandboxError, under 504 where the same request may go through later
+(verl tries that status again, and no other), 422 where the caller must change it, 200 else.
+
+None of the peer's clients says how long it waits. verl's gives up 10 s after the two time-outs of
+its request; so a call here may spend 8 s in queues, if neither `?wait_s=` in the URL nor the header
+`x-timeout-s` says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from assay.clients.types import Fault
+from assay.reward_server.http import sandbox_fusion_jupyter as jupyter
+from assay.reward_server.http import sandbox_fusion_run as run
+from assay.reward_server.http import sandbox_fusion_submit as judge
+from assay.reward_server.http.front import Front, read_json
+from assay.reward_server.http.sandbox_fusion_box import Box, Endpoint, SandboxFault, deadline_s
+from assay.reward_server.http.sandbox_fusion_custom import LogicError, custom_job, read_blocks
+from assay.reward_server.http.sandbox_fusion_extract import CodeBlock
+from assay.reward_server.http.sandbox_fusion_fields import BadField
+
+
+def routes(front: Front) -> list[Route]:
+    """The routes of the format."""
+    box = Box(front)
+
+    async def run_code(request: Request) -> Response:
+        wanted = run.read_run_code(await read_json(request))
+        runs_s = wanted.compile_timeout_s + wanted.run_timeout_s
+        due_s = deadline_s(front, request, runs_s)
+        [execution] = await box.execute([wanted.job], due_s)
+        return _json(run.answer_run(wanted, execution))
+
+    async def submit(request: Request) -> Response:
+        submission = judge.read_submit(await read_json(request))
+        runs_s = submission.compile_timeout_s + submission.run_timeout_s * max(
+            1, len(submission.cases)
+        )
+        due_s = deadline_s(front, request, runs_s)
+        return _json(await _judge(box, submission, due_s))
+
+    async def run_jupyter(request: Request) -> Response:
+        wanted = jupyter.read_run_jupyter(await read_json(request))
+        due_s = deadline_s(front, request, wanted.total_timeout_s)
+        [execution] = await box.execute([wanted.job], due_s)
+        return _json(jupyter.answer_run_jupyter(wanted, execution))
+
+    async def ping(_: Request) -> Response:
+        return JSONResponse("pong")
+
+    return [
+        Route("/run_code", _answering(run_code, run.fault_status), methods=["POST"]),
+        Route("/submit", _answering(submit, _submit_status), methods=["POST"]),
+        Route("/run_jupyter", _answering(run_jupyter, run.fault_status), methods=["POST"]),
+        Route("/v1/ping", ping),
+    ]
+
+
+def _answering(endpoint: Endpoint, status_of: Callable[[Fault], int]) -> Endpoint:
+    """The endpoint, with wrong requests and faults in the words of the format."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except BadField as error:
+            return _json(run.refusal(error), 422)
+        except SandboxFault as error:
+            return _json(run.fault_body(error.fault), status_of(error.fault))
+
+    return answer
+
+
+def _submit_status(fault: Fault) -> int:
+    """As for `/run_code`, but never 200: this format has no SandboxError."""
+    status = run.fault_status(fault)
+    return 500 if status == 200 else status
+
+
+async def _judge(box: Box, submission: judge.Submission, due_s: float) -> dict[str, object]:
+    custom: list[CodeBlock] = []
+    if submission.custom_logic:
+        job = custom_job(submission.completion, submission.custom_logic)
+        [execution] = await box.execute([job], due_s)
+        try:
+            custom = read_blocks(execution)
+        except LogicError as error:
+            raise BadField(("config", "custom_extract_logic"), f"failed: {error}") from error
+    code, kind = judge.extracted(submission, custom)
+    if submission.has_cases:
+        tests = await _cases(box, submission, code, due_s)
+    elif code.strip():
+        tests = [await _assertions(box, submission, code, due_s)]
+    else:
+        tests = [judge.answer_nothing()]
+    return judge.answer_submit(submission, code, kind, tests)
+
+
+async def _cases(
+    box: Box, submission: judge.Submission, code: str, due_s: float
+) -> list[dict[str, object]]:
+    cases = submission.cases
+    answers: list[dict[str, object]] = []
+    for wave in judge.waves(cases, all_at_once=submission.run_all_cases):
+        runs = [judge.case_run(submission, code, cases[number]) for number in wave]
+        ended = await box.execute([each.job for each in runs], due_s)
+        for number, each, execution in zip(wave, runs, ended, strict=True):
+            answers.append(judge.answer_case(submission, each, cases[number], execution))
+            if not answers[-1]["passed"] and not submission.run_all_cases:
+                return answers
+    return answers
+
+
+async def _assertions(
+    box: Box, submission: judge.Submission, code: str, due_s: float
+) -> dict[str, object]:
+    info = await box.info(due_s)
+    job = judge.assertion_job(submission, code, info.max_limits)
+    return judge.answer_assertions(await box.test(job, due_s))
+
+
+def _json(body: object, status: int = 200) -> Response:
+    text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    return Response(text, status, media_type="application/json")

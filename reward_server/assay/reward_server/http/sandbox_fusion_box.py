@@ -1,0 +1,170 @@
+"""The sandbox as the formats of its peers use it: one answer, or one fault, for all that they sent.
+
+Shared by SandboxFusion's endpoints and Piston's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from assay.clients.convert import fault_of_error
+from assay.clients.execution import (
+    AsyncExecutionClient,
+    Execution,
+    ExecutionJob,
+    SandboxInfo,
+    TestJob,
+    TestReport,
+)
+from assay.clients.types import Fault
+from assay.reward_server.http import sandbox_fusion_run as run
+from assay.reward_server.http.config import MAX_TIMEOUT_S
+from assay.reward_server.http.front import TIMEOUT_HEADER, Front
+from assay.reward_server.http.sandbox_fusion_fields import BadField
+from assay.rpc.calls import add_log_fields
+from assay.rpc.errors import CallError
+
+WAIT_S = 8.0
+"""How long a call may wait in queues where it does not say so itself, in seconds."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_INFO_S = 60.0
+
+
+class SandboxFault(Exception):
+    """The sandbox could not run what it was sent.
+
+    Attributes:
+        fault: why.
+    """
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+class Box:
+    """The sandbox, for formats that answer with one status for all that they sent.
+
+    Args:
+        front: has the client of the sandbox, if the operator named one, and the caller's quota.
+    """
+
+    def __init__(self, front: Front) -> None:
+        self._front = front
+        self._info: SandboxInfo | None = None
+        self._asked_s = -math.inf
+
+    def client(self) -> AsyncExecutionClient:
+        """The client.
+
+        Raises:
+            UnavailableError: the operator named no sandbox.
+        """
+        return self._front.need_sandbox()
+
+    async def info(self, deadline_s: float) -> SandboxInfo:
+        """What the sandbox runs, asked once a minute.
+
+        Raises:
+            SandboxFault: it does not answer.
+            UnavailableError: the operator named no sandbox.
+        """
+        client = self.client()
+        now_s = asyncio.get_running_loop().time()
+        if self._info is None or now_s > self._asked_s + _INFO_S:
+            try:
+                self._info = await client.list_languages(timeout_s=self._left(deadline_s))
+            except CallError as error:
+                raise SandboxFault(fault_of_error(error)) from error
+            self._asked_s = now_s
+        return self._info
+
+    async def execute(self, jobs: list[ExecutionJob], deadline_s: float) -> list[Execution]:
+        """Runs programs within the caller's quota.
+
+        Args:
+            jobs: what to run; those without a CPU limit get one.
+            deadline_s: by the clock of the loop.
+
+        Raises:
+            SandboxFault: one of them could not be run; the first fault counts.
+        """
+        with await self.admit(len(jobs), deadline_s):
+            info = await self.info(deadline_s)
+            fitted = [run.fit(job, info.max_limits) for job in jobs]
+            results = await self.client().execute(fitted, timeout_s=self._left(deadline_s))
+        ran = [result for result in results if isinstance(result, Execution)]
+        if len(ran) < len(results):
+            add_log_fields(faults=len(results) - len(ran))
+            raise SandboxFault(next(each for each in results if isinstance(each, Fault)))
+        return ran
+
+    async def test(self, job: TestJob, deadline_s: float) -> TestReport:
+        """Holds a program against tests within the caller's quota; errors as `execute`."""
+        with await self.admit(1, deadline_s):
+            [report] = await self.client().run_tests([job], timeout_s=self._left(deadline_s))
+        if isinstance(report, Fault):
+            add_log_fields(faults=1)
+            raise SandboxFault(report)
+        return report
+
+    async def admit(self, items: int, deadline_s: float) -> ExitStack:
+        """Holds the caller's quota until the stack is closed; waits for it where it is used up.
+
+        Raises:
+            SandboxFault: QUOTA_EXCEEDED until the deadline.
+        """
+        while True:
+            stack = ExitStack()
+            try:
+                stack.enter_context(self._front.charged(items))
+            except CallError as error:
+                pause_s = error.retry_after_s
+                if pause_s is None or pause_s >= self._left(deadline_s):
+                    raise SandboxFault(fault_of_error(error)) from error
+                await asyncio.sleep(max(pause_s, 0.01))
+            else:
+                return stack
+
+    @staticmethod
+    def _left(deadline_s: float) -> float:
+        return max(0.001, deadline_s - asyncio.get_running_loop().time())
+
+
+def deadline_s(front: Front, request: Request, runs_s: float) -> float:
+    """When the answer is due, by the clock of the loop.
+
+    Args:
+        front: knows the header.
+        request: the call.
+        runs_s: seconds that its programs may take in all.
+
+    Raises:
+        BadField: `wait_s` is no number of seconds.
+    """
+    if TIMEOUT_HEADER in request.headers:
+        allowed_s = front.timeout_s(request)
+    else:
+        allowed_s = min(MAX_TIMEOUT_S, runs_s + _wait_s(request))
+    return asyncio.get_running_loop().time() + allowed_s
+
+
+def _wait_s(request: Request) -> float:
+    offered = request.query_params.get("wait_s")
+    if offered is None:
+        return WAIT_S
+    try:
+        seconds = float(offered)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= MAX_TIMEOUT_S:
+        raise BadField(("wait_s",), f"must be seconds from 0 to {MAX_TIMEOUT_S:g}")
+    return seconds

@@ -1,0 +1,137 @@
+"""Reads fields of a JSON object that a stranger sent, and says which one is wrong. Pure.
+
+Unknown fields are passed over, as the servers do whose formats are read with this.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import posixpath
+from collections.abc import Mapping
+
+REQUIRED = object()
+"""In place of a default: the field must be there."""
+
+
+class BadField(ValueError):
+    """A field is missing or wrong.
+
+    Attributes:
+        path: where it is, e.g. ("config", "run_timeout").
+        trouble: what is wrong with it, in a few words.
+    """
+
+    def __init__(self, path: tuple[str | int, ...], trouble: str) -> None:
+        super().__init__(f"{'.'.join(map(str, path)) or 'the body'}: {trouble}")
+        self.path = path
+        self.trouble = trouble
+
+
+class Fields:
+    """The fields of one object.
+
+    Args:
+        value: the object.
+        path: where it is in the body.
+
+    Raises:
+        BadField: it is no object.
+    """
+
+    def __init__(self, value: object, path: tuple[str | int, ...] = ()) -> None:
+        if not isinstance(value, Mapping):
+            raise BadField(path, "must be an object")
+        self._fields: Mapping[str, object] = value
+        self._path = path
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(str(name) for name in self._fields)
+
+    def raw(self, name: str, default: object = REQUIRED) -> object:
+        """A field as it is."""
+        value = self._fields.get(name, default)
+        if value is REQUIRED:
+            raise BadField((*self._path, name), "is required")
+        return value
+
+    def has(self, name: str) -> bool:
+        """The field is there, and not null."""
+        return self._fields.get(name) is not None
+
+    def bad(self, name: str, trouble: str) -> BadField:
+        """The error about a field."""
+        return BadField((*self._path, name), trouble)
+
+    def inner(self, name: str, default: object = REQUIRED) -> Fields:
+        """A field that is an object."""
+        return Fields(self.raw(name, default), (*self._path, name))
+
+    def text(self, name: str, default: object = REQUIRED) -> str:
+        """A field that is a text which UTF-8 can carry."""
+        value = self.raw(name, default)
+        if not isinstance(value, str):
+            raise self.bad(name, "must be a string")
+        return self._encodable(name, value)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A field that is a list of texts; none where it is absent."""
+        value = self.raw(name, [])
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self.bad(name, "must be a list of strings")
+        return tuple(self._encodable(name, each) for each in value)
+
+    def flag(self, name: str) -> bool:
+        """A field that is true or false; false where it is absent."""
+        value = self.raw(name, False)
+        if not isinstance(value, bool):
+            raise self.bad(name, "must be true or false")
+        return value
+
+    def number(self, name: str, default: object = REQUIRED) -> float:
+        """A field that is a finite number."""
+        value = self.raw(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.bad(name, "must be a number")
+        if not math.isfinite(value) or abs(value) >= 2**53:
+            raise self.bad(name, "must be a finite number below 2**53")
+        return float(value)
+
+    def positive(self, name: str, default: object = REQUIRED) -> float:
+        """A field that is a number above 0."""
+        value = self.number(name, default)
+        if value <= 0:
+            raise self.bad(name, "must be above 0")
+        return value
+
+    def files(self, name: str) -> dict[str, bytes]:
+        """A field that maps relative paths to contents in base64; null stands for no file."""
+        contents: dict[str, bytes] = {}
+        for path, content in self.inner(name, {})._fields.items():
+            if content is None:
+                continue
+            where = f"{name}[{path[:80]!r}]"
+            if not isinstance(content, str):
+                raise self.bad(where, "must be a string in base64, or null")
+            try:
+                data = base64.b64decode("".join(content.split()), validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise self.bad(where, f"is not base64: {error}") from error
+            contents[self.relative_path(where, path)] = data
+        return contents
+
+    def relative_path(self, name: str, path: str) -> str:
+        """A path inside the program's folder, in its plain form."""
+        plain = posixpath.normpath(self._encodable(name, path)) if path else ""
+        if not plain or plain == "." or plain.startswith(("/", "../")) or plain == "..":
+            raise self.bad(name, "must be a relative path inside the program's folder")
+        return plain
+
+    def _encodable(self, name: str, value: str) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise self.bad(name, "holds half a surrogate pair, which is no text") from error
+        return value

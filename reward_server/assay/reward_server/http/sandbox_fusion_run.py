@@ -1,0 +1,296 @@
+"""SandboxFusion's `/run_code`: its JSON to a job of the sandbox, and what came of it to JSON. Pure.
+
+The format is that of github.com/bytedance/SandboxFusion, as of 2026-07 (469de08). What differs:
+
+1. Time-outs and memory above the sandbox's maximum are refused, never clipped, and never silently
+   taken. `memory_limit_MB` of 0 or less is the language's default limit, not none.
+2. Paths are relative to the program's folder: nothing outside it can be written or fetched.
+3. A limit other than time (memory, output, processes) or a violation is an end by a signal, -9 or
+   -31, and `message` says which limit it was.
+4. TypeScript is type-checked, so it has a `compile_result`.
+5. The compiler's exit code is not kept: one that failed has the `return_code` 1. The
+   `execution_time` of one that succeeded is what the sandbox spent besides the run.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+
+from assay.clients.execution import (
+    Execution,
+    ExecutionJob,
+    Limits,
+    Output,
+    Program,
+    SourceFile,
+)
+from assay.clients.types import Fault
+from assay.reward_server.http.sandbox_fusion_fields import BadField, Fields
+from assay.rpc.reasons import Reason
+
+DEFAULT_TIMEOUT_S = 10.0
+MIB = 2**20
+CPU_SHARE = 4.0
+"""CPU seconds that a program may use for each second on the clock; its format has no such limit."""
+
+# SandboxFusion's names, and those of ours that it lacks.
+LANGUAGES = {
+    "python": "python",
+    "c": "c",
+    "cpp": "cpp",
+    "nodejs": "javascript",
+    "js": "javascript",
+    "javascript": "javascript",
+    "ts": "typescript",
+    "typescript": "typescript",
+    "go": "go",
+    "go_test": "go",
+    "java": "java",
+    "rust": "rust",
+    "bash": "bash",
+    "sql": "sql",
+}
+COMPILED = frozenset({"c", "cpp", "go", "java", "rust", "typescript"})
+_MAIN_FILES = {"python": "main.py", "c": "main.c", "cpp": "main.cpp", "rust": "main.rs",
+               "bash": "main.sh", "typescript": "main.ts", "go": "main.go"}  # fmt: skip
+_IGNORED = "IGNORE_THIS_FILE"  # the peer's word for files that are not written
+_SIGKILL, _SIGSYS = 9, 31
+_RETRYABLE_CODES = frozenset({"UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"})
+_CALLERS_CODES = frozenset({"INVALID_ARGUMENT", "NOT_FOUND"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunCode:
+    """A request of `/run_code`.
+
+    Attributes:
+        job: what to run.
+        compile_timeout_s: time on the clock for compilation, in seconds.
+        run_timeout_s: time on the clock for the run, in seconds.
+        fetched: the names that the caller has for the files to bring back, by their paths.
+    """
+
+    job: ExecutionJob
+    compile_timeout_s: float
+    run_timeout_s: float
+    fetched: dict[str, str]
+
+    @property
+    def compiled(self) -> bool:
+        """Its language is one that is compiled here."""
+        return self.job.program.language in COMPILED
+
+
+def read_run_code(body: object) -> RunCode:
+    """Reads a request.
+
+    Raises:
+        BadField: a field is missing or wrong, or the language is not served.
+    """
+    fields = Fields(body)
+    name = fields.text("language")
+    compile_timeout_s = fields.positive("compile_timeout", DEFAULT_TIMEOUT_S)
+    run_timeout_s = fields.positive("run_timeout", DEFAULT_TIMEOUT_S)
+    memory = fields.number("memory_limit_MB", -1)
+    stdin = fields.text("stdin") if fields.has("stdin") else ""
+    files = {path: data for path, data in fields.files("files").items() if _IGNORED not in path}
+    fetched = {fields.relative_path("fetch_files", path): path for path in
+               fields.texts("fetch_files")}  # fmt: skip
+    program = make_program(fields, name, fields.text("code"), files)
+    return RunCode(
+        make_job(
+            program,
+            stdin=stdin.encode(),
+            compile_timeout_s=compile_timeout_s,
+            run_timeout_s=run_timeout_s,
+            memory_bytes=int(memory * MIB) if memory > 0 else None,
+            fetch_paths=tuple(fetched),
+        ),
+        compile_timeout_s,
+        run_timeout_s,
+        fetched,
+    )
+
+
+def make_program(fields: Fields, language: str, code: str, files: dict[str, bytes]) -> Program:
+    """The program of some code and the files beside it.
+
+    Raises:
+        BadField: the language is not served.
+    """
+    ours = LANGUAGES.get(language)
+    if ours is None:
+        raise fields.bad("language", f"{language[:60]!r} is not served; {_known()} are")
+    main = "main_test.go" if language == "go_test" else _MAIN_FILES.get(ours, "")
+    beside = tuple(SourceFile(path, data) for path, data in files.items())
+    if language == "go_test" or main in files:
+        # Under a name of its own, since a file has the usual one.
+        entry = main if main not in files else f"run_code_{main}"
+        return Program(ours, files=(*beside, SourceFile(entry, code.encode())), entry_path=entry)
+    return Program(ours, source=code, files=beside)
+
+
+def _known() -> str:
+    return ", ".join(sorted(LANGUAGES))
+
+
+def make_job(
+    program: Program,
+    *,
+    stdin: bytes,
+    compile_timeout_s: float,
+    run_timeout_s: float,
+    memory_bytes: int | None = None,
+    fetch_paths: tuple[str, ...] = (),
+    output_bytes: int | None = None,
+) -> ExecutionJob:
+    """A job with the limits that the format knows."""
+    return ExecutionJob(
+        program,
+        stdin=stdin,
+        limits=Limits(
+            wall_time_s=run_timeout_s,
+            memory_bytes=memory_bytes,
+            output_bytes=output_bytes,
+            compile_wall_time_s=compile_timeout_s,
+        ),
+        fetch_paths=fetch_paths,
+    )
+
+
+def fit(job: ExecutionJob, most: Limits) -> ExecutionJob:
+    """The job with a limit on CPU time, where it states none: four cores' worth.
+
+    Args:
+        job: with its limit of time on the clock.
+        most: the greatest limits of the sandbox.
+    """
+    if job.limits.cpu_time_s is not None:
+        return job
+    wall_s = job.limits.wall_time_s or DEFAULT_TIMEOUT_S
+    cpu_s = min(wall_s * CPU_SHARE, most.cpu_time_s or wall_s)
+    return replace(job, limits=replace(job.limits, cpu_time_s=cpu_s))
+
+
+def answer_run(request: RunCode, execution: Execution) -> dict[str, object]:
+    """The response for a program that ran, or that did not compile."""
+    compile_result, run_result, message = command_results(execution, request.compiled)
+    return {
+        "status": "Success" if execution.ok else "Failed",
+        "message": message,
+        "compile_result": compile_result,
+        "run_result": run_result,
+        "executor_pod_name": None,
+        "files": {
+            request.fetched.get(file.path, file.path): base64.b64encode(file.content).decode()
+            for file in execution.files
+        },
+    }
+
+
+def answer_fault(fault: Fault) -> dict[str, object]:
+    """The response for a program that we could not run. It says nothing about the program."""
+    return {
+        "status": "SandboxError",
+        "message": f"{fault.reason}: {fault.message}",
+        "compile_result": None,
+        "run_result": None,
+        "executor_pod_name": None,
+        "files": {},
+    }
+
+
+def is_retryable(fault: Fault) -> bool:
+    """The same request may well go through later."""
+    return fault.code in _RETRYABLE_CODES and fault.reason != Reason.MESSAGE_TOO_LARGE
+
+
+def is_callers(fault: Fault) -> bool:
+    """The request is wrong: a limit above the maximum, a program that no box could take."""
+    return fault.code in _CALLERS_CODES
+
+
+def fault_status(fault: Fault) -> int:
+    """The HTTP status that a fault travels under.
+
+    504 where it may be tried again: the only one that verl's client tries again; ROLL's tries any.
+    422 for what the caller must change, and 200 for the rest, as the peer has it.
+    """
+    if is_retryable(fault):
+        return 504
+    return 422 if is_callers(fault) else 200
+
+
+def refusal(error: BadField) -> dict[str, object]:
+    """The body of a 422, in the form of the framework that the peer is built on."""
+    location = ["body", *error.path]
+    return {"detail": [{"loc": location, "msg": error.trouble, "type": "value_error"}]}
+
+
+def fault_body(fault: Fault) -> dict[str, object]:
+    """The body that belongs to `fault_status`."""
+    body = answer_fault(fault)
+    if is_callers(fault):
+        body["detail"] = [{"loc": ["body"], "msg": body["message"], "type": fault.reason}]
+    return body
+
+
+CommandResult = dict[str, object]
+
+
+def command_results(
+    execution: Execution, compiled: bool
+) -> tuple[CommandResult | None, CommandResult | None, str]:
+    """`compile_result`, `run_result` and `message` of what came of a program."""
+    if execution.end == "compile-error":
+        ended = _finished(execution.wall_time_s, 1, "", execution.compile_output.text)
+        return ended, None, ""
+    if execution.compiling:
+        words = execution.compile_output.text
+        result, message = _ended(execution, "", words)
+        return result, None, f"while it was compiled: {message}" if message else ""
+    run_result, message = _ended(execution, execution.stdout.text, execution.stderr.text)
+    for name, output in (("stdout", execution.stdout), ("stderr", execution.stderr)):
+        if output.truncated:
+            message += _cut(name, output)
+    compile_result = None
+    if compiled:
+        spent_s = max(0.0, execution.service_s - execution.wall_time_s)
+        compile_result = _finished(spent_s, 0, "", execution.compile_output.text)
+    return compile_result, run_result, message.strip()
+
+
+def _ended(execution: Execution, stdout: str, stderr: str) -> tuple[CommandResult, str]:
+    seconds = execution.wall_time_s
+    match execution.end:
+        case "exited":
+            return _finished(seconds, execution.exit_code, stdout, stderr), ""
+        case "signalled":
+            return _finished(seconds, -execution.signal, stdout, stderr), ""
+        case "cpu-time-limit" | "wall-time-limit":
+            late = _result("TimeLimitExceeded", seconds, None, stdout, stderr)
+            return late, execution.end
+        case "security-violation":
+            return _finished(seconds, -_SIGSYS, stdout, stderr), execution.end
+    return _finished(seconds, -_SIGKILL, stdout, stderr), execution.end
+
+
+def _cut(name: str, output: Output) -> str:
+    return f" {name} has {output.total_bytes} bytes, of which the first {len(output.data)} are kept"
+
+
+def _finished(seconds: float, code: int, stdout: str, stderr: str) -> CommandResult:
+    return _result("Finished", seconds, code, stdout, stderr)
+
+
+def _result(
+    status: str, seconds: float, code: int | None, stdout: str, stderr: str
+) -> CommandResult:
+    return {
+        "status": status,
+        "execution_time": seconds,
+        "return_code": code,
+        "stdout": stdout,
+        "stderr": stderr,
+    }

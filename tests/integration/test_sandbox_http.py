@@ -1,0 +1,343 @@
+"""SandboxFusion's and Piston's endpoints as their clients find them: real servers and programs."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sandbox_service
+from sandbox_http_support import Answer, get, post, reward_server
+
+SLOTS = 2
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    flags = ("--languages", "python,c", "--slots", str(SLOTS))
+    with (
+        sandbox_service.running(*flags) as (target, _),
+        reward_server("--sandbox-target", target) as address,
+    ):
+        yield address
+
+
+def run_code(server: str, code: str, language: str = "python", **fields: Any) -> Answer:
+    return post(server, "/run_code", {"code": code, "language": language, **fields})
+
+
+def submit(server: str, completion: str, config: dict[str, Any]) -> Answer:
+    body = {"dataset": "mine", "id": 7, "completion": completion, "config": config}
+    return post(server, "/submit", body)
+
+
+def fenced(code: str) -> str:
+    return f"Here:\n```python\n{code}\n```\n"
+
+
+def test_ping(server: str) -> None:
+    assert get(server, "/v1/ping") == Answer(200, "pong")
+
+
+def test_a_program_with_stdin_and_files(server: str) -> None:
+    code = (
+        "import pathlib\n"
+        "pathlib.Path('out.bin').write_bytes(bytes([0, 255]))\n"
+        "print(input() + pathlib.Path('d/a.txt').read_text())\n"
+    )
+    files = {"d/a.txt": base64.b64encode(b"file").decode()}
+    found = run_code(server, code, stdin="in", files=files, fetch_files=["out.bin", "missing"])
+    assert found.status == 200
+    assert found.body["status"] == "Success"
+    assert found.body["run_result"]["stdout"] == "infile\n"
+    assert found.body["files"] == {"out.bin": base64.b64encode(bytes([0, 255])).decode()}
+
+
+@pytest.mark.parametrize(
+    ("code", "fields", "status", "return_code"),
+    [
+        ("raise ValueError('no')", {}, "Finished", 1),
+        ("import os; os.kill(os.getpid(), 11)", {}, "Finished", -11),
+        ("import time; time.sleep(60)", {"run_timeout": 0.2}, "TimeLimitExceeded", None),
+        ("x = bytearray(300 << 20)", {"memory_limit_MB": 64}, "Finished", None),
+    ],
+)
+def test_programs_that_fail(
+    server: str, code: str, fields: dict[str, Any], status: str, return_code: int | None
+) -> None:
+    found = run_code(server, code, **fields)
+    assert (found.status, found.body["status"]) == (200, "Failed")
+    assert found.body["run_result"]["status"] == status
+    if return_code is not None or status != "Finished":
+        assert found.body["run_result"]["return_code"] == return_code
+    else:  # whether the interpreter or the kernel sees the end of memory first
+        assert found.body["run_result"]["return_code"] in (1, -9)
+
+
+def test_programs_that_do_not_compile(server: str) -> None:
+    wrong = run_code(server, "int main() { return x; }", "c").body
+    assert (wrong["status"], wrong["run_result"]) == ("Failed", None)
+    assert wrong["compile_result"]["return_code"] == 1
+    assert "error" in wrong["compile_result"]["stderr"]
+    right = run_code(server, "int main() { return 0; }", "c").body
+    assert (right["status"], right["compile_result"]["return_code"]) == ("Success", 0)
+    endless = "#include __FILE__\nint main() { return 0; }"
+    late = run_code(server, endless, "c", compile_timeout=0.001).body
+    assert late["status"] == "Failed"
+    assert late["compile_result"]["status"] == "TimeLimitExceeded"
+    assert late["run_result"] is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"language": "perl"}, "not served"),
+        ({"language": "rust"}, "UNKNOWN_LANGUAGE"),  # ours, but not this sandbox's
+        ({"run_timeout": 1e6}, "INVALID_LIMIT"),
+        ({"files": {".assay/x": ""}}, "INVALID_PROGRAM"),
+    ],
+)
+def test_what_the_caller_must_change(server: str, fields: dict[str, Any], word: str) -> None:
+    found = post(server, "/run_code", {"code": "1", "language": "python", **fields})
+    assert found.status == 422
+    assert word in json.dumps(found.body["detail"])
+    assert found.body.get("status", "SandboxError") == "SandboxError"
+
+
+def test_many_programs_at_once_each_get_their_own_answer(server: str) -> None:
+    with ThreadPoolExecutor(24) as pool:
+        found = list(pool.map(lambda n: run_code(server, f"print({n})"), range(48)))
+    assert [each.body["run_result"]["stdout"] for each in found] == [f"{n}\n" for n in range(48)]
+
+
+def test_a_caller_that_goes_away_takes_its_program_along(server: str) -> None:
+    body = json.dumps({"code": "while True: pass", "language": "python", "run_timeout": 250})
+    connections = [http.client.HTTPConnection(server) for _ in range(SLOTS)]
+    for connection in connections:
+        connection.request("POST", "/run_code", body)
+    busy = post(server, "/run_code?wait_s=0.2", {"code": "1", "language": "python",
+                "run_timeout": 0.1, "compile_timeout": 0.1})  # fmt: skip
+    assert busy.status == 504  # verl tries again on this one
+    assert busy.body["status"] == "SandboxError"
+    assert busy.body["run_result"] is None
+    for connection in connections:
+        connection.close()
+    assert run_code(server, "print(1)").body["status"] == "Success"
+
+
+def test_a_deadline_of_the_callers_own(server: str) -> None:
+    job = {"code": "1", "language": "python"}
+    assert post(server, "/run_code", job, x_timeout_s="30").status == 200
+    assert post(server, "/run_code?wait_s=-1", job).status == 422
+    assert post(server, "/run_code", job, x_timeout_s="never").status == 400
+
+
+def oj(cases: list[tuple[str, str]], **extra: Any) -> dict[str, Any]:
+    tests = [{"input": {"stdin": a}, "output": {"stdout": b}} for a, b in cases]
+    return {"dataset_type": "CommonOJDataset", "language": "python", "extra": extra,
+            "provided_data": {"id": 7, "content": "", "labels": {}, "test": tests}}  # fmt: skip
+
+
+def test_submissions_are_held_against_cases(server: str) -> None:
+    cases = [(str(n), f"{2 * n}\n") for n in range(8)]
+    right = submit(server, fenced("print(2 * int(input()))"), oj(cases)).body
+    assert right["accepted"] is True
+    assert [test["passed"] for test in right["tests"]] == [True] * 8
+    assert (right["id"], right["extracted_type"]) == (7, "fenced")
+    half = fenced("n = int(input())\nprint(2 * n if n < 3 else 0)")
+    first = submit(server, half, oj(cases)).body
+    assert first["accepted"] is False
+    assert [test["passed"] for test in first["tests"]] == [True] * 3 + [False]
+    whole = submit(server, half, oj(cases, run_all_cases=True)).body
+    assert [test["passed"] for test in whole["tests"]] == [True] * 3 + [False] * 5
+    assert whole["tests"][4]["exec_info"]["run_result"]["stdout"] == "0\n"
+    empty = submit(server, "I give up.", oj(cases)).body
+    assert (empty["accepted"], empty["extracted_type"]) == (False, "empty")
+
+
+def test_a_program_that_floods_its_outputs_is_wrong_and_no_fault(server: str) -> None:
+    flood = "import sys\nfor f in (sys.stdout, sys.stderr): f.write('1' * 3_000_000)"
+    cases = [(str(n), "1\n") for n in range(40)]
+    found = submit(server, fenced(flood), oj(cases, run_all_cases=True))
+    assert found.status == 200
+    assert [test["passed"] for test in found.body["tests"]] == [False] * 40
+
+
+MBPP = {"dataset_type": "MBPPDataset",
+        "provided_data": {"test_list": ["assert f(1) == 2", "assert f(2) == 3"]}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "accepted"),
+    [
+        ("def f(x):\n    return x + 1", True),
+        ("def f(x):\n    return 2", False),
+        ("import sys\ndef f(x):\n    return 2\nsys.exit(0)", False),
+        ("import os\ndef f(x):\n    os._exit(0)", False),
+        ("class A(int):\n    __eq__ = lambda s, o: True\ndef f(x):\n    return A()", False),
+    ],
+)
+def test_assertions_are_out_of_the_programs_reach(server: str, code: str, accepted: bool) -> None:
+    found = submit(server, fenced(code), MBPP).body
+    assert found["accepted"] is accepted
+    assert (found["tests"][0]["exec_info"]["status"] == "Success") is accepted
+
+
+def test_functions_that_continue_a_prompt(server: str) -> None:
+    row = {
+        "prompt": 'def mean(xs: List[float]) -> float:\n    """Their mean."""\n',
+        "test": "def check(candidate):\n    assert abs(candidate([1.0, 2.0]) - 1.5) < 1e-6\n",
+        "entry_point": "mean",
+    }
+    config = {"dataset_type": "HumanEvalDataset", "provided_data": row}
+    right = submit(server, "    return sum(xs) / len(xs)\n\ndef spoilt(", config).body
+    assert right["accepted"] is True
+    assert submit(server, "    return max(xs)\n", config).body["accepted"] is False
+    assert submit(server, "", config).body["accepted"] is False
+
+
+def test_a_callers_own_logic_runs_in_the_sandbox(server: str) -> None:
+    logic = (
+        "import os\n"
+        "assert sorted(os.listdir()) == ['assay_extract.py', 'main.py']\n"
+        "code = extract_fenced_code(completion)[0].code.partition('#')[0]\n"
+        "submit_code_blocks([CodeBlock(priority=40, code=code, language='python')])\n"
+    )
+    config = {**oj([("", "1")]), "custom_extract_logic": logic}
+    found = submit(server, fenced("print(1)#print(2)"), config).body
+    assert (found["accepted"], found["extracted_code"]) == (True, "print(1)")
+    wrong = submit(server, "", {**config, "custom_extract_logic": "1 / 0"})
+    assert wrong.status == 422
+    assert "ZeroDivisionError" in wrong.body["detail"][0]["msg"]
+
+
+def test_cells_share_a_namespace(server: str) -> None:
+    cells = [
+        "import os\nname = 'x'\nopen('out.txt', 'w').write(name);",
+        "name",
+        "import sys; print(name); print('e', file=sys.stderr)",
+        "1 / 0",
+        "class A: pass\nA.__module__, sorted(os.listdir())[0]",
+        "exit()",
+        "print(_)",
+    ]
+    found = post(server, "/run_jupyter", {"cells": cells, "fetch_files": ["out.txt"]})
+    assert (found.status, found.body["status"]) == (200, "Success")
+    results = found.body["cells"]
+    assert results[2]["stdout"] == "x\n"
+    assert results[6]["stdout"] == "('__main__', 'assay_cells.json')\n"
+    assert [each["display"] for each in results[:3]] == [[], [{"text/plain": "'x'"}], []]
+    assert results[2]["stderr"] == "e\n"
+    assert [error["ename"] for each in results for error in each["error"]] == [
+        "ZeroDivisionError",
+        "SystemExit",
+    ]
+    assert "<cell 4>" in "".join(results[3]["error"][0]["traceback"])
+    assert found.body["files"] == {"out.txt": base64.b64encode(b"x").decode()}
+
+
+def test_cells_that_take_too_long(server: str) -> None:
+    cells = ["while True: pass", "1"]
+    each = post(server, "/run_jupyter", {"cells": cells, "cell_timeout": 0.2}).body
+    assert each["cells"][0]["error"][0]["ename"] == "TimeoutError"
+    assert each["cells"][1]["display"] == [{"text/plain": "1"}]
+    whole = post(server, "/run_jupyter", {"cells": cells, "total_timeout": 0.5}).body
+    assert (whole["status"], whole["cells"]) == ("Failed", [])
+    assert whole["driver"]["status"] == "TimeLimitExceeded"
+    assert post(server, "/run_jupyter", {"cells": "1"}).status == 422
+    assert post(server, "/run_jupyter", {"cells": [], "kernel": "R"}).status == 422
+
+
+def execute(server: str, language: str, content: str, **fields: Any) -> Answer:
+    files = [{"name": "main", "content": content}]
+    body = {"language": language, "version": "*", "files": files, **fields}
+    return post(server, "/api/v2/execute", body)
+
+
+def test_piston_runs_programs(server: str) -> None:
+    code = "import sys\nprint(sys.argv[1:], input())"
+    found = execute(server, "py", code, args=["a"], stdin="in")
+    assert found.status == 200
+    assert found.body["run"]["stdout"] == "['a'] in\n"
+    assert (found.body["run"]["code"], found.body["run"]["status"]) == (0, None)
+    compiled = execute(server, "gcc", "int main() { return 3; }").body
+    assert (compiled["compile"]["code"], compiled["run"]["code"]) == (0, 3)
+    wrong = execute(server, "c", "int main() {").body
+    assert wrong["compile"]["code"] == 1
+    assert wrong["run"] == wrong["compile"]
+    late = execute(server, "python", "while True: pass", run_timeout=200).body["run"]
+    assert (late["signal"], late["status"], late["code"]) == ("SIGKILL", "TO", None)
+
+
+def test_piston_refuses_as_piston_does(server: str) -> None:
+    unknown = execute(server, "brainfuck", "+")
+    assert unknown == Answer(400, {"message": "brainfuck-* runtime is unknown"})
+    assert execute(server, "python", "1", run_timeout=10**9).status == 400
+    body = {"language": "python", "version": "*", "files": [{"content": "1"}]}
+    text = post(server, "/api/v2/execute", body, content_type="text/plain")
+    assert text.status == 415
+
+
+def test_piston_lists_what_there_is(server: str) -> None:
+    runtimes = get(server, "/api/v2/runtimes").body
+    assert [each["language"] for each in runtimes] == ["c", "python", "cf_python3"]
+    assert all(each["version"] != "0.0.0" for each in runtimes)
+    packages = get(server, "/api/v2/packages").body
+    assert [each["installed"] for each in packages] == [True, True]
+    assert post(server, "/api/v2/packages", {"language": "go", "version": "*"}).status == 501
+
+
+def _commands(repository: Path) -> list[tuple[str, str]]:
+    """The commands of docs/sandbox-http.md, and the part of its answer that stands behind each."""
+    text = (repository / "docs" / "sandbox-http.md").read_text()
+    block = text.split("SERVER=http://127.0.0.1:8080\n", 1)[1].split("```\n\n", 1)[0]
+    found = re.findall(r"^(curl .*?)\n# ([^\n]+)", block, re.MULTILINE | re.DOTALL)
+    assert len(found) == block.count("curl ") > 5
+    return found
+
+
+def test_the_commands_of_the_documentation(server: str, repository: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    for command, part in _commands(repository):
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            env={"SERVER": f"http://{server}", "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert part in done.stdout, command
+
+
+def test_open_r1s_codeforces_tests_are_judged(server: str) -> None:
+    def judged(source: str, **more: str) -> Any:
+        config = "TIME_LIMIT=5\nMEMORY_LIMIT=256\nINPUT_MODE=stdio"
+        named = {"main.python": source, "input.txt": "3\n", "correct_output.txt": "yes 6\n"}
+        named |= {"grader_config": config, **more}
+        files = [{"name": name, "content": content} for name, content in named.items()]
+        body = {"language": "cf_python3", "version": "*", "files": files}
+        return post(server, "/api/v2/execute", body).body["run"]
+
+    right = "print('YES', 2 * int(input()))"
+    assert (judged(right)["stdout"], judged(right)["code"]) == ("1\n", 0)
+    assert judged("print('no', 6)")["stdout"] == "0\n"
+    assert judged("print(open('correct_output.txt').read())")["code"] == 1
+    checker = (
+        "import sys\n"
+        "given, expected, output = (open(name).read().split() for name in sys.argv[1:])\n"
+        "print(100 if output[1] == expected[1] == '6' and given == ['3'] else 0)\n"
+    )
+    assert judged("print('no', 6)", **{"checker.py": checker})["stdout"] == "1\n"
+    by_file = "open('output.txt', 'w').write('yes ' + str(2 * int(open('input.txt').read())))"
+    assert judged(by_file, grader_config="TIME_LIMIT=5\nINPUT_MODE=file")["stdout"] == "1\n"
