@@ -15,7 +15,7 @@ from importlib.metadata import version
 
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2
-from assay.reward_server import convert
+from assay.reward_server import convert, spans
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.counts import Counts
 from assay.reward_server.desk import Desk
@@ -166,6 +166,7 @@ class RewardScorer:
             for ticket in tickets:
                 desk.close(ticket, LATE)
         self.counts.add(tickets)
+        spans.note(tickets)
         response = reward_pb2.BatchScoreResponse()
         add_results(response.results, tickets)
         if self._journal is not None:
