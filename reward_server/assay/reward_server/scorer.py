@@ -66,6 +66,8 @@ class RewardScorer:
         self._prover: Prover | None = None
         self._journal = journal
         self.counts = Counts()
+        if journal is not None:
+            self.counts.watch_journal(journal)
 
     async def start(self) -> None:
         """Starts the workers and tests every verifier that is not lazy on its own examples.
