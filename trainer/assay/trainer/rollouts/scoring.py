@@ -185,12 +185,13 @@ class StreamingRound:
         self._end_span()
 
     def _end_span(self) -> None:
-        if self._span.recording:
+        span, self._span = self._span, tracing.Span()
+        if span.recording:
             results = list(self._exchange.found.values())
             faults = sum(result.fault is not None for result in results)
-            self._span.note({"assay.items": self._submitted, "assay.faults": faults})
-            self._span.note({"assay.unjudged": self._submitted - len(results)})
-        self._span.end()
+            late = self._submitted - len(results)
+            span.note({"assay.items": self._submitted, "assay.faults": faults, "assay.late": late})
+        span.end()
 
     def _send(self, unit: Unit | None) -> None:
         """Puts it out. The end is told at once, a unit with those of the next moments."""
