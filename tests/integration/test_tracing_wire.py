@@ -20,7 +20,6 @@ from assay.rpc.calls import METADATA_KEY
 from assay.rpc.limits import channel_options
 from assay.trainer.rollouts.scoring import BackgroundClient
 from chaos import install
-from genrm_support import make_model
 from rollouts_scoring_support import judge_over, request, response
 from sandbox_service import ANY_FLOOR
 from tracing_support import Collector, Seen, collecting
@@ -43,11 +42,9 @@ def stack(
     """Services with traces, what they send, and where they log; this process has traces too."""
     folder = tmp_path_factory.mktemp("tracing")
     plug_ins, logs = install(tmp_path_factory.mktemp("plug-ins")), folder / "logs"
-    tiny = make_model(folder / "tiny")
     flags = {
         "reward": ("--log-json", "--workers", "2", "--cache-entries", "0"),
         "sandbox": (*ANY_FLOOR, "--log-json", "--languages", "python", "--slots", "1"),
-        "genrm": ("--log-json", "--model", f"tiny={tiny}"),
     }
     path = os.pathsep.join(filter(None, [str(plug_ins), os.environ.get("PYTHONPATH")]))
     with pytest.MonkeyPatch.context() as patch, collecting() as (collector, environment):
@@ -62,7 +59,7 @@ def stack(
         assert tracing.set_up("nobody")
         try:
             with EmbeddedServices(
-                ("reward", "sandbox", "genrm"), arguments=flags, log_dir=logs, start_timeout_s=280
+                ("reward", "sandbox"), arguments=flags, log_dir=logs, start_timeout_s=280
             ) as services:
                 yield services, collector, logs
         finally:
@@ -78,7 +75,7 @@ def has(*names: tuple[str, str]) -> object:
     return whole
 
 
-def test_one_trace_from_the_round_to_the_run_and_the_judge(
+def test_one_trace_from_the_round_to_the_run(
     stack: tuple[EmbeddedServices, Collector, Path],
 ) -> None:
     services, collector, logs = stack
@@ -94,7 +91,6 @@ def test_one_trace_from_the_round_to_the_run_and_the_judge(
         results = client.score(
             [
                 Item(PROGRAM, verifier="code", reference=TESTS),
-                Item(SECRET, verifier="judge", prompt=f"Is it {SECRET}?", reference=SECRET),
                 Item(f"sleep 0.3 {SECRET}", verifier="chaos", reference=SECRET),
                 Item(f"raise {SECRET}", verifier="chaos"),
                 Item(SECRET, verifier=SECRET),
@@ -103,12 +99,10 @@ def test_one_trace_from_the_round_to_the_run_and_the_judge(
     assert [result.fault.reason if result.fault else "" for result in results] == [
         "",
         "",
-        "",
         "VERIFIER_FAILED",
         "UNKNOWN_VERIFIER",
     ]
     batch, execution = f"{REWARD}/BatchScore", "assay.api.execution.v1.ExecutionService/RunTests"
-    judge = "assay.api.judge.v1.JudgeService/JudgeResponses"
     tree = collector.until(
         trace,
         has(  # type: ignore[arg-type]
@@ -117,9 +111,7 @@ def test_one_trace_from_the_round_to_the_run_and_the_judge(
             ("reward_server", batch),
             ("reward_server", f"{REWARD}/StreamScore"),
             ("sandbox", execution),
-            ("genrm", judge),
             ("reward_server", "ask code"),
-            ("reward_server", "ask judge"),
             ("reward_server", execution),
             ("the trainer", "scoring"),
         ),
@@ -130,10 +122,6 @@ def test_one_trace_from_the_round_to_the_run_and_the_judge(
     asked = [("sandbox", execution), ("reward_server", execution), ("reward_server", "ask code")]
     assert tree.above(run) == [*asked, *served]
     assert (run.facts["assay.tests"], run.facts["assay.tests.passed"]) == (2, 2)
-    [engine] = tree.named("engine", "genrm")
-    judged = [("genrm", judge), ("reward_server", judge), ("reward_server", "ask judge"), *served]
-    assert tree.above(engine) == [("genrm", "execution"), ("genrm", "item tiny"), *judged]
-    assert engine.facts["assay.tokens.prompt"] > 0
     streamed = f"{REWARD}/StreamScore"
     [stream] = tree.named(streamed, "reward_server")
     assert tree.above(stream) == [("the trainer", streamed), ("the trainer", "scoring"), root]
@@ -163,12 +151,12 @@ def test_one_trace_from_the_round_to_the_run_and_the_judge(
 
 
 def worker_has_logged(path: Path, request_id: str, server: int, trace: str) -> None:
-    """The traceback of the verifier that raised bears the call's id, and so does the call's line."""
+    """The traceback of the verifier that raised bears the call's id, as the call's line does."""
     said = [json.loads(line) for line in path.read_text().splitlines()]
     [raised] = [one for one in said if one["message"] == "verifier chaos failed"]
     assert (raised["request_id"], raised["pid"] == server) == (request_id, False)
     [call] = [one for one in said if one.get("trace_id") and one["request_id"] == request_id]
-    assert (call["trace_id"], call["items"]) == (trace, 5)
+    assert (call["trace_id"], call["items"]) == (trace, 4)
 
 
 def test_a_caller_who_is_not_sampled_leaves_no_spans(
@@ -176,7 +164,7 @@ def test_a_caller_who_is_not_sampled_leaves_no_spans(
 ) -> None:
     services, collector, _ = stack
     message = reward_pb2.BatchScoreRequest(
-        items=[reward_pb2.Item(id="1", verifier="exact", response="a", references=["a"])]
+        items=[reward_pb2.Item(id="1", verifier="exact", response="a", text_reference="a")]
     )
     quiet, loud = "1" * 32, "2" * 32
     with grpc.insecure_channel(services.address, options=channel_options()) as channel:
