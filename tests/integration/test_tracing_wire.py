@@ -164,7 +164,7 @@ def test_a_caller_who_is_not_sampled_leaves_no_spans(
 ) -> None:
     services, collector, _ = stack
     message = reward_pb2.BatchScoreRequest(
-        items=[reward_pb2.Item(id="1", verifier="exact", response="a", text_reference="a")]
+        items=[reward_pb2.Item(id="1", verifier="exact", response="a", reference={"text": "a"})]
     )
     quiet, loud = "1" * 32, "2" * 32
     with grpc.insecure_channel(services.address, options=channel_options()) as channel:

@@ -129,10 +129,10 @@ def test_what_is_raised_marks_a_span_by_its_reason_and_without_its_text(
         raise ValueError("secret")
     with pytest.raises(Exception, match="secret"), tracing.calling("b"):
         raise refuse(Reason.QUEUE_FULL, "secret")
-    with tracing.span("c") as span, pytest.raises(ValueError, match="secret"):
-        span.fail("THE_CAUSE")
-        with span:
-            raise ValueError("secret")
+    failed = tracing.span("c")
+    failed.fail("THE_CAUSE")
+    with pytest.raises(ValueError, match="secret"), failed:
+        raise ValueError("secret")
     found = made.get_finished_spans()
     assert [span.status.description for span in found] == ["ValueError", "QUEUE_FULL", "THE_CAUSE"]
     assert "secret" not in "".join(span.to_json() for span in found)
