@@ -101,7 +101,7 @@ class Tracer(Protocol):
 
 _NONE = Span()
 _NO_FACTS: Mapping[str, Fact] = {}
-_CLOSE_S = 3.0
+_CLOSE_S = 2.0
 _tracer: Tracer | None = None
 _most_items = MAX_ITEMS
 
