@@ -13,6 +13,7 @@ from bench.common import print_machine
 BENCHES = {
     "wire": "wire",
     "journal": "journal",
+    "tracing": "tracing",
     "replicas": "replicas",
     "soak": "soak",
     "math": "math_reward",
