@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import subprocess
 import sys
 import time
@@ -181,6 +182,27 @@ def test_a_forked_child_has_no_traces(made: InMemorySpanExporter) -> None:
     os.close(read)
     os.close(write)
     assert tracing.on()
+
+
+def test_a_seeded_run_has_ids_of_its_own_and_draws_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "traceidratio")
+    assert tracing.set_up("tests")
+    try:
+        ids = []
+        for _ in range(2):
+            random.seed(0)
+            state = random.getstate()
+            with tracing.span("a") as span:
+                ids.append(span.headers()[0][1])
+            assert random.getstate() == state
+        assert len(set(ids)) == 2
+    finally:
+        monkeypatch.setattr(tracing, "_CLOSE_S", 0.0)  # nobody listens there
+        tracing.close()
 
 
 @pytest.mark.parametrize(

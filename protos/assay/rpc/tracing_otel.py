@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import random
 import threading
 import time
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -187,6 +189,23 @@ class _ServingSpan(_LiveSpan):
         super().end()
 
 
+class _Ids(RandomIdGenerator):
+    """Ids by a generator of their own.
+
+    The SDK's are drawn from Python's global one: a run that seeds it would have the ids of the run
+    before, and would draw other numbers with traces than without.
+    """
+
+    def __init__(self) -> None:
+        self._random = random.Random(os.urandom(32))  # noqa: S311  # ids, not secrets
+
+    def generate_span_id(self) -> int:
+        return self._random.getrandbits(64) or 1
+
+    def generate_trace_id(self) -> int:
+        return self._random.getrandbits(128) or 1
+
+
 class _AtMostOnce(logging.Filter):
     """Lets one record pass in so many seconds: a collector that is gone is no news every second."""
 
@@ -210,7 +229,7 @@ def _provider(service: str) -> tuple[TracerProvider, OTLPSpanExporter]:
         resource = Resource.create()
         if not named and "service.name=" not in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""):
             resource = resource.merge(Resource({SERVICE_NAME: service}))
-        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=_Ids())
         exporter = OTLPSpanExporter()
         provider.add_span_processor(BatchSpanProcessor(exporter))
     except (ValueError, RuntimeError, OSError) as error:

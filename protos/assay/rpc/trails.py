@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-MAX_ITEMS = 16
+MAX_ITEMS = 8
 Fact = str | int | float | bool
 
 
