@@ -25,6 +25,7 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from assay.clients import EmbeddedServices, Item, RewardClient
 from assay.rpc import tracing
 from assay.rpc.tracing_otel import OtelTracer
+from assay.rpc.trails import item_stretch
 from bench.common import interleaved, spread
 
 ROUNDS = 7
@@ -74,14 +75,46 @@ def tracer(address: str, share: float | None) -> OtelTracer | None:
     return OtelTracer("bench", provider)
 
 
+def _alone() -> None:
+    """Prints what the parts cost by themselves: CPU of this thread, the least of five times."""
+    began_s = time.monotonic()
+    item = item_stretch("exact", began_s, began_s + 1, 1.0, {"assay.item": 1, "assay.fault": ""})
+
+    def serve(sampled: int, items: int) -> None:
+        headers = {tracing.TRACEPARENT: f"00-{'1' * 32}-{'2' * 16}-0{sampled}"}
+        with tracing.serving("package.Service/Method", headers):
+            trail = tracing.trail()
+            for _ in range(items if trail else 0):
+                trail.add(began_s, began_s + 1, 1.0, fault=False, describe=lambda _: item)
+
+    def ask() -> None:
+        with tracing.calling("package.Service/Method") as span:
+            span.headers()
+
+    for name, one in (
+        ("a call that is served and not sampled", partial(serve, 0, 0)),
+        ("one that is", partial(serve, 1, 0)),
+        ("the same with 64 items", partial(serve, 1, 64)),
+        ("a client's call that is sampled", ask),
+    ):
+        times = []
+        for _ in range(5):
+            before = time.thread_time()
+            for _ in range(200):
+                one()
+            times.append((time.thread_time() - before) / 200 * 1e6)
+        print(f"{name:>38}   {min(times):7.1f} us")
+
+
 def run() -> None:
     """Prints a line for each size of call and share of calls."""
     print(f"\ntracing: `exact`, {ROUNDS} rounds, the three take turns; medians, paired ratios")
-    print("items a call   sampled    server CPU us an item          wall s a round   CPU to off")
     common = {"reward": ("--cache-entries", "0", "--log-level", "ERROR", "--workers", "1")}
     with collector() as address, EmbeddedServices(arguments=common) as off:
         asked = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": address}
         os.environ.update(asked)
+        tracing.use(tracer(address, 1.0))
+        _alone()
         try:
             with EmbeddedServices(arguments=common) as on:
                 for name in asked:
@@ -92,6 +125,7 @@ def run() -> None:
 
 
 def _compare(off: EmbeddedServices, on: EmbeddedServices, address: str) -> None:
+    print("items a call   sampled    server CPU us an item          wall s a round   CPU to off")
     tracers = {name: tracer(address, share) for name, share in SHARES.items()}
     items = [Item(f"answer {i}", reference=f"answer {i}", verifier="exact") for i in range(512)]
     with RewardClient(off.address) as plain, RewardClient(on.address) as traced:

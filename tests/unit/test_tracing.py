@@ -21,6 +21,8 @@ from opentelemetry.trace import StatusCode
 
 from assay.rpc import tracing
 from assay.rpc.errors import ConfigError, refuse
+from assay.rpc.gate import Call
+from assay.rpc.interceptors import _facts
 from assay.rpc.reasons import Reason
 from assay.rpc.tracing_otel import OtelTracer
 from assay.rpc.trails import Stretch, Trail, item_stretch
@@ -254,3 +256,14 @@ print([name for name in sys.modules if "opentelemetry" in name])
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_call_says_whose_it_is_and_nothing_of_its_token() -> None:
+    call = Call("/a.B/C", "id-1", always_open=False, tenant="team")
+    call.headers = {"authorization": "Bearer secret"}
+    assert _facts(call, "OK") == {
+        "rpc.response.status_code": "OK",
+        "assay.request_id": "id-1",
+        "assay.tenant": "team",
+    }
+    assert "assay.tenant" not in _facts(Call("/a.B/C", "id-1", always_open=False), "OK")
