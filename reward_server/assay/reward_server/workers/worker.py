@@ -79,7 +79,7 @@ def run(
         if data is None:
             return
         job = frames.unpack(data)
-        log_format.request_id_var.set(job["request_id"])
+        log_format.request_id_var.set(job.get("request_id", ""))
         _load(job["verifier"], registry, loaded)
         connection.sendall(frames.STARTED)
         outcome = _judge(job, registry)
