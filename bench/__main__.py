@@ -14,6 +14,7 @@ BENCHES = {
     "wire": "wire",
     "http": "http_cost",
     "journal": "journal",
+    "tracing": "tracing",
     "replicas": "replicas",
     "soak": "soak",
     "math": "math_reward",

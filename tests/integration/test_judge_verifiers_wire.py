@@ -28,8 +28,10 @@ from assay.clients.judging import (
     StepSettings,
 )
 from assay.clients.testing import Case, check_verifier
+from assay.rpc import tracing
 from genrm_support import make_model
 from sandbox_service import ANY_FLOOR
+from tracing_support import Collector, collecting
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -43,7 +45,23 @@ STEPS = "Six times seven.\n\nThat is 42."
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServices]:
+def collector() -> Iterator[Collector]:
+    """What takes the spans of the services, and of this process."""
+    with pytest.MonkeyPatch.context() as patch, collecting() as (collector, environment):
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        assert tracing.set_up("tests")
+        try:
+            yield collector
+        finally:
+            tracing.close()
+
+
+@pytest.fixture(scope="module")
+def services(
+    collector: Collector, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EmbeddedServices]:
+    del collector  # it is there before them
     folder = tmp_path_factory.mktemp("models")
     tiny = make_model(folder / "tiny")
     scalar = make_model(folder / "scalar", "scalar")
@@ -310,3 +328,30 @@ def test_a_reward_model_rates_by_itself(
     numbers = json.loads(report.read_text(encoding="utf-8"))
     assert (numbers["kind"], numbers["all"]["judged"]) == ("points", 6)
     assert "order_consistency" not in numbers["all"]
+
+
+def test_a_trace_shows_what_the_judge_was_asked(client: RewardClient, collector: Collector) -> None:
+    with tracing.span("step") as step:
+        trace = step.trace_id()
+        [result] = client.score([Item("6 * 7 = 42", "42", verifier="judge", prompt="6 * 7?")])
+    assert result.fault is None
+    tree = collector.until(
+        trace, lambda spans: {"engine", "ask judge", "step"} <= {span.name for span in spans}
+    )
+    judge = "assay.api.judge.v1.JudgeService/JudgeResponses"
+    score = "assay.api.reward.v1.RewardService/BatchScore"
+    for engine in tree.named("engine", "genrm"):
+        above = tree.above(engine)
+        assert above[:2] == [("genrm", "execution"), ("genrm", "item tiny")]
+        assert above[2:5] == [
+            ("genrm", judge),
+            ("reward_server", judge),
+            ("reward_server", "ask judge"),
+        ]
+        assert above[5:] == [
+            ("reward_server", score),
+            ("tests", score),
+            ("tests", "score"),
+            ("tests", "step"),
+        ]
+        assert engine.facts["assay.tokens.prompt"] > 0

@@ -19,6 +19,7 @@ from tests.metrics_support import conserved, rows, scrape, total
 import sandbox_service
 from assay.api.execution.v1 import execution_pb2, execution_pb2_grpc
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
+from assay.clients.commands.stalls import look_at
 from assay.rpc.calls import METADATA_KEY
 from assay.rpc.limits import channel_options
 from assay.rpc.metrics import OTHER, UNKNOWN
@@ -123,6 +124,10 @@ def test_the_reward_server_counts_what_it_answers(tmp_path: Path) -> None:
             metrics, lambda found: total(found, "assay_reward_abandoned_items_total") == 3
         )
         assert conserved(families, "reward", "judgements")
+        told = {name: fine for name, _, fine in look_at([metrics], time.sleep, 0.01)}
+        assert told["reward_server: state"]
+        assert told["reward_server: queue"]
+        assert told["reward_server: faults"] is False
         assert total(families, "assay_reward_items_total") == 14
         assert total(families, "assay_reward_faults_total") == 4
         by_verdict = {"verifier": "exact", "verdict": "correct"}

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 SERVICES = ("reward_server", "sandbox", "genrm")
-WATCHERS = ("prometheus", "grafana")
+WATCHERS = ("prometheus", "grafana", "otel-collector")
 FILES = ("compose.yaml", "compose.gpu.yaml", "compose.secrets.yaml")
 # What both Compose 1.29 and Compose 2 know, of what there is to say of a service.
 KNOWN = {
@@ -42,7 +42,7 @@ def test_both_versions_of_compose_know_every_word(repository: Path, name: str) -
 @pytest.mark.parametrize("name", [*SERVICES, *WATCHERS])
 def test_a_service_may_as_little_as_possible(repository: Path, name: str) -> None:
     service = read(repository)["services"][name]
-    assert service["user"].partition(":")[0] in {"65532", "65534", "472"}
+    assert service["user"].partition(":")[0] in {"65532", "65534", "472", "10001"}
     assert name in WATCHERS or service["user"] == "65532:65532"
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -60,7 +60,9 @@ def test_one_port_is_published_and_on_loopback(repository: Path) -> None:
     published = {name: services[name]["ports"] for name in services if "ports" in services[name]}
     assert published == {
         "reward_server": ["${ASSAY_BIND:-127.0.0.1}:${ASSAY_PORT:-50051}:50051"],
-        "grafana": ["127.0.0.1:${ASSAY_GRAFANA_PORT:-3000}:3000"],  # where it is asked for
+        # Where they are asked for.
+        "grafana": ["127.0.0.1:${ASSAY_GRAFANA_PORT:-3000}:3000"],
+        "otel-collector": ["127.0.0.1:${ASSAY_OTLP_PORT:-4317}:4317"],
     }
 
 
@@ -70,7 +72,7 @@ def test_who_watches_is_started_only_when_asked_for_and_pinned(repository: Path)
         *WATCHERS
     }
     for name in WATCHERS:
-        assert re.fullmatch(r"\$\{ASSAY_\w+:-\w+/\w+:v?\d+\.\d+\.\d+\}", services[name]["image"])
+        assert re.fullmatch(r"\$\{ASSAY_\w+:-\w+/[\w-]+:v?\d+\.\d+\.\d+\}", services[name]["image"])
 
 
 def test_prometheus_reads_every_service_once_and_grafana_none(repository: Path) -> None:
@@ -90,6 +92,25 @@ def test_prometheus_reads_every_service_once_and_grafana_none(repository: Path) 
         shared = set(services[name]["networks"]) & set(services["prometheus"]["networks"])
         assert len(shared) == 1
         assert not set(services[name]["networks"]) & set(services["grafana"]["networks"])
+
+
+def test_the_collector_hears_every_service_where_spans_are_asked_for(repository: Path) -> None:
+    services = read(repository)["services"]
+    collector = services["otel-collector"]
+    config = yaml.safe_load(
+        (repository / "deploy" / "otel-collector.yml").read_text(encoding="utf-8")
+    )
+    port = config["receivers"]["otlp"]["protocols"]["grpc"]["endpoint"].rpartition(":")[2]
+    for name in SERVICES:
+        settings = services[name]["environment"]
+        assert "OTEL_TRACES_EXPORTER=${OTEL_TRACES_EXPORTER:-none}" in settings
+        [endpoint] = [told for told in settings if told.startswith("OTEL_EXPORTER_OTLP_ENDPOINT=")]
+        assert endpoint.endswith(f":-http://otel-collector:{port}}}")
+        assert set(services[name]["networks"]) & set(collector["networks"])
+    named = [part for pipeline in config["service"]["pipelines"].values() for part in pipeline]
+    assert sorted(named) == ["exporters", "processors", "receivers"]
+    for kind, parts in config["service"]["pipelines"]["traces"].items():
+        assert set(parts) <= set(config[kind])
 
 
 def test_the_sandbox_is_on_internal_networks_only(repository: Path) -> None:

@@ -30,6 +30,7 @@ from assay.clients.retry import RetryPolicy, call_with_retries
 from assay.clients.streaming import score_stream
 from assay.clients.transport import GrpcTransport, Transport
 from assay.clients.types import Fault, Item, Result, ServerInfo
+from assay.rpc import tracing
 from assay.rpc.errors import CallError, ConfigError, refuse
 from assay.rpc.reasons import Reason
 from assay.rpc.tls import ClientTls
@@ -124,11 +125,14 @@ class AsyncRewardClient:
             return []
         encoded = [encode(item, item_id) for item, item_id in zip(batch, ids, strict=True)]
         messages = [message for message in encoded if isinstance(message, reward_pb2.Item)]
-        outcomes = iter(await self._score_messages(messages, deadline_s))
-        results = []
-        for item_id, message in zip(ids, encoded, strict=True):
-            outcome = Result(item_id, message) if isinstance(message, Fault) else next(outcomes)
-            results.append(_settle(outcome, item_id, on_error))
+        with tracing.span("score", {"assay.items": len(batch)}) as span:
+            outcomes = iter(await self._score_messages(messages, deadline_s))
+            results = []
+            for item_id, message in zip(ids, encoded, strict=True):
+                outcome = Result(item_id, message) if isinstance(message, Fault) else next(outcomes)
+                results.append(_settle(outcome, item_id, on_error))
+            if span.recording:
+                span.note({"assay.faults": sum(result.fault is not None for result in results)})
         return results
 
     async def score_one(

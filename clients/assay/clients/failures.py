@@ -1,15 +1,20 @@
-"""What a call that failed means: from gRPC's exceptions to `assay.rpc.errors`, in one line each."""
+"""One call: its request id, its span, and what its failure means.
+
+From gRPC's exceptions to `assay.rpc.errors`, in one line each.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import grpc
 
-from assay.rpc.calls import request_id_var
+from assay.rpc import tracing
+from assay.rpc.calls import METADATA_KEY, request_id_var
 from assay.rpc.errors import CallError, ServerError, call_error, make_status, status_sent
 from assay.rpc.reasons import Reason
 
@@ -112,14 +117,56 @@ def error_of_call(
     return call_error(make_status(reason, message, code=code, metadata={"request_id": request_id}))
 
 
-async def finish_call(
-    call: Awaitable[T], target: str, request_id: str, service: str = "reward"
+def call_span(message: Any, request_id: str) -> tracing.Span:
+    """The span of a call; in none where traces are off.
+
+    Args:
+        message: its request; of a stream, the class of its requests.
+        request_id: the id that is sent with it.
+    """
+    if not tracing.on():
+        return tracing.Span()
+    name = _method_of(message.DESCRIPTOR)
+    return tracing.calling(name, {"assay.request_id": request_id})
+
+
+@lru_cache(maxsize=64)
+def _method_of(request: Any) -> str:
+    """The method that takes requests of a type, as "package.Service/Method"."""
+    for service in request.file.services_by_name.values():
+        for method in service.methods:
+            if method.input_type is request:
+                return f"{service.full_name}/{method.name}"
+    return str(request.full_name)
+
+
+async def carry(
+    method: Callable[..., Awaitable[T]],
+    request: Any,
+    timeout_s: float,
+    target: str,
+    service: str = "reward",
 ) -> T:
-    """The response of a call of grpc.aio.
+    """Makes a call of grpc.aio, with its request id, in its span.
+
+    Args:
+        method: of a stub.
+        request: its message.
+        timeout_s: how long it may take.
+        target: the address that is called, for errors.
+        service: which service answers there, as `assay serve` names it.
 
     Raises:
         CallError: the call failed, or its channel was closed under it.
     """
+    request_id = new_request_id()
+    with call_span(request, request_id) as span:
+        metadata = ((METADATA_KEY, request_id), *span.headers())
+        call = method(request, timeout=timeout_s, metadata=metadata)
+        return await _finish_call(call, target, request_id, service)
+
+
+async def _finish_call(call: Awaitable[T], target: str, request_id: str, service: str) -> T:
     try:
         return await call
     except grpc.RpcError as error:

@@ -266,6 +266,7 @@ class EmbeddedServices:
             token = os.environ.get(f"{_prefix(other)}TOKEN", "")
             if self._use_settings and token and other in self._names:
                 kept.setdefault(f"{settings}{other.upper()}_TOKEN", token)
+        kept.pop("OTEL_SERVICE_NAME", None)  # ours; in a trace each service has its own name
         return {**kept, "PYTHONUNBUFFERED": "1"}
 
     def _folder(self) -> Path:

@@ -17,11 +17,12 @@ from typing import Any
 import grpc
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
-from assay.clients.failures import closed_error, error_of_call, new_request_id
+from assay.clients.failures import call_span, closed_error, error_of_call, new_request_id
 from assay.rpc.calls import METADATA_KEY
 from assay.rpc.channels import Metadata, open_blocking_channel
 from assay.rpc.errors import CallError
 from assay.rpc.tls import ClientTls
+from assay.rpc.tracing import Span
 
 _CHUNKS_AHEAD = 4
 
@@ -66,9 +67,9 @@ class BlockingWire:
             )
         return self._channel
 
-    def _metadata(self, request_id: str) -> Metadata:
+    def _metadata(self, request_id: str, span: Span) -> Metadata:
         """The metadata of one call; the channel is open by now."""
-        return (*self._fixed, (METADATA_KEY, request_id))
+        return (*self._fixed, (METADATA_KEY, request_id), *span.headers())
 
     async def call(self, method: Any, request: object, timeout_s: float) -> Any:
         """Starts a call, lets the event loop go on meanwhile, and gives its response.
@@ -79,19 +80,21 @@ class BlockingWire:
         request_id = new_request_id()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
-        call = method.future(request, timeout=timeout_s, metadata=self._metadata(request_id))
-        call.add_done_callback(lambda _: _tell(loop, done))
-        try:
-            await done
-        except asyncio.CancelledError:
-            call.cancel()
-            raise
-        try:
-            return call.result()
-        except grpc.FutureCancelledError:
-            raise closed_error() from None
-        except grpc.RpcError as error:
-            raise self._failure(error, request_id) from error
+        with call_span(request, request_id) as span:
+            metadata = self._metadata(request_id, span)
+            call = method.future(request, timeout=timeout_s, metadata=metadata)
+            call.add_done_callback(lambda _: _tell(loop, done))
+            try:
+                await done
+            except asyncio.CancelledError:
+                call.cancel()
+                raise
+            try:
+                return call.result()
+            except grpc.FutureCancelledError:
+                raise closed_error() from None
+            except grpc.RpcError as error:
+                raise self._failure(error, request_id) from error
 
     def _failure(self, error: Any, request_id: str) -> CallError:
         if self._closed and error.code() is grpc.StatusCode.CANCELLED:
@@ -99,27 +102,35 @@ class BlockingWire:
         return error_of_call(error, self._target, request_id, self._service)
 
     async def stream(
-        self, method: Any, requests: AsyncIterator[Any], timeout_s: float
+        self, method: Any, kind: type[Any], requests: AsyncIterator[Any], timeout_s: float
     ) -> AsyncGenerator[Any, None]:
         """Carries a stream both ways.
+
+        Args:
+            method: of a stub.
+            kind: the class of the requests.
+            requests: what is sent.
+            timeout_s: how long it may take.
 
         Raises:
             CallError: the stream broke.
         """
         request_id = new_request_id()
         bridge = _Bridge(requests)
-        call = method(bridge.chunks(), timeout=timeout_s, metadata=self._metadata(request_id))
-        bridge.start(call)
-        try:
-            while (entry := await bridge.incoming.get()) is not None:
-                if isinstance(entry, grpc.RpcError):
-                    raise self._failure(entry, request_id) from entry
-                if isinstance(entry, BaseException):
-                    raise entry
-                yield entry
-        finally:
-            bridge.stop()
-            call.cancel()
+        with call_span(kind, request_id) as span:
+            metadata = self._metadata(request_id, span)
+            call = method(bridge.chunks(), timeout=timeout_s, metadata=metadata)
+            bridge.start(call)
+            try:
+                while (entry := await bridge.incoming.get()) is not None:
+                    if isinstance(entry, grpc.RpcError):
+                        raise self._failure(entry, request_id) from entry
+                    if isinstance(entry, BaseException):
+                        raise entry
+                    yield entry
+            finally:
+                bridge.stop()
+                call.cancel()
 
     async def close(self) -> None:
         """Closes the channel; running calls end with CANCELLED."""
@@ -162,7 +173,9 @@ class BlockingGrpcTransport:
         self, requests: AsyncIterator[reward_pb2.StreamScoreRequest], *, timeout_s: float
     ) -> AsyncGenerator[reward_pb2.StreamScoreResponse, None]:
         """Carries a stream; see `assay.clients.transport.Transport`."""
-        stream = self._wire.stream(self._stub().StreamScore, requests, timeout_s)
+        stream = self._wire.stream(
+            self._stub().StreamScore, reward_pb2.StreamScoreRequest, requests, timeout_s
+        )
         async with aclosing(stream) as responses:
             async for response in responses:
                 yield response

@@ -15,9 +15,8 @@ from typing import Protocol, TypeVar
 import grpc
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
-from assay.clients.failures import closed_error, finish_call, new_request_id
+from assay.clients.failures import carry, closed_error
 from assay.clients.threads import BlockingGrpcTransport
-from assay.rpc.calls import METADATA_KEY
 from assay.rpc.channels import open_channel
 from assay.rpc.errors import refuse
 from assay.rpc.reasons import Reason
@@ -109,19 +108,13 @@ class GrpcTransport:
         self, request: reward_pb2.BatchScoreRequest, *, timeout_s: float
     ) -> reward_pb2.BatchScoreResponse:
         """Carries one batch; see `Transport`."""
-        request_id = new_request_id()
-        metadata = ((METADATA_KEY, request_id),)
-        call = self._stub().BatchScore(request, timeout=timeout_s, metadata=metadata)
-        return await finish_call(call, self._target, request_id)
+        return await carry(self._stub().BatchScore, request, timeout_s, self._target)
 
     async def list_verifiers(
         self, request: reward_pb2.ListVerifiersRequest, *, timeout_s: float
     ) -> reward_pb2.ListVerifiersResponse:
         """Asks what the server judges; see `Transport`."""
-        request_id = new_request_id()
-        metadata = ((METADATA_KEY, request_id),)
-        call = self._stub().ListVerifiers(request, timeout=timeout_s, metadata=metadata)
-        return await finish_call(call, self._target, request_id)
+        return await carry(self._stub().ListVerifiers, request, timeout_s, self._target)
 
     async def stream_score(
         self, requests: AsyncIterator[reward_pb2.StreamScoreRequest], *, timeout_s: float

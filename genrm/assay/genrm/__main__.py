@@ -17,6 +17,7 @@ from assay.genrm.config import (
     gather_models,
 )
 from assay.genrm.server import run
+from assay.rpc import tracing
 from assay.rpc.access import access_flags, take_access
 from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
@@ -85,6 +86,7 @@ def cli(
     """
     try:
         setup_logging(log_level, json=log_json)
+        tracing.set_up("genrm")
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
         access = take_access(flags)
         config = ServerConfig(

@@ -8,12 +8,14 @@ answers would be equal are asked once. A request that nobody waits for any more 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from assay.genrm.domain import Run
 from assay.genrm.engines.base import Answer, Engine, Request, TokenCounts, Write
+from assay.rpc.trails import Stretch
 
 R = TypeVar("R")
 
@@ -96,12 +98,13 @@ class Asks:
         return request if self._engine and self._engine.info.deterministic else None
 
 
-async def drive(run: Run[R], asks: Asks) -> R:
+async def drive(run: Run[R], asks: Asks, asked: list[Stretch] | None = None) -> R:
     """Runs a judge to its end.
 
     Args:
         run: the judge at work; closed afterwards, whatever happens.
         asks: answers its requests.
+        asked: gets what was asked when, for a trace; None where nobody will see it.
 
     Raises:
         Unjudgeable: from the judge.
@@ -110,12 +113,27 @@ async def drive(run: Run[R], asks: Asks) -> R:
     try:
         requests = next(run)
         while True:
-            requests = run.send(await asks.ask(requests))
+            began_s = time.monotonic()
+            answers = await asks.ask(requests)
+            if asked is not None and answers:
+                asked.append(_stretch(began_s, answers))
+            requests = run.send(answers)
     except StopIteration as end:
         outcome: R = end.value
         return outcome
     finally:
         run.close()
+
+
+def _stretch(began_s: float, answers: Sequence[Answer]) -> Stretch:
+    tokens = [answer.tokens for answer in answers]
+    facts = {
+        "assay.requests": len(answers),
+        "assay.tokens.prompt": sum(count.prompt for count in tokens),
+        "assay.tokens.cached": sum(count.cached for count in tokens),
+        "assay.tokens.completion": sum(count.completion for count in tokens),
+    }
+    return Stretch("engine", began_s, time.monotonic(), facts)
 
 
 def _again(answer: Answer) -> Answer:

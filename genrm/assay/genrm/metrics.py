@@ -15,7 +15,7 @@ from assay.genrm.tickets import Line, Ticket
 from assay.rpc.errors import reason_of
 from assay.rpc.metrics import OTHER, UNKNOWN, FunctionCounter, ItemMetrics
 
-_KINDS: dict[type, str] = {
+KINDS: dict[type, str] = {
     ModelJudgement: "response",
     PairJudgement: "pair",
     GroupRanking: "group",
@@ -101,4 +101,4 @@ class JudgeMetrics:
             if result.WhichOneof("outcome") == "fault":
                 self.items.fault(name, reason_of(result.fault))
             else:
-                self._judgements.labels(name, _KINDS.get(type(ticket.outcome), OTHER)).inc()
+                self._judgements.labels(name, KINDS.get(type(ticket.outcome), OTHER)).inc()

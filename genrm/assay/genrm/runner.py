@@ -18,7 +18,7 @@ from typing import Any
 
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.genrm import convert, dialogues, listing, results
+from assay.genrm import convert, dialogues, listing, results, spans
 from assay.genrm.answers import AnswerVerifier, Attempts
 from assay.genrm.config import RunnerConfig
 from assay.genrm.domain import Fault, Unjudgeable
@@ -30,6 +30,7 @@ from assay.genrm.self_verification import score_dialogue
 from assay.genrm.steps import score_steps
 from assay.genrm.templates import load_templates
 from assay.genrm.tickets import LATE, Line, Plan, Ticket, answer_by_s, check_batch
+from assay.rpc import tracing
 from assay.rpc.errors import refuse
 from assay.rpc.queue import Lane, QueueFull
 from assay.rpc.reasons import Reason
@@ -281,6 +282,7 @@ class Runner:
         for ticket in tickets:
             ticket.write(into.add(), room)
         self.metrics.add(tickets, into)
+        spans.note(tickets)
         return tickets
 
     def _submit(self, tickets: Sequence[Ticket]) -> None:
@@ -297,8 +299,10 @@ class Runner:
         asks = (
             Asks(model.engine, partial(self.metrics.answered, model.name)) if model else Asks(None)
         )
+        shown = tracing.trail() is not None
         for ticket in planned:
             ticket.asks = asks
+            ticket.asked = [] if shown else None
         try:
             line.submit(planned)
         except QueueFull:

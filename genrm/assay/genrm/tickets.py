@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from assay.rpc import limits
 from assay.rpc.errors import refuse
 from assay.rpc.queue import FairQueue
 from assay.rpc.reasons import Reason
+from assay.rpc.trails import Stretch
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +66,8 @@ class Ticket:
         execution_s: how long it took.
         task: the run, while it is at work.
         done: set with the outcome.
+        asked: what its run asked the engine when, where there is a trace to show it.
+        context: of its call: request id and trace.
     """
 
     item_id: str
@@ -77,6 +81,8 @@ class Ticket:
     execution_s: float = 0.0
     task: asyncio.Task[None] | None = None
     done: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[Stretch] | None = None
+    context: Context = field(default_factory=copy_context)
 
     def settle(self, outcome: Any) -> None:
         """Sets the outcome, unless there is one."""
@@ -142,7 +148,9 @@ class Line:
     def _feed(self) -> None:
         while self._free and (ticket := self._queue.take_now()) is not None:
             self._free -= 1
-            ticket.task = asyncio.get_running_loop().create_task(_work(ticket))
+            # Not in the context of here, which may be that of a call whose item made room.
+            work = _work(ticket)
+            ticket.task = asyncio.get_running_loop().create_task(work, context=ticket.context)
             ticket.task.add_done_callback(partial(self._freed, ticket))
 
     def _freed(self, ticket: Ticket, _task: asyncio.Task[None]) -> None:
@@ -159,7 +167,7 @@ async def _work(ticket: Ticket) -> None:
     if plan is None or asks is None:
         raise ValueError("the ticket has no plan")
     try:
-        ticket.settle(await drive(plan.run, asks))
+        ticket.settle(await drive(plan.run, asks, ticket.asked))
     except (Unjudgeable, EngineTrouble) as trouble:
         ticket.settle(Fault(trouble.reason, trouble.message, trouble.metadata))
     except Exception as error:  # noqa: BLE001 - the border around a judge

@@ -14,11 +14,22 @@ from contextvars import ContextVar
 from typing import Any, cast
 
 from assay.rpc.errors import ConfigError
+from assay.rpc.log_format import request_id_var
+
+__all__ = [
+    "AUTHORIZATION_KEY",
+    "METADATA_KEY",
+    "accept_request_id",
+    "add_faults",
+    "add_log_fields",
+    "bearer",
+    "begin_call",
+    "request_id_var",
+    "tenant_var",
+]
 
 METADATA_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
-request_id_var: ContextVar[str] = ContextVar("assay_request_id", default="")
-"""The id of the call in progress; empty outside a call."""
 tenant_var: ContextVar[str] = ContextVar("assay_tenant", default="")
 """Whose token the call in progress came with; empty outside a call, and where none is asked for."""
 

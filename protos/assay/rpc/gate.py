@@ -8,6 +8,7 @@ event loop only.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, cast
@@ -16,6 +17,7 @@ import grpc
 
 from assay.rpc.errors import refuse
 from assay.rpc.reasons import Reason
+from assay.rpc.tracing import Span
 
 _BUSY_RETRY_S = 1.0
 _EVICTION_S = 5.0
@@ -43,6 +45,8 @@ class Call:
         evicted: the drain ran out and the server ended the call.
         fields: facts for the log.
         known: the server has this method, and let the caller in.
+        headers: what came with it, for its trace; None for one that is in no trace.
+        span: its own, while it runs.
     """
 
     method: str
@@ -53,6 +57,8 @@ class Call:
     evicted: bool = False
     fields: dict[str, object] = field(default_factory=dict)
     known: bool = False
+    headers: Mapping[str, str | bytes] | None = None
+    span: Span = field(default_factory=Span)
 
 
 class Gate:

@@ -1,8 +1,8 @@
 """The rim of every server: one interceptor through which each call of each kind passes.
 
-In this order: request id, bearer token, gate (starting, draining, full), deadline, the tenant's
-quota, the handler, status mapping, one line in the log. A handler raises `refuse(...)`, or any
-CallError, to end the call with that status; anything else that it raises is a defect, which the
+In this order: request id, bearer token, span, gate (starting, draining, full), deadline, the
+tenant's quota, the handler, status mapping, one line in the log. A handler raises `refuse(...)`, or
+any CallError, to end the call with that status; anything else that it raises is a defect, which the
 caller sees as INTERNAL with the request id and without the exception's text.
 `asyncio.CancelledError` reaches the handler when the caller cancels, the deadline passes or the
 drain runs out.
@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import grpc
 from google.protobuf.message import DecodeError
 
+from assay.rpc import tracing
 from assay.rpc.access import certified_tenant
 from assay.rpc.calls import (
     AUTHORIZATION_KEY,
@@ -100,6 +101,8 @@ class CallRim(grpc.aio.ServerInterceptor):
                 call, refuse(Reason.UNKNOWN_METHOD, f"this server has no method {method}")
             )
         call.known = True
+        if tracing.on() and not call.always_open:
+            call.headers = metadata
         return self._wrap(call, handler)
 
     def _tenant_of(self, method: str, offered: str | bytes | None) -> str | None:
@@ -158,11 +161,26 @@ class CallRim(grpc.aio.ServerInterceptor):
         return grpc.unary_unary_rpc_method_handler(cast("Any", answer_once), None, None)
 
     async def _run(self, call: Call, context: _Context, body: Callable[[], Awaitable[_T]]) -> _T:
-        """Runs one call from the gate to its status."""
+        """Runs one call from the gate to its status, in its span."""
+        if call.headers is None:
+            return await self._run_in(tracing.Span(), call, context, body)
+        with tracing.serving(call.method.removeprefix("/"), call.headers) as span:
+            return await self._run_in(span, call, context, body)
+
+    async def _run_in(
+        self,
+        span: tracing.Span,
+        call: Call,
+        context: _Context,
+        body: Callable[[], Awaitable[_T]],
+    ) -> _T:
         started = time.perf_counter()
         if self._certified and not call.tenant:
             call.tenant = certified_tenant(context.auth_context())
+        call.span = span
         call.fields = begin_call(call.request_id, call.tenant)
+        if trace_id := span.trace_id():
+            call.fields["trace_id"] = trace_id
         try:
             self._gate.enter(call, context)
             if not call.always_open and math.isinf(remaining_s(context)):
@@ -213,6 +231,10 @@ class CallRim(grpc.aio.ServerInterceptor):
     ) -> None:
         seconds = time.perf_counter() - started
         quiet = call.method.startswith(HEALTH_PREFIX)
+        if call.span.recording:
+            call.span.note(_facts(call, code))
+            if code != "OK":
+                call.span.fail(reason or code)
         if not quiet:
             self._ended(call.method if call.known else "", code, str(reason), seconds)
         call_ended(
@@ -245,6 +267,12 @@ def _defect(call: Call, context: _Context, defect: Exception) -> CallError:
         f"request id {call.request_id}",
         request_id=call.request_id,
     )
+
+
+def _facts(call: Call, code: str) -> dict[str, str]:
+    """What the span of a call says when it ends."""
+    facts = {"rpc.response.status_code": code, "assay.request_id": call.request_id}
+    return facts | ({"assay.tenant": call.tenant} if call.tenant else {})
 
 
 def _as_dict(metadata: Any) -> Mapping[str, str | bytes]:

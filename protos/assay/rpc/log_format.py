@@ -5,8 +5,11 @@ from __future__ import annotations
 import json as json_codec
 import logging
 from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
+request_id_var: ContextVar[str] = ContextVar("assay_request_id", default="")
+"""The id of the call in progress; empty outside a call. A worker sets it for each of its jobs."""
 WORKER_FLAG = "--log-json"
 """Tells a process that the server starts to log as it does."""
 
@@ -15,6 +18,16 @@ def fields_of(record: logging.LogRecord) -> Mapping[str, object]:
     """What a caller passed as `extra={"fields": {...}}`."""
     fields = getattr(record, "fields", None)
     return fields if isinstance(fields, Mapping) else {}
+
+
+class RequestIdFilter(logging.Filter):
+    """Gives each record the attribute `request_id`: that of the call in progress, or empty."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Marks the record and lets it pass."""
+        if not hasattr(record, "request_id"):
+            record.request_id = request_id_var.get()
+        return True
 
 
 class JsonFormatter(logging.Formatter):
@@ -65,5 +78,6 @@ def set_up_worker(json: bool) -> None:
         json: one JSON object a line; else text.
     """
     handler = logging.StreamHandler()
+    handler.addFilter(RequestIdFilter())
     handler.setFormatter(JsonFormatter() if json else TextFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

@@ -10,22 +10,11 @@ import logging
 import sys
 from collections.abc import Mapping
 
-from assay.rpc.calls import request_id_var
 from assay.rpc.errors import ConfigError
-from assay.rpc.log_format import JsonFormatter, TextFormatter
+from assay.rpc.log_format import JsonFormatter, RequestIdFilter, TextFormatter
 
 CALL_LOGGER = "assay.rpc.calls"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-class RequestIdFilter(logging.Filter):
-    """Gives each record the attribute `request_id`: that of the call in progress, or empty."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Marks the record and lets it pass."""
-        if not hasattr(record, "request_id"):
-            record.request_id = request_id_var.get()
-        return True
 
 
 class _AssayHandler(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time

@@ -18,6 +18,7 @@ from assay.reward_server.config import (
 )
 from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.server import run
+from assay.rpc import tracing
 from assay.rpc.access import access_flags, take_access
 from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
@@ -135,6 +136,7 @@ def cli(
     """
     try:
         setup_logging(log_level, json=log_json)
+        tracing.set_up("reward_server")
         scorer = {name: flags.pop(name) for name in _SCORER_FLAGS}
         access = take_access(flags)
         config = ServerConfig(

@@ -13,6 +13,7 @@ from prometheus_client import Gauge
 from prometheus_client.registry import Collector
 
 from assay.reward_server.domain import Fault
+from assay.reward_server.journal.writer import Journal
 from assay.reward_server.tickets import Ticket
 from assay.reward_server.workers.pool import Pool
 from assay.rpc.metrics import FunctionCounter, ItemMetrics, TableCounter
@@ -65,18 +66,49 @@ class Counts:
             "assay_reward_worker_restarts",
             "Workers started in place of one that died, was killed or retired",
         )
+        self._journal = FunctionCounter(
+            "assay_reward_journal_entries",
+            "Entries of the journal: written, dropped (too fast, or it is off), expired (too old)",
+            "fate",
+        )
+        self._journal_on = Gauge(
+            "assay_reward_journal_on",
+            "1 while there is a journal and it writes, 0 when it has turned itself off",
+            registry=None,
+        )
+        self._journal_queued = Gauge(
+            "assay_reward_journal_queue_items", "Entries that wait to be written", registry=None
+        )
+        self._journal_bytes = Gauge(
+            "assay_reward_journal_bytes", "Bytes of the journal's file and its log", registry=None
+        )
 
     @property
     def collectors(self) -> list[Collector]:
         """To be registered."""
         pool = [self._queued, self._busy, self._restarts]
-        return [*self.items.collectors, *self._tables, *pool]
+        journal = [
+            self._journal,
+            self._journal_on,
+            self._journal_queued,
+            self._journal_bytes,
+        ]
+        return [*self.items.collectors, *self._tables, *pool, *journal]
 
     def watch(self, pool: Pool) -> None:
         """Has the metrics say how the pool of workers is."""
         self._queued.set_function(lambda: pool.queued)
         self._busy.set_function(lambda: pool.busy)
         self._restarts.function = lambda: pool.restarts
+
+    def watch_journal(self, journal: Journal) -> None:
+        """Has the metrics say how the journal is."""
+        self._journal.by["written"] = lambda: journal.state().written
+        self._journal.by["dropped"] = lambda: journal.state().dropped
+        self._journal.by["expired"] = lambda: journal.state().expired
+        self._journal_on.set_function(lambda: float(not journal.state().trouble))
+        self._journal_queued.set_function(lambda: journal.state().waiting)
+        self._journal_bytes.set_function(journal.size_bytes)
 
     def add(self, tickets: Iterable[Ticket]) -> None:
         """Counts tickets, each once; those that are not settled count for nothing."""

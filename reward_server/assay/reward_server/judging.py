@@ -23,6 +23,7 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.tickets import LATE, Ticket
 from assay.reward_server.workers.queue import QueueFull
+from assay.rpc import tracing
 from assay.rpc.queue import Lane
 
 _SLICE_S = 0.02
@@ -95,7 +96,8 @@ async def judge_remote(tickets: Sequence[Ticket], deadline_s: float) -> None:
     async def ask(verifier: RemoteVerifier, pairs: list[tuple[Ticket, Item]]) -> None:
         began_s = time.monotonic()
         items = [item for _, item in pairs]
-        answers = await border.judge_all(verifier, items, max(0.001, deadline_s - began_s))
+        with tracing.span(f"ask {verifier.spec.name}", {"assay.items": len(items)}):
+            answers = await border.judge_all(verifier, items, max(0.001, deadline_s - began_s))
         for (ticket, _), answer in zip(pairs, answers, strict=True):
             if ticket.outcome is None:
                 ticket.settle(
@@ -155,6 +157,8 @@ class _Run:
             if part.started_s and (self.started_s is None or part.started_s < self.started_s):
                 self.started_s = part.started_s
             self.execution_s += part.execution_s
+        if tracing.on():
+            self.ticket.parts = [*self.ticket.parts, *self.parts]
         return tuple(part.outcome or LATE for part in self.parts)
 
 

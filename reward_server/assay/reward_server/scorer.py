@@ -15,7 +15,7 @@ from importlib.metadata import version
 
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2
-from assay.reward_server import convert
+from assay.reward_server import convert, spans
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.counts import Counts
 from assay.reward_server.desk import Desk
@@ -66,6 +66,8 @@ class RewardScorer:
         self._prover: Prover | None = None
         self._journal = journal
         self.counts = Counts()
+        if journal is not None:
+            self.counts.watch_journal(journal)
 
     async def start(self) -> None:
         """Starts the workers and tests every verifier that is not lazy on its own examples.
@@ -166,6 +168,7 @@ class RewardScorer:
             for ticket in tickets:
                 desk.close(ticket, LATE)
         self.counts.add(tickets)
+        spans.note(tickets)
         response = reward_pb2.BatchScoreResponse()
         add_results(response.results, tickets)
         if self._journal is not None:

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from functools import partial
 
 from assay.api.reward.v1 import reward_pb2
+from assay.reward_server import spans
 from assay.reward_server.counts import Counts
 from assay.reward_server.desk import Desk
 from assay.reward_server.journal.writer import Journal
@@ -178,6 +179,7 @@ class StreamScoring:
         response = reward_pb2.StreamScoreResponse()
         add_results(response.results, chunk)
         self._counts.add(chunk)
+        spans.note(chunk)
         if self._journal is not None:
             self._journal.offer(chunk)
         return response

@@ -45,6 +45,7 @@ class Ticket:
         execution_s: how long it took.
         from_cache: the judgement was computed for another item.
         refused: the item as it came, where it was not sound; for the journal.
+        parts: those of a composite that were judged, where there is a trace to show them.
     """
 
     item_id: str
@@ -61,6 +62,7 @@ class Ticket:
     execution_s: float = 0.0
     from_cache: bool = False
     refused: reward_pb2.Item | None = None
+    parts: Sequence[Ticket] = ()
 
     def settle(
         self,

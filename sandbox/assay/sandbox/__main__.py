@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from assay.rpc import tracing
 from assay.rpc.access import access_flags, take_access
 from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
@@ -106,6 +107,7 @@ def cli(
     """
     try:
         setup_logging(log_level, json=log_json)
+        tracing.set_up("sandbox")
         flags["languages"] = tuple(filter(None, (name.strip() for name in languages.split(","))))
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
         access = take_access(flags)

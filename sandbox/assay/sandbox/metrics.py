@@ -19,7 +19,7 @@ def _kebab(number: int, name: str, prefix: str) -> tuple[int, str]:
     return number, name.removeprefix(prefix).lower().replace("_", "-")
 
 
-_ENDS = dict(_kebab(number, name, "END_KIND_") for name, number in execution_pb2.EndKind.items())
+ENDS = dict(_kebab(number, name, "END_KIND_") for name, number in execution_pb2.EndKind.items())
 _VERDICTS = dict(
     _kebab(number, name, "TEST_VERDICT_") for name, number in execution_pb2.TestVerdict.items()
 )
@@ -77,12 +77,12 @@ class RunMetrics:
             if result is None:
                 continue
             timings = result.timings
-            self.items.took(ticket.language, _seconds(timings.queue), _seconds(timings.execution))
+            self.items.took(ticket.language, seconds(timings.queue), seconds(timings.execution))
             language = ticket.language or UNKNOWN
             if result.WhichOneof("outcome") == "fault":
                 self.items.fault(language, reason_of(result.fault))
             elif isinstance(result, execution_pb2.ExecutionResult):
-                self._runs.labels(language, _ENDS[result.execution.end_kind]).inc()
+                self._runs.labels(language, ENDS[result.execution.end_kind]).inc()
             else:
                 self._report(language, result.report)
 
@@ -91,9 +91,10 @@ class RunMetrics:
         result = "compile-failed" if report.compile_failed else "failed" if failed else "passed"
         self._suites.labels(language, result).inc()
         for outcome in report.outcomes:
-            end = _ENDS[outcome.execution.end_kind] if outcome.HasField("execution") else ""
+            end = ENDS[outcome.execution.end_kind] if outcome.HasField("execution") else ""
             self._tests.labels(language, _VERDICTS[outcome.verdict], end).inc()
 
 
-def _seconds(duration: duration_pb2.Duration) -> float:
+def seconds(duration: duration_pb2.Duration) -> float:
+    """A duration in seconds."""
     return duration.seconds + duration.nanos / 1e9

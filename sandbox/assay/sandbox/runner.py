@@ -17,6 +17,7 @@ from assay.api.common.v1 import common_pb2
 from assay.api.execution.v1 import execution_pb2
 from assay.rpc import limits
 from assay.rpc.errors import StartupError
+from assay.sandbox import spans
 from assay.sandbox.config import MAX_JOB_BYTES, RunnerConfig
 from assay.sandbox.convert import clipped
 from assay.sandbox.languages import Missing, Toolchains, language_info
@@ -166,6 +167,7 @@ class Runner:
             for ticket in tickets:
                 desk.close(ticket)
         self.metrics.add(tickets)
+        spans.note(tickets)
         return tickets
 
     def _open_desk(self) -> Desk:

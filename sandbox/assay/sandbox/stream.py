@@ -16,6 +16,7 @@ from functools import partial
 from assay.api.execution.v1 import execution_pb2
 from assay.rpc.errors import CallError, refuse
 from assay.rpc.reasons import Reason
+from assay.sandbox import spans
 from assay.sandbox.metrics import RunMetrics
 from assay.sandbox.tickets import ANSWER_BYTES, Desk, Room, Ticket, answer_by_s, check_chunk
 
@@ -149,7 +150,9 @@ class TestStream:
             size += 0 if result is None else result.ByteSize() + 8
             if response.results and size > ANSWER_BYTES:
                 break
-            self._metrics.add([self._ready.pop(0)])
+            sent = [self._ready.pop(0)]
+            self._metrics.add(sent)
+            spans.note(sent)
             if isinstance(result, execution_pb2.TestJobResult):
                 response.results.append(result)
         self._sent.set()

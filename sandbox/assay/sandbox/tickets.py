@@ -15,6 +15,7 @@ from functools import partial
 
 from assay.api.execution.v1 import execution_pb2
 from assay.rpc import limits
+from assay.rpc.calls import request_id_var
 from assay.rpc.errors import make_status, refuse
 from assay.rpc.queue import Lane, QueueFull
 from assay.rpc.reasons import Reason
@@ -142,7 +143,8 @@ class Desk:
                 ticket.settle(Done(trouble))
                 continue
             kind = frames.EXECUTE if executes else frames.TESTS
-            ticket.job = self._pool.job(lane, kind, payload)
+            job = frames.pack_job(request_id_var.get(), payload)
+            ticket.job = self._pool.job(lane, kind, job)
         try:
             self._pool.submit([ticket.job for ticket in tickets if ticket.job is not None])
         except QueueFull:

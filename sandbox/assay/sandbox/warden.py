@@ -184,7 +184,11 @@ class Warden:
         self._current = frame.number
         self._send(frames.STARTED, frame.number)
         try:
-            answer, payload = frames.DONE, self._kinds[frame.kind](frame.payload)
+            message = frame.payload
+            if frame.kind in (frames.EXECUTE, frames.TESTS):
+                request_id, message = frames.read_job(message)
+                log_format.request_id_var.set(request_id)
+            answer, payload = frames.DONE, self._kinds[frame.kind](message)
         except _Abandoned:
             self._current = None
             self._pump.kill_all()

@@ -30,6 +30,7 @@ from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.progress import duration
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
+from assay.rpc import tracing
 from assay.trainer import report
 from assay.trainer.anchoring import prepare_anchors
 from assay.trainer.build import (
@@ -65,6 +66,7 @@ from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.saving import save_outcome
 from assay.trainer.selection.hints import Hinted
 from assay.trainer.selection.types import Scorable
+from assay.trainer.step_spans import StepSpans
 from assay.trainer.trainer import PolicyTrainer
 from assay.trainer.turn_evaluation import evaluate_dialogues
 from assay.trainer.warmup import pretrain_critic
@@ -112,6 +114,7 @@ def run(
         TrainingStoppedError: too many faults, too few prompts to learn from, or the loss is no
             longer a number.
     """
+    tracing.set_up("trainer")
     world = join(on_cuda=device_of(config.model).type == "cuda")
     check_processes(config, world.count)
     check_reporters(config.run.report_to)
@@ -223,7 +226,7 @@ def _prepare(
         session.policy,
         stream,
         session.judge,
-        callbacks=[recorder],
+        callbacks=[recorder, *([StepSpans(config.updates_per_rollout)] if tracing.on() else [])],
         on_broken=recorder.broken,
         check_critic=check_critic,
         say=session.display.note,

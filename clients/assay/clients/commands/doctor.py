@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from assay.clients.certificates import read_certificate
+from assay.clients.commands import stalls
 from assay.clients.commands.options import read_server, server_options
 from assay.clients.execution import ExecutionClient
 from assay.clients.judging import JudgeClient
@@ -189,8 +190,28 @@ def _ask_genrm(target: str, how: dict[str, Any]) -> str:
 
 @click.command()
 @server_options
-def doctor(target: str, token_file: str | None, tls_ca: str | None) -> int:
-    """Report what this machine has and which services answer.
+@click.option(
+    "--metrics",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="Where a service shows its metrics (--metrics-port): looked at twice, for what stalls "
+    "rewards; repeatable.",
+)
+@click.option(
+    "--watch-s",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    help="Seconds between the two looks.",
+)
+def doctor(
+    target: str,
+    token_file: str | None,
+    tls_ca: str | None,
+    metrics: tuple[str, ...],
+    watch_s: float,
+) -> int:
+    """Report what this machine has, which services answer, and what stalls them.
 
     The exit code is 1 when something is not as it should be; a certificate that ends within a week
     is not.
@@ -200,6 +221,7 @@ def doctor(target: str, token_file: str | None, tls_ca: str | None) -> int:
     findings = look_at_machine() + look_at_packages() + services + asyncio.run(look_at_ports())
     if target:
         findings += look_at_target(target, token_file, tls_ca)
+    findings += [Finding(*line) for line in stalls.look_at(metrics, time.sleep, watch_s)]
     table = Table("what", "found", "")
     for finding in findings:
         mark = {True: "[green]ok[/green]", False: "[red]not ok[/red]", None: ""}[finding.fine]

@@ -23,6 +23,7 @@ from assay.clients.parameters import find_verifier, read_parameters, split_spec
 from assay.clients.row_items import Defaults, Keys
 from assay.clients.rows import Row, Source, Survey, check_routes, output_row, survey
 from assay.clients.types import Item, Result
+from assay.rpc import tracing
 from assay.rpc.errors import ConfigError
 
 
@@ -214,6 +215,7 @@ def score(
     server = read_server(target, token_file, tls_ca)
     keys = Keys(**{name.removesuffix("_key"): key for name, key in names.items()})
     console = Console(stderr=True)
+    tracing.set_up("assay score")
     with ExitStack() as stack:
         path = Path(in_file) if in_file != "-" else stack.enter_context(spooled_stdin())
         source = Source(

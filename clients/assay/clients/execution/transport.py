@@ -14,9 +14,8 @@ from typing import Any, Protocol
 import grpc
 
 from assay.api.execution.v1 import execution_pb2, execution_pb2_grpc
-from assay.clients.failures import closed_error, finish_call, new_request_id
+from assay.clients.failures import carry, closed_error
 from assay.clients.threads import BlockingWire
-from assay.rpc.calls import METADATA_KEY
 from assay.rpc.channels import open_channel
 from assay.rpc.tls import ClientTls
 
@@ -108,7 +107,9 @@ class BlockingExecutionTransport:
         self, requests: AsyncIterator[execution_pb2.StreamRunTestsRequest], *, timeout_s: float
     ) -> AsyncIterator[execution_pb2.StreamRunTestsResponse]:
         """Carries a stream; see `ExecutionTransport`."""
-        stream = self._wire.stream(self._stub().StreamRunTests, requests, timeout_s)
+        stream = self._wire.stream(
+            self._stub().StreamRunTests, execution_pb2.StreamRunTestsRequest, requests, timeout_s
+        )
         async with aclosing(stream) as responses:
             async for response in responses:
                 yield response
@@ -166,9 +167,7 @@ class GrpcExecutionTransport:
         return response
 
     async def _call(self, method: Any, request: object, timeout_s: float) -> Any:
-        request_id = new_request_id()
-        call = method(request, timeout=timeout_s, metadata=((METADATA_KEY, request_id),))
-        return await finish_call(call, self._target, request_id, SERVICE)
+        return await carry(method, request, timeout_s, self._target, SERVICE)
 
     async def stream_run_tests(
         self, requests: AsyncIterator[execution_pb2.StreamRunTestsRequest], *, timeout_s: float

@@ -13,9 +13,8 @@ import grpc
 
 from assay.api.judge.v1 import judge_pb2_grpc
 from assay.api.process.v1 import process_pb2_grpc
-from assay.clients.failures import closed_error, finish_call, new_request_id
+from assay.clients.failures import carry, closed_error
 from assay.clients.threads import BlockingWire
-from assay.rpc.calls import METADATA_KEY
 from assay.rpc.channels import open_channel
 from assay.rpc.tls import ClientTls
 
@@ -81,10 +80,8 @@ class GrpcJudgeTransport:
             raise closed_error()
         if self._channel is None:
             self._channel = open_channel(self._target, tls=self._tls, token=self._token)
-        request_id = new_request_id()
         ask = _method(self._channel, method)
-        call = ask(request, timeout=timeout_s, metadata=((METADATA_KEY, request_id),))
-        return await finish_call(call, self._target, request_id, SERVICE)
+        return await carry(ask, request, timeout_s, self._target, SERVICE)
 
     async def close(self) -> None:
         """Closes the channel; running calls end with CANCELLED."""

@@ -42,6 +42,7 @@ from assay.genrm.engines.config import ModelConfig
 from assay.genrm.engines.link import LinkError, WorkerLink
 from assay.genrm.engines.prompts import Encoded
 from assay.genrm.engines.worker.frames import Settings
+from assay.rpc.calls import request_id_var
 from assay.rpc.errors import ConfigError, StartupError
 from assay.rpc.reasons import Reason
 
@@ -70,6 +71,7 @@ class _Ticket:
     future: asyncio.Future[Answer]
     encoded: Encoded = field(default_factory=_nothing)
     trouble: EngineTrouble | None = None
+    request_id: str = field(default_factory=request_id_var.get)
 
     def fail(self, trouble: EngineTrouble) -> None:
         if not self.future.done():
@@ -359,6 +361,7 @@ def _job(ticket: _Ticket) -> dict[str, Any]:
     """A request as the worker takes it; see worker/jobs.py."""
     request, encoded = ticket.request, ticket.encoded
     body: dict[str, Any] = {"id": ticket.id, "kind": _CAPABILITY[type(request)]}
+    body["request_id"] = ticket.request_id
     body["ids"] = encoded.ids
     if isinstance(request, Choose):
         body["options"] = encoded.options

@@ -8,6 +8,7 @@ turns the journal off, with one line in the log; scoring does not notice.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -132,6 +133,14 @@ class Journal:
             return JournalState(
                 self._written, self._dropped, self._expired, self._items, self._trouble
             )
+
+    def size_bytes(self) -> int:
+        """What the file and its log take on the disk now. For any thread."""
+        size = 0
+        for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
+            with contextlib.suppress(OSError):
+                size += path.stat().st_size
+        return size
 
     def offer(self, tickets: Sequence[Ticket]) -> None:
         """Takes what was said of items, all of them or none. Never waits, never raises.

@@ -4,7 +4,7 @@ A worker handles model text. If it were ever taken over, the worst it could send
 judgement: every frame is checked for its size, its shape and its types by the side that reads it.
 
     frame     4 bytes, big-endian length, then that many bytes of JSON
-    job       {"verifier", "item", "timeout_s"}
+    job       {"verifier", "item", "timeout_s", "request_id"}; the last is for logs only
     started   an empty frame (length 0): the worker has the job and begins
     done      {"judgement"} or {"fault"}, and "retire": true when the worker will take no further
     job

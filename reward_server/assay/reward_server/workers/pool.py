@@ -26,6 +26,7 @@ from assay.reward_server.workers import frames
 from assay.reward_server.workers.link import LinkError, NurseryLink, WorkerLink
 from assay.reward_server.workers.queue import Done, FairQueue, Job
 from assay.reward_server.workers.worker import WorkerLimits
+from assay.rpc.calls import request_id_var
 
 _TAKE_TIMEOUT_S = 30.0  # a lazy verifier's library is loaded in it
 _ATTEMPTS = 3
@@ -148,6 +149,7 @@ class Pool:
             if worker is None:
                 worker = await self._spawn()
             job = await self._queue.take()
+            request_id_var.set(job.request_id)  # for what is logged here meanwhile
             try:
                 worker = await self._run(worker, job)
             except Exception:  # noqa: BLE001 - the worker loop
@@ -165,6 +167,7 @@ class Pool:
             "verifier": job.spec.name,
             "item": frames.item_to_json(job.item),
             "timeout_s": job.timeout_s,
+            "request_id": job.request_id,
         }
         try:
             frame = frames.pack(body, frames.MAX_JOB_BYTES)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from assay.reward_server.domain import Item, Outcome, VerifierSpec
 from assay.rpc import queue
+from assay.rpc.calls import request_id_var
 from assay.rpc.queue import QueueFull
 
 __all__ = ["Done", "FairQueue", "Job", "QueueFull"]
@@ -40,6 +41,7 @@ class Job:
         size_bytes: what it takes in memory, roughly.
         done: gets the result; never an exception.
         stop: kills the worker that runs the job; None while no worker does.
+        request_id: of that call, for logs.
     """
 
     lane: object
@@ -49,6 +51,7 @@ class Job:
     size_bytes: int
     done: asyncio.Future[Done]
     stop: Callable[[], None] | None = field(default=None)
+    request_id: str = field(default_factory=request_id_var.get)
 
     def finish(self, done: Done) -> None:
         """Sets the result, unless nobody waits for it any more."""

@@ -28,6 +28,7 @@ from assay.reward_server import border
 from assay.reward_server.domain import VERIFIER_FAILED, Fault, Outcome
 from assay.reward_server.registry import Registry
 from assay.reward_server.workers import frames
+from assay.rpc import log_format
 
 _PR_SET_PDEATHSIG = 1
 _CPU_SLACK_S = 5
@@ -78,6 +79,7 @@ def run(
         if data is None:
             return
         job = frames.unpack(data)
+        log_format.request_id_var.set(job.get("request_id", ""))
         _load(job["verifier"], registry, loaded)
         connection.sendall(frames.STARTED)
         outcome = _judge(job, registry)

@@ -3,8 +3,9 @@
     frame     4 bytes, big-endian length of what follows; 1 byte, the kind; 8 bytes, the job's
               number; the payload
 
-    front -> warden    X  run a program; payload: bytes of an ExecutionJob
-                       T  hold one against tests; payload: bytes of a TestJob
+    front -> warden    X  run a program; payload: the call's request id, which is for logs only
+                          (1 byte, its length, then that many), and bytes of an ExecutionJob
+                       T  hold one against tests; payload: the same with a TestJob
                        P  prove that a language works; payload: its name
                        C  give the job up, kill it if it runs; no payload
                        G  give the job back if it has not begun; no payload
@@ -64,6 +65,18 @@ def pack(kind: bytes, number: int, payload: bytes = b"") -> bytes:
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise FrameError(f"a payload of {len(payload)} bytes is over the limit")
     return HEADER.pack(_REST_BYTES + len(payload), kind, number) + payload
+
+
+def pack_job(request_id: str, message: bytes) -> bytes:
+    """The payload of X or T; an id is of at most 255 ASCII characters."""
+    mark = request_id.encode("ascii")
+    return bytes((len(mark),)) + mark + message
+
+
+def read_job(payload: bytes) -> tuple[str, bytes]:
+    """The request id and the message of X or T."""
+    start = 1 + payload[0]
+    return payload[1:start].decode("ascii"), payload[start:]
 
 
 class FrameReader:

@@ -23,6 +23,7 @@ Differences from AReaL: a response has one version, which is not interrupted whe
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import time
 from collections import deque
@@ -31,6 +32,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from assay.rpc import tracing
 from assay.rpc.errors import ConfigError
 from assay.trainer.asynchrony import admits
 from assay.trainer.config import RolloutConfig
@@ -133,7 +135,8 @@ class Flight:
                 self._whole[number].set()
 
         began = self._clock()
-        generator.generate(requests, on_finished)
+        with tracing.span("generate", {"assay.items": len(requests)}):
+            generator.generate(requests, on_finished)
         return self._clock() - began
 
     def end(self) -> None:
@@ -322,7 +325,8 @@ class BackgroundCollector:
             if weights is None:
                 weights = self._weights.copied()
             flight = Flight(following, policy_step, self._portions(), self._clock)
-            flight.drawn = self._thread.submit(self._draw, flight, weights)
+            here = contextvars.copy_context()  # the trace of the step that orders it
+            flight.drawn = self._thread.submit(here.run, self._draw, flight, weights)
             self._flights.append(flight)
             following += 1
 

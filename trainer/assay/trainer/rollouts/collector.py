@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from assay.rpc import tracing
 from assay.trainer.config import DynamicSamplingConfig, RolloutConfig
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.dynamic import (
@@ -285,7 +286,8 @@ class _Window:
         draws = self._stream.take(taken)
         asked = Round(draws, self._open_round(), self._ranks, self._group_size)
         before = self._clock()
-        self._generator.generate(asked.requests, asked.take)
+        with tracing.span("generate", {"assay.items": len(asked.requests)}):
+            self._generator.generate(asked.requests, asked.take)
         self.generate_s += self._clock() - before
         self._out.append(asked)
 
@@ -306,6 +308,7 @@ class _Window:
     def _gathered(self, finished: Round) -> list[Group]:
         """The round's groups over all processes, in the order of their draws."""
         before = self._clock()
-        finished.judged()
+        with tracing.span("wait for judgements"):
+            finished.judged()
         self.wait_s += self._clock() - before
         return finished.groups(self._policy_step)

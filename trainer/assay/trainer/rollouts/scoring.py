@@ -30,6 +30,7 @@ from typing import Any, Self, cast
 from assay.clients import Fault, Item, Result, RewardClient
 from assay.clients.client import AsyncRewardClient
 from assay.clients.convert import fault_of_error, make_fault
+from assay.rpc import tracing
 from assay.rpc.errors import CallError, ConfigError
 from assay.rpc.reasons import Reason
 from assay.trainer.rollouts.types import Request, Response
@@ -104,7 +105,9 @@ class StreamingRound:
         self._last_s = time.monotonic()
         self._gathering: dict[int, list[Item]] = {}
         self._exchange = _Exchange()
-        self._loop, self._task = client.start(self._exchange.run)
+        self._span = tracing.span("scoring")
+        with self._span.current():
+            self._loop, self._task = client.start(self._exchange.run)
         self._call(self._task.add_done_callback, self._exchange.ended)
 
     def __enter__(self) -> Self:
@@ -179,6 +182,16 @@ class StreamingRound:
         """Gives up what is not judged yet. May be called twice."""
         self._call(self._task.cancel)
         self._exchange.over.wait(_CLOSE_S)
+        self._end_span()
+
+    def _end_span(self) -> None:
+        span, self._span = self._span, tracing.Span()
+        if span.recording:
+            results = list(self._exchange.found.values())
+            faults = sum(result.fault is not None for result in results)
+            late = self._submitted - len(results)
+            span.note({"assay.items": self._submitted, "assay.faults": faults, "assay.late": late})
+        span.end()
 
     def _send(self, unit: Unit | None) -> None:
         """Puts it out. The end is told at once, a unit with those of the next moments."""

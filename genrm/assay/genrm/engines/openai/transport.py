@@ -23,6 +23,7 @@ from typing import Any
 import httpx2
 
 from assay.genrm.engines.base import EngineTrouble
+from assay.rpc import tracing
 from assay.rpc.reasons import Reason
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -138,7 +139,9 @@ class Transport:
     async def _send(
         self, method: str, path: str, content: bytes | None
     ) -> tuple[int, Mapping[str, str], str]:
-        headers = {"Content-Type": "application/json"} if content is not None else {}
+        headers = dict(tracing.headers())  # vLLM, for one, goes on with the trace
+        if content is not None:
+            headers["Content-Type"] = "application/json"
         async with self._client.stream(method, path, content=content, headers=headers) as answer:
             parts, size = [], 0
             async for part in answer.aiter_bytes():

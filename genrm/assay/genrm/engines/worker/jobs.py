@@ -6,8 +6,8 @@
     {"id", "kind": "rate", "ids"}                       -> {"id", "logits"}
     {"id", "kind": "rate-steps", "ids", "positions"}    -> {"id", "probabilities"}
 
-Every answer has "cached", the tokens of the prompt that were known; {"id", "trouble": [reason,
-message]} says why there is none.
+Every request has "request_id" too, of its call, for logs. Every answer has "cached", the tokens of
+the prompt that were known; {"id", "trouble": [reason, message]} says why there is none.
 """
 
 from __future__ import annotations

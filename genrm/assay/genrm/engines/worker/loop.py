@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -65,6 +65,7 @@ class Loop:
         )
         self._waiting: list[Sequence] = []
         self._begun: dict[int, Job] = {}
+        self._request_ids: dict[int, str] = {}
         self._joining: list[WriteJob] = []
         self._passes = self._rows = 0
 
@@ -94,6 +95,7 @@ class Loop:
             for body in message.get("ask", ()):
                 job = self._make(body)
                 self._begun[job.id] = job
+                self._request_ids[job.id] = body.get("request_id", "")
                 self._waiting += job.sequences()
             if gone := set(message.get("cancel", ())) & self._begun.keys():
                 self._forget(gone)
@@ -102,6 +104,7 @@ class Loop:
     def _forget(self, numbers: set[int]) -> None:
         for number in numbers:
             self._begun.pop(number, None)
+            self._request_ids.pop(number, None)
         self._waiting = [s for s in self._waiting if s.job.id not in numbers]
 
     def _finish(self, answers: list[dict[str, Any]]) -> None:
@@ -146,7 +149,7 @@ class Loop:
                 self._free()
             if len(batch) == 1:
                 job = batch[0].sequence.job
-                _log.exception("a request failed")
+                self._log_failure([job])
                 self._finish([trouble(job.id, Reason.ENGINE_FAILED, _failure(error))])
                 return
             half = len(batch) // 2
@@ -237,9 +240,14 @@ class Loop:
             if self._writer:
                 self._return(left)
                 return
-            _log.exception("a request failed")
+            self._log_failure(left)
             answers = [trouble(job.id, Reason.ENGINE_FAILED, _failure(error)) for job in left]
         self._finish(answers)
+
+    def _log_failure(self, jobs: Iterable[Job]) -> None:
+        """Writes down the exception at hand, with the request ids of whom it concerns."""
+        ids = dict.fromkeys(self._request_ids.get(job.id, "") for job in jobs)
+        _log.exception("a request failed", extra={"request_id": ",".join(filter(None, ids))})
 
     def _store(self, ids: tuple[int, ...], cut: Callable[[int, int], Stretch]) -> None:
         if self._tree is not None:

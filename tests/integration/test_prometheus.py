@@ -1,0 +1,163 @@
+"""The dashboard's queries, asked of a real Prometheus that reads real services at work.
+
+Debian's package has it: `apt install prometheus`, or `dpkg -x` and the folder on PATH. `promtool`
+reads the configuration that is shipped; the one that runs here has the same jobs with addresses in
+place of names, because there is no DNS of Compose's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import socket
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from assay.clients import EmbeddedServices, Item, RewardClient
+from assay.clients.execution import CallTest, Limits, TestSuite, suite_to_proto
+from sandbox_service import ANY_FLOOR
+
+pytestmark = [
+    pytest.mark.prometheus,
+    pytest.mark.skipif(shutil.which("prometheus") is None, reason="no prometheus on this machine"),
+]
+
+LIMIT_S = 60.0
+WINDOW = "10s"
+TESTS = suite_to_proto(TestSuite([CallTest("double", (2,), 4)], Limits(wall_time_s=5.0)))
+ENDLESS = suite_to_proto(TestSuite([CallTest("double", (2,), 4)], Limits(wall_time_s=1e6)))
+PROGRAM = "```python\ndef double(x):\n    return x + x\n```"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def ask(port: int, path: str, **query: str) -> Any:
+    address = f"http://127.0.0.1:{port}{path}?{urllib.parse.urlencode(query)}"
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        return json.load(answer)
+
+
+def shipped(repository: Path) -> dict[str, Any]:
+    found = yaml.safe_load((repository / "deploy" / "prometheus.yml").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def panels(repository: Path) -> list[tuple[str, str]]:
+    """Title and query of every panel."""
+    path = repository / "deploy" / "grafana" / "dashboards" / "assay.json"
+    return [
+        (panel["title"], target["expr"])
+        for panel in json.loads(path.read_text(encoding="utf-8"))["panels"]
+        for target in panel.get("targets", [])
+    ]
+
+
+@pytest.fixture(scope="module")
+def prometheus(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[int, EmbeddedServices]]:
+    """A Prometheus that reads a reward server and a sandbox every half second."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    metrics = {name: free_port() for name in ("reward", "sandbox")}
+    flags = {name: ["--metrics-port", str(port)] for name, port in metrics.items()}
+    flags["reward"] += ["--journal", str(folder / "verdicts.sqlite")]
+    flags["sandbox"] += [*ANY_FLOOR, "--languages", "python", "--slots", "1"]
+    config = shipped(repository)
+    config["global"] = {"scrape_interval": "500ms", "scrape_timeout": "500ms"}
+    for job in config["scrape_configs"]:
+        del job["dns_sd_configs"]
+        port = metrics.get(job["job_name"].removesuffix("_server"))
+        job["static_configs"] = [{"targets": [f"127.0.0.1:{port}"] if port else []}]
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    port = free_port()
+    with EmbeddedServices(("reward", "sandbox"), arguments=flags) as services:
+        command = [
+            "prometheus",
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--log.level=warn",
+        ]
+        with (folder / "log").open("wb") as log, subprocess.Popen(command, stderr=log) as process:
+            try:
+                yield port, services
+            finally:
+                process.terminate()
+
+
+def settled(port: int) -> bool:
+    """Whether both jobs have been read four times since each kind of item was answered."""
+    found = []
+    for metric in ("assay_reward_faults_total", "assay_sandbox_suites_total"):
+        query = f"count_over_time({metric}[{WINDOW}]) >= 4"
+        try:
+            found.append(ask(port, "/api/v1/query", query=query)["data"]["result"])
+        except OSError:
+            return False  # it starts
+    return all(found)
+
+
+def work(client: RewardClient, number: int) -> None:
+    """One of each: right, wrong, gaming, cached, by the sandbox, and faults."""
+    client.score(
+        [
+            Item(f"\\boxed{{{number}}}", reference=str(number), verifier="math"),
+            Item("\\boxed{4}", reference="5", verifier="math"),
+            Item("\\boxed{1} or \\boxed{2} or \\boxed{3}", reference="3", verifier="math"),
+            Item(PROGRAM, verifier="code", reference=TESTS),
+            Item(PROGRAM, verifier="code", reference=ENDLESS),
+            Item("a b", reference="a b c", verifier="chrf"),
+            Item("x", verifier="nobody"),
+        ]
+    )
+
+
+def test_the_shipped_configuration_is_one(repository: Path) -> None:
+    promtool = shutil.which("promtool")
+    assert promtool is not None
+    command = [promtool, "check", "config", str(repository / "deploy" / "prometheus.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.mark.timeout(300)
+def test_every_query_of_the_dashboard_has_an_answer(
+    repository: Path, prometheus: tuple[int, EmbeddedServices]
+) -> None:
+    port, services = prometheus
+    number, ends_s = 0, time.monotonic() + LIMIT_S
+    with RewardClient(services.address) as client:
+        while not settled(port):
+            assert time.monotonic() < ends_s, "Prometheus does not read the services"
+            work(client, number)
+            number += 1
+    known: dict[str, list[float]] = {}
+    for title, query in panels(repository):
+        found = ask(port, "/api/v1/query", query=query.replace("$__rate_interval", WINDOW))
+        assert found["status"] == "success", (title, query)
+        known[query] = [float(series["value"][1]) for series in found["data"]["result"]]
+    # Without genrm its queries find nothing; nor is there a refused call. All others have series.
+    empty = {query for query, values in known.items() if not values}
+    wrong = {query for query in empty if "genrm" not in query and 'code!="OK"' not in query}
+    assert wrong == set()
+    assert known["sum by (job) (assay_rpc_serving)"] == [1.0, 1.0]
+    share = next(values for query, values in known.items() if "assay_reward_faults" in query)
+    assert all(0 < value < 1 for value in share)
+    numbers = [value for query, values in known.items() if "genrm" not in query for value in values]
+    assert any(value > 0 for value in numbers)
+    assert not [value for value in numbers if math.isinf(value)]
