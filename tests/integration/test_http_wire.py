@@ -13,17 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.integration.test_server_wire import launch
+from tests.unit.test_judge_verifiers import FakeGenrm
 
+from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server.http import openapi
 from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.journal.reader import Reader
+from assay.rpc import tracing
 from assay.rpc.access import Access
 from assay.rpc.errors import ConfigError
 from assay.rpc.metrics import CallMetrics
 from assay.rpc.serving import ServeConfig
 from assay.rpc.tls import ServerTls
 from assay.rpc.tokens import hash_token
+from assay.rpc.tracing_otel import OtelTracer
 from certificates import make_certificates
 from http_support import Answer, Facade, basic, item, serving
 
@@ -252,6 +259,37 @@ async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None
         assert reason(large) == (413, "MESSAGE_TOO_LARGE")
 
 
+async def test_a_judge_gives_the_score_of_a_model_grader() -> None:
+    judge = FakeGenrm()
+    async with AsyncJudgeClient(transport=judge) as client, serving(genrm=client) as facade:
+        grader = {
+            "type": "score_model",
+            "name": "judge",
+            "model": "tiny",
+            "input": [{"role": "system", "content": "Be strict."},
+                      {"role": "user", "content": "Is {{sample.output_text}} {{item.x}}?"}],
+            "range": [0, 10],
+        }  # fmt: skip
+
+        async def graded(sample: str) -> Any:
+            body = {"grader": grader, "model_sample": sample, "item": {"x": "right"}}
+            return (await facade.post(GRADERS, body)).json
+
+        good = await graded("42")
+        assert good["reward"] == pytest.approx(9.0)
+        assert good["model_grader_token_usage_per_model"]["tiny"]["total_tokens"] == 100
+        (_, asked) = judge.requests[-1]
+        assert (asked.items[0].rubric, asked.settings.model) == ("Be strict.", "tiny")
+        assert asked.items[0].prompt[0].content == "Is 42 right?"
+        unread = await graded("mumble")
+        assert unread["reward"] is None
+        assert unread["metadata"]["errors"]["model_grader_parse_error"] is True
+        judge.scalar = True
+        logit = await graded("42")
+        assert logit["reward"] is None, "a logit is no score from 0 to 1"
+        assert "logits" in logit["metadata"]["errors"]["model_grader_server_error_details"]
+
+
 @pytest.mark.parametrize(
     ("bind", "access", "trouble"),
     [("0.0.0.0", Access(), "is not loopback"), ("no.such.host.invalid", Access(), "invalid")],
@@ -330,3 +368,28 @@ async def test_a_certificate_names_the_tenant(tmp_path: Path) -> None:
         await until(lambda: len(facade.obedient.asked) == 2)
         assert facade.server._quotas.in_flight("client") == 1
         assert (await held).status == 200
+
+
+async def test_a_call_is_a_span_of_its_callers_trace() -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracing.use(OtelTracer("tests", provider))
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    try:
+        async with serving() as facade:
+            told = {"traceparent": f"00-{trace}-b7ad6b7169203331-01", "x_request_id": "mine"}
+            await facade.post("/v1/score", {"items": [item("42")]}, **told)
+            await facade.post("/slime?verifier=obedient", {"response": "fault WORKER_DIED"}, **told)
+            await facade.get("/healthz", **told)
+            await facade.get("/nope", **told)
+    finally:
+        tracing.use(None)
+        provider.shutdown()
+    spans = [one for one in exporter.get_finished_spans() if f"{one.context.trace_id:x}" in trace]
+    spans = [one for one in spans if one.name.startswith(("GET", "POST"))]
+    assert [one.name for one in spans] == ["POST /v1/score", "POST /slime"]
+    facts = [dict(one.attributes or {}) for one in spans]
+    assert [fact["http.response.status_code"] for fact in facts] == [200, 500]
+    assert all(fact["assay.request_id"] == "mine" for fact in facts)
+    assert [one.status.description for one in spans] == [None, "WORKER_DIED"]

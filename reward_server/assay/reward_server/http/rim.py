@@ -1,8 +1,8 @@
 """The rim of HTTP: what each call passes before and after its endpoint.
 
-In this order: request id, origin, bearer token, gate (starting, draining, full, too many of the
-tenant), the size of the body, the endpoint, problem details for what failed, metrics, one line in
-the log. A caller that goes away ends its call: the endpoint is cancelled.
+In this order: request id, origin, bearer token, span, gate (starting, draining, full, too many of
+the tenant), the size of the body, the endpoint, problem details for what failed, metrics, one line
+in the log. A caller that goes away ends its call: the endpoint is cancelled.
 
 Tokens come as "authorization: Bearer TOKEN", or as the password of Basic, whatever the user: peers
 that send no headers of their own can have it in their URL (http://assay:TOKEN@host/...).
@@ -31,6 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.http.front import forbidden
 from assay.reward_server.http.problems import CLIENT_CLOSED_REQUEST, problem_response
+from assay.rpc import tracing
 from assay.rpc.calls import METADATA_KEY, accept_request_id, begin_call
 from assay.rpc.errors import CallError, refuse
 from assay.rpc.gate import Call
@@ -87,22 +88,49 @@ class HttpRim:
             always_open=scope["path"] in OPEN_PATHS,
         )
         run = _Run(call, receive, send)
-        started = time.perf_counter()
         begin_call(call.request_id)
         try:
             self._let_in(call, headers, scope)
-            call.known = bool(label)
+        except CallError as error:
+            await self._serve(call, run, scope, headers, refused=error)
+            return
+        call.known = bool(label)
+        with self._span(call, scope, headers) as call.span:
+            await self._serve(call, run, scope, headers)
+
+    def _span(self, call: Call, scope: Scope, headers: Headers) -> tracing.Span:
+        """The span of a call; of one that has no place here, and of a probe, none."""
+        if call.known and not call.always_open:
+            return tracing.serving(f"{scope['method']} {call.method}", headers)
+        return tracing.Span()
+
+    async def _serve(
+        self,
+        call: Call,
+        run: _Run,
+        scope: Scope,
+        headers: Headers,
+        *,
+        refused: CallError | None = None,
+    ) -> None:
+        """The call from the gate to the line in the log; `refused` before it came there."""
+        started = time.perf_counter()
+        try:
+            if refused is not None:
+                raise refused
             call.fields = begin_call(call.request_id, call.tenant)
+            if trace_id := call.span.trace_id():
+                call.fields["trace_id"] = trace_id
             self._rim.gate.admit(call)
-            body = b"" if call.always_open else await self._read(headers, receive)
+            body = b"" if call.always_open else await self._read(headers, run.receive)
             await run.serve(self._app, scope, body)
         except asyncio.CancelledError:
-            error = run.ended_early()
-            if error is None:
+            ended = run.ended_early()
+            if ended is None:
                 raise
+            await run.refuse(ended)
+        except CallError as error:
             await run.refuse(error)
-        except CallError as refused:
-            await run.refuse(refused)
         except HTTPException as missed:
             await run.refuse(_missed(missed, call.method), missed)
         except RecursionError:
@@ -168,6 +196,12 @@ class HttpRim:
             ) from None
 
     def _log_end(self, call: Call, run: _Run, scope: Scope, seconds: float) -> None:
+        if call.span.recording:
+            tenant = {"assay.tenant": call.tenant} if call.tenant else {}
+            call.span.note({"http.response.status_code": run.status,
+                            "assay.request_id": call.request_id, **tenant})  # fmt: skip
+            if run.code != "OK":
+                call.span.fail(run.reason or run.code)
         if not call.always_open:
             self._rim.calls.ended(call.method if call.known else "", run.code, run.reason, seconds)
         client = scope.get("client")
@@ -186,6 +220,7 @@ class _Run:
     """One answer on its way.
 
     Attributes:
+        receive: what the caller sends.
         status: that was sent; 499 while there is none.
         code: name of the gRPC code that the call would have ended with.
         reason: of the lexicon; empty where it went well.
@@ -193,7 +228,7 @@ class _Run:
 
     def __init__(self, call: Call, receive: Receive, send: Send) -> None:
         self._call = call
-        self._receive = receive
+        self.receive = receive
         self._send = send
         self._begun = self._complete = self._gone = False
         self.status = CLIENT_CLOSED_REQUEST
@@ -227,7 +262,7 @@ class _Run:
         response: Response = problem_response(error, self._call.request_id, status)
         if missed is not None and missed.headers:
             response.headers.update(missed.headers)
-        await response({"type": "http"}, self._receive, self.send)
+        await response({"type": "http"}, self.receive, self.send)
 
     def ended_early(self) -> CallError | None:
         """What a cancellation means: the drain, or a caller who went away; None for neither."""
@@ -239,7 +274,7 @@ class _Run:
         return refuse(Reason.DRAINING, "the server is shutting down and could not wait longer")
 
     async def _watch(self, task: asyncio.Task[Any] | None) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
+        while (await self.receive())["type"] != "http.disconnect":
             pass
         if not self._complete and task is not None:
             self._gone = True
