@@ -365,10 +365,9 @@ def test_an_answer_has_every_flag_of_the_sdk() -> None:
 NAMES = [
     "query", "prompts", "labels", "prompt", "response", "label", "role", "content", "text",
     "output", "responses_create_params", "input", "verifier_metadata", "unit_tests", "inputs",
-    "outputs",
-    "fn_name", "instruction_id_list", "kwargs", "schema_str", "metadata", "source_dataset",
-    "options", "expected_answer", "extraction_mode", "case_sensitive", "type", "usage", "reward",
-    "_ng_task_index",
+    "outputs", "fn_name", "instruction_id_list", "kwargs", "schema_str", "metadata",
+    "source_dataset", "options", "expected_answer", "extraction_mode", "case_sensitive", "type",
+    "usage", "reward", "_ng_task_index",
 ]  # fmt: skip
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
