@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.clients.row_tests import read_tests
 from assay.clients.types import Item, Parameter, Reference
 from assay.rpc.errors import ConfigError
 
 Message = Mapping[str, Any]
-_FALLBACK_COLUMNS = ("reference", "answer")
+REFERENCE_KINDS = ("text", "json", "tests")
+USUAL_COLUMNS = ("reference", "answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +23,11 @@ class RowReader:
     Attributes:
         verifier: who judges every row. Empty: the row's column `verifier`, or by task.
         task: the task of every row. Empty: the row's column `task`.
-        reference_column: where the reference stands. Empty: "reference", or "answer" where there is
-            no such column.
+        reference_column: where the reference stands. Empty: the first of `usual_columns` there is.
         parameters: parameters of every row; those of the column `parameters` come on top.
         send_prompt: the prompt is sent along, for verifiers that read it.
+        reference_kind: what the reference column holds; see `label_of`.
+        usual_columns: where references stand in data of this trainer.
     """
 
     verifier: str = ""
@@ -31,6 +35,8 @@ class RowReader:
     reference_column: str = ""
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     send_prompt: bool = True
+    reference_kind: str = "text"
+    usual_columns: tuple[str, ...] = USUAL_COLUMNS
 
     def items(
         self,
@@ -67,6 +73,11 @@ class RowReader:
             )
         return items
 
+    def _reference(self, references: Sequence[Any] | None, row: int) -> Reference | None:
+        if references is None:
+            return None
+        return label_of(references[row], self.reference_kind, f"row {row}")
+
     def _column(self, columns: Mapping[str, Any]) -> Sequence[Any] | None:
         if self.reference_column:
             if self.reference_column not in columns:
@@ -78,7 +89,7 @@ class RowReader:
                 )
             named: Sequence[Any] = columns[self.reference_column]
             return named
-        return next((columns[name] for name in _FALLBACK_COLUMNS if name in columns), None)
+        return next((columns[name] for name in self.usual_columns if name in columns), None)
 
 
 def _cell(columns: Mapping[str, Any], name: str, row: int) -> str:
@@ -116,6 +127,36 @@ def reference_of(value: Any, whose: str) -> Reference | None:
         raise ConfigError(
             f"the reference of {whose} is a {kind}; pass a text, a list of texts, or data"
         ) from error
+
+
+def label_of(label: Any, kind: str, whose: str) -> Reference | None:
+    """The reference of a row, whose label may be JSON: many trainers keep labels as texts.
+
+    Args:
+        label: what stands in the row; None for no reference.
+        kind: "text": the label itself, as `reference_of` takes it. "json": data or texts, as JSON.
+            "tests": tests of a program, in a shape of `assay.clients.row_tests`, also as JSON.
+        whose: which row, for the text of the error.
+
+    Raises:
+        ConfigError: the kind is unknown, or the label is not of it.
+    """
+    if kind not in REFERENCE_KINDS:
+        known = ", ".join(REFERENCE_KINDS)
+        raise ConfigError(f"the kind of references is {kind!r}; choose one of: {known}")
+    if kind == "text" or label is None:
+        return reference_of(label, whose)
+    if isinstance(label, str):
+        try:
+            label = json.loads(label)
+        except ValueError as error:
+            raise ConfigError(f"the reference of {whose} is no JSON: {error}") from error
+    if kind == "json":
+        return reference_of(label, whose)
+    try:
+        return read_tests(label)
+    except ValueError as error:
+        raise ConfigError(f"the reference of {whose}: {error}") from error
 
 
 def text_of(completion: str | Sequence[Message]) -> str:

@@ -10,6 +10,7 @@ the environment:
     tls_ca     ASSAY_TLS_CA      encrypt, and trust this authority (a PEM file)
     verifier   ASSAY_VERIFIER    who judges every row
     task       ASSAY_TASK        or its task, by which the server chooses
+    reference  ASSAY_REFERENCE   what labels hold: "text", "json" or "tests" (`rows.label_of`)
     timeout_s  ASSAY_TIMEOUT_S   the whole time that scoring may take, retries included; 60
     on_fault   ASSAY_ON_FAULT    "drop", "raise" or "mask"; see `assay.clients.adapters.faults`
 
@@ -43,6 +44,7 @@ class Settings:
         client_key: its private key.
         verifier: who judges every row. Empty: the row says it, or its task does.
         task: the task of every row. Empty: the row says it.
+        reference: what labels hold; see `assay.clients.adapters.rows.label_of`.
         timeout_s: the whole time that scoring may take, in seconds.
         on_fault: the name of a `FaultPolicy`; empty: the adapter's own.
     """
@@ -54,6 +56,7 @@ class Settings:
     client_key: str = ""
     verifier: str = ""
     task: str = ""
+    reference: str = "text"
     timeout_s: float = 60.0
     on_fault: str = ""
 
