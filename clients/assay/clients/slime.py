@@ -115,7 +115,7 @@ def post_process_rewards(args: Any, samples: Sequence[Any]) -> tuple[list[float]
 
     Args:
         args: slime's; `advantage_estimator`, `rewards_normalization`, `grpo_std_normalization`,
-            `n_samples_per_prompt` and `reward_key` are read.
+            `n_samples_per_prompt`, `rollout_batch_size` and `reward_key` are read.
         samples: a batch, groups in order.
 
     Returns:
@@ -134,10 +134,10 @@ def post_process_rewards(args: Any, samples: Sequence[Any]) -> tuple[list[float]
         return raw, raw
     scaled = args.advantage_estimator in _SCALED and args.grpo_std_normalization
     size = args.n_samples_per_prompt
-    if len(raw) % size:
+    if len(raw) != size * args.rollout_batch_size:
         size = len(raw)  # as slime has it: groups of unequal sizes are one group
     rewards: list[float] = []
-    for first in range(0, len(raw), size):
+    for first in range(0, len(raw), max(size, 1)):
         rewards += _normalised(raw[first : first + size], scaled=scaled)
     return raw, rewards
 
