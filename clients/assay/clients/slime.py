@@ -102,9 +102,7 @@ def drop_faulted_groups(args: Any, samples: Sequence[Any], **_: Any) -> Any:
     Returns:
         slime's `DynamicFilterOutput`; its metric counts the reason "fault".
     """
-    from slime.rollout.filter_hub.base_types import (  # type: ignore[import-not-found]  # noqa: PLC0415  # slime is not on PyPI
-        DynamicFilterOutput,
-    )
+    from slime.rollout.filter_hub.base_types import DynamicFilterOutput  # noqa: PLC0415
 
     faulted = any(math.isnan(sample.get_reward_value(args)) for sample in samples)
     return DynamicFilterOutput(keep=not faulted, reason="fault" if faulted else None)
