@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,13 @@ from trainer_support import tiny_tokenizer
 
 pytest.importorskip("verl", reason="see `make test-adapters`")
 
+import ray
 import verl.trainer.config
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from verl import DataProto
 from verl.experimental.reward_loop.reward_loop import (
+    RewardLoopManager,
     RewardLoopWorker,
     migrate_legacy_reward_impl,
 )
@@ -183,6 +188,41 @@ def test_the_reward_manager_in_verls_worker(
     found = asyncio.run(worker.compute_score_batch(rows([RIGHT, WRONG])))
     assert [one["reward_score"] for one in found] == [1.0, 0.0]
     assert found[1]["reward_extra_info"]["verdict"] == "incorrect"
+
+
+@pytest.fixture
+def cluster() -> Iterator[None]:
+    """Ray on this machine; its sockets want a short path."""
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=100 * 2**20,
+        _temp_dir=folder,
+        logging_level="ERROR",
+    )
+    yield
+    ray.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("cluster")
+def test_rewards_and_faults_of_rays_actors(
+    server: EmbeddedServices, tokenizer_folder: Path
+) -> None:
+    config = config_of(
+        *MANAGER,
+        f"actor_rollout_ref.model.path={tokenizer_folder}",
+        "reward.num_workers=1",
+        f"+reward.reward_kwargs.target={server.address}",
+    )
+    manager = RewardLoopManager(config)
+    told = manager.compute_rm_score(rows([RIGHT, WRONG]))
+    assert told.batch["rm_scores"].sum(-1).tolist() == [1.0, 0.0]
+    assert told.non_tensor_batch["verdict"].tolist() == ["correct", "incorrect"]
+    with pytest.raises(FaultError, match="UNUSABLE_REFERENCE"):
+        manager.compute_rm_score(rows([RIGHT], " "))
 
 
 def test_a_masked_fault_is_nan_and_moves_nobody(troubled: Trouble) -> None:
