@@ -8,8 +8,9 @@ for a response, `WORKERS` at a time: it waits and does not compute, as a service
 
     assay, streamed   `assay train`: a response goes to the judge when its row has its last token
     assay, after      the same run, each response held back until generation has ended
-    TRL               GRPOTrainer with `assay.clients.trl.reward_function`, which TRL calls when the
+    TRL, after        GRPOTrainer with `assay.clients.trl.reward_function`, which TRL calls when the
                       whole batch is generated; it has no hook before that
+    TRL, streamed     the same with `assay.clients.trl_streaming.stream_rewards`
 
 each with the batch generated at once, and for assay also in parts of `PART`. Arms take turns. A
 step's wait is `score_wait_s` of `assay train`, and the time in `_calculate_rewards` of TRL.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import io
 import statistics
 import time
@@ -109,13 +111,14 @@ def assay(round_type: type[StreamingRound], part: int) -> Arm:
     return one
 
 
-def trl(model: Path, folder: Path, steps: int) -> list[dict[str, float]]:
+def trl(model: Path, folder: Path, steps: int, *, streamed: bool) -> list[dict[str, float]]:
     """TRL's own trainer on the same model and judge."""
     from datasets import Dataset  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
     from trl import GRPOConfig, GRPOTrainer  # noqa: PLC0415
 
     from assay.clients.trl import reward_function  # noqa: PLC0415
+    from assay.clients.trl_streaming import stream_rewards  # noqa: PLC0415
 
     found: list[dict[str, float]] = []
 
@@ -144,10 +147,11 @@ def trl(model: Path, folder: Path, steps: int) -> list[dict[str, float]]:
             return loss
 
     with RewardClient("bench", transport=judge) as client:
+        reward = reward_function(client, verifier="miniature")
         trainer = Timed(
             model=AutoModelForCausalLM.from_pretrained(model),
             processing_class=AutoTokenizer.from_pretrained(model),
-            reward_funcs=reward_function(client, verifier="miniature"),
+            reward_funcs=reward,
             train_dataset=Dataset.from_list([
                 {"prompt": prompt, "reference": "-"} for prompt in ROAD_PROMPTS
             ]),
@@ -158,6 +162,8 @@ def trl(model: Path, folder: Path, steps: int) -> list[dict[str, float]]:
                 save_strategy="no", report_to="none", disable_tqdm=True,
             ),
         )  # fmt: skip
+        if streamed:
+            stream_rewards(trainer, reward)
         with contextlib.redirect_stdout(io.StringIO()):
             trainer.train()
     return found
@@ -168,7 +174,8 @@ ARMS: dict[str, Arm] = {
     "assay, after": assay(AfterTheFact, 0),
     f"assay, streamed, parts of {PART}": assay(StreamingRound, PART),
     f"assay, after, parts of {PART}": assay(AfterTheFact, PART),
-    "TRL": trl,
+    "TRL, streamed": functools.partial(trl, streamed=True),
+    "TRL, after": functools.partial(trl, streamed=False),
 }
 
 

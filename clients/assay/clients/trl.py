@@ -20,8 +20,10 @@ What a user of plain TRL must know about a fault, which this function gives to T
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +37,7 @@ from assay.clients.adapters.faults import (
 from assay.clients.adapters.rows import Message, RowReader, text_of
 from assay.clients.client import AsyncRewardClient
 from assay.clients.sync import RewardClient
-from assay.clients.types import Parameter, Result
+from assay.clients.types import Item, Parameter, Result
 from assay.rpc.errors import ConfigError
 from assay.rpc.tls import ClientTls
 
@@ -99,21 +101,34 @@ def _components_of(results: Sequence[Result]) -> dict[str, list[float | None]]:
     return found
 
 
+Early = dict[int, tuple[Item, Future[Result]]]
+
+
 @dataclass(slots=True)
 class _RewardFunction:
-    """What both variants share: a client, a reader of rows and a reporter. Pickles with them."""
+    """What both variants share: a client, a reader of rows and a reporter. Pickles with them.
+
+    `early` holds what `assay.clients.trl_streaming` sent before TRL asked: by row, the item without
+    its id and group, and its result to come.
+    """
 
     client: RewardClient | AsyncRewardClient
     reader: RowReader
     reporter: Reporter
     on_fault: FaultPolicy
     __name__: str
+    early: Early = field(default_factory=dict)
 
     def rewards(self, results: Sequence[Result], columns: Mapping[str, Any]) -> list[float | None]:
         self.reporter.report(results, columns)
         if self.on_fault is FaultPolicy.RAISE:
             raise_for_faults(results)
         return [result.reward for result in results]
+
+
+def bare(item: Item) -> Item:
+    """The item without what says where it stands in its batch."""
+    return dataclasses.replace(item, id="", group_id="")
 
 
 class AsyncReward(_RewardFunction):
@@ -133,8 +148,28 @@ class AsyncReward(_RewardFunction):
         items = self.reader.items(prompts, completions, completion_ids, columns)
         if isinstance(self.client, AsyncRewardClient):
             return self.rewards(await self.client.score(items), columns)
-        results = await asyncio.wrap_future(self.client.submit(items))
-        return self.rewards(results, columns)
+        return self.rewards(await self._scored(self.client, items), columns)
+
+    async def _scored(self, client: RewardClient, items: Sequence[Item]) -> list[Result]:
+        """A result for each item; what was sent early is not sent again."""
+        early, self.early = self.early, {}
+        sent: dict[int, Future[Result]] = {}
+        for row, (item, result) in early.items():
+            if row < len(items) and bare(items[row]) == item:
+                sent[row] = result
+            else:
+                result.cancel()
+        rest = [item for row, item in enumerate(items) if row not in sent]
+        scored = await asyncio.wrap_future(client.submit(rest)) if rest else []
+        found = iter(scored)
+        results = []
+        for row, item in enumerate(items):
+            if row in sent:
+                told = await asyncio.wrap_future(sent[row])
+                results.append(dataclasses.replace(told, id=item.id))
+            else:
+                results.append(next(found))
+        return results
 
     __code__ = __call__.__code__
     __defaults__ = __call__.__defaults__
