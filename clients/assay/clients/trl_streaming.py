@@ -20,12 +20,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.clients.sync import RewardClient
-from assay.clients.trl import AsyncReward, bare
+from assay.clients.trl import AsyncReward, SyncReward, bare
 from assay.clients.types import Item, ServerInfo
 from assay.rpc.errors import CallError, ConfigError
 
 
-def stream_rewards(trainer: Any, reward: AsyncReward) -> None:
+def stream_rewards(trainer: Any, reward: AsyncReward | SyncReward) -> None:
     """Has a trainer's completions scored by `reward` as they end.
 
     Args:
@@ -36,8 +36,8 @@ def stream_rewards(trainer: Any, reward: AsyncReward) -> None:
         ConfigError: `reward` is not awaited, is none of the trainer's, or has an
             `AsyncRewardClient`; or the trainer has tools.
     """
-    client = getattr(reward, "client", None) if isinstance(reward, AsyncReward) else None
-    if not isinstance(client, RewardClient):
+    client = reward.client
+    if not isinstance(reward, AsyncReward) or not isinstance(client, RewardClient):
         raise ConfigError("stream_rewards takes what reward_function made, from an address")
     if not any(function is reward for function in trainer.reward_funcs):
         raise ConfigError("the trainer does not have this reward function; pass one of its own")
