@@ -59,9 +59,7 @@ class RowReader:
             items.append(
                 Item(
                     response=text_of(completion),
-                    reference=reference_of(references[row], f"row {row}")
-                    if references is not None
-                    else None,
+                    reference=self._reference(references, row),
                     verifier=verifier,
                     task=self.task or ("" if verifier else _cell(columns, "task", row)),
                     prompt=prompt_of(prompts[row]) if self.send_prompt else (),
