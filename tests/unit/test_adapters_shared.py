@@ -20,13 +20,14 @@ from assay.clients.adapters.faults import (
     raise_for_faults,
     read_policy,
 )
-from assay.clients.adapters.rows import reference_of
+from assay.clients.adapters.rows import RowReader, label_of, reference_of
 from assay.clients.adapters.settings import (
     Settings,
     client_of,
     close_clients,
     read_settings,
 )
+from assay.clients.row_tests import read_tests
 from assay.clients.testing import FakeRewardServer, Knobs
 from assay.clients.trl import Reporter
 from assay.rpc.errors import ConfigError
@@ -73,6 +74,27 @@ def test_references_as_parquet_files_hold_them() -> None:
     assert reference_of(None, "row 0") is None
     with pytest.raises(ConfigError, match="of item 7 is True"):
         reference_of(np.bool_(True), "item 7")
+
+
+def test_labels_that_are_json() -> None:
+    assert label_of('["a", "b"]', "json", "row 0") == ["a", "b"]
+    suite = label_of('{"inputs": ["1"], "outputs": ["2"]}', "tests", "row 0")
+    assert suite == read_tests({"inputs": ["1"], "outputs": ["2"]})
+    assert label_of(None, "tests", "row 0") is None
+    for label, kind, text in [
+        ("[", "json", "of row 0 is no JSON"),
+        ('{"inputs": []}', "tests", "of row 0: "),
+        ("x", "yaml", "choose one of: text, json, tests"),
+    ]:
+        with pytest.raises(ConfigError, match=text):
+            label_of(label, kind, "row 0")
+
+
+def test_rows_are_read_by_the_kind_of_their_references() -> None:
+    reader = RowReader(verifier="code", reference_kind="tests")
+    column = {"answer": ['{"inputs": ["1"], "outputs": ["2"]}']}
+    [item] = reader.items(["p"], ["c"], None, column)
+    assert item.reference == read_tests({"inputs": ["1"], "outputs": ["2"]})
 
 
 def test_options_go_before_the_environment() -> None:

@@ -204,6 +204,7 @@ def reward_function(
     parameters: Mapping[str, Parameter] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
+    reference: str = "text",
     timeout_s: float = 60.0,
     tls: ClientTls | None = None,
     token: str | None = None,
@@ -228,6 +229,8 @@ def reward_function(
         parameters: parameters of every row.
         name: the function's `__name__`, under which TRL logs it.
         on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
+        reference: what the reference column holds: "text", "json" or "tests" of a program; see
+            `assay.clients.adapters.rows.label_of`.
         timeout_s: the whole time that one batch may take, for an address.
         tls: as in `RewardClient`, for an address.
         token: as in `RewardClient`, for an address.
@@ -239,7 +242,9 @@ def reward_function(
     """
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
-    reader = RowReader(verifier, task, reference_column, dict(parameters or {}))
+    reader = RowReader(
+        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+    )
     return AsyncReward(client, reader, Reporter(name), policy, name)
 
 
@@ -252,6 +257,7 @@ def sync_reward_function(
     parameters: Mapping[str, Parameter] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
+    reference: str = "text",
     timeout_s: float = 60.0,
     tls: ClientTls | None = None,
     token: str | None = None,
@@ -263,7 +269,9 @@ def sync_reward_function(
     """
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
-    reader = RowReader(verifier, task, reference_column, dict(parameters or {}))
+    reader = RowReader(
+        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+    )
     return SyncReward(client, reader, Reporter(name), policy, name)
 
 
