@@ -6,9 +6,12 @@ In a module that a spawned process can import.
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 from types import SimpleNamespace
 from typing import Any
+
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 from accelerate import PartialState  # type: ignore[import-untyped]  # it ships no types
 from trl.experimental.async_grpo.async_rollout_worker import RolloutGroup, _AsyncRolloutLoop
