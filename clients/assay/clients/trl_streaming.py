@@ -58,11 +58,15 @@ def stream_rewards(trainer: Any, reward: AsyncReward | SyncReward) -> None:
             return generate(*arguments, stopping_criteria=_listed(criteria), **settings)
 
         reward.early.clear()
+        own = "generate" in vars(model)  # others replace it too
         model.generate = watched
         try:
             return score(inputs)
         finally:
-            del model.generate
+            if own:
+                model.generate = generate
+            else:
+                del model.generate
 
     trainer._generate_and_score_completions = scored  # noqa: SLF001  # as above
 
