@@ -35,6 +35,8 @@ def response_of(query: str, prompt: str, after: str = "") -> str:
     if after:
         _, mark, response = query.rpartition(after)
         remedy = "set ASSAY_RESPONSE_AFTER to the text before every response"
+    elif not prompt:
+        return _without_end(query)
     else:
         _, mark, response = query.partition(prompt)
         remedy = "set ASSAY_RESPONSE_AFTER, such as '<|im_start|>assistant\\n'"
