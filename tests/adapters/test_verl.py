@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import math
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -223,6 +226,37 @@ def test_rewards_and_faults_of_rays_actors(
     assert told.non_tensor_batch["verdict"].tolist() == ["correct", "incorrect"]
     with pytest.raises(FaultError, match="UNUSABLE_REFERENCE"):
         manager.compute_rm_score(rows([RIGHT], " "))
+
+
+def test_the_v1_trainer_leaves_a_fault_out_of_its_group(
+    server: EmbeddedServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own `_run_prompt`, three sessions of one prompt; the queue is a list."""
+    told: list[str] = []
+
+    async def put(key: str, partition_id: str, tag: dict[str, str]) -> None:
+        told.append(tag["status"])
+
+    queue = ModuleType("transfer_queue")
+    queue.async_kv_put = put  # type: ignore[attr-defined]
+    queue.KVBatchMeta = object  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "transfer_queue", queue)
+    loops = importlib.import_module("verl.trainer.ppo.v1.agent_loop_tq")
+    kept: dict[int, float] = {}
+
+    class Worker(loops.AgentLoopWorkerTQ.__ray_metadata__.modified_class):
+        def __init__(self) -> None:
+            rollout = SimpleNamespace(n=3)
+            self.config = SimpleNamespace(actor_rollout_ref=SimpleNamespace(rollout=rollout))
+
+        async def _run_agent_loop(self, *_: Any, session_id: int, **__: Any) -> None:
+            gold = " " if session_id == 1 else "4"
+            found = await adapter.compute_score_async("math", RIGHT, gold, target=server.address)
+            kept[session_id] = found["score"]
+
+    asyncio.run(Worker()._run_prompt({"uid": "u"}, {}, {"validate": False}))
+    assert told == ["running", "failure"]
+    assert kept == {0: 1.0, 2: 1.0}
 
 
 def test_a_masked_fault_is_nan_and_moves_nobody(troubled: Trouble) -> None:
