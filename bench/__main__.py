@@ -36,6 +36,7 @@ BENCHES = {
     "trainer-tango": "trainer_tango",
     "trainer-code-prm": "trainer_code_prm",
     "trainer-async": "trainer_async",
+    "overlap": "overlap",
     "trainer-prof": "trainer_prof",
     "trainer-hackable": "trainer_hackable",
 }
@@ -53,6 +54,7 @@ TAKE_OPTIONS = (
     "trainer-tango",
     "trainer-code-prm",
     "trainer-async",
+    "overlap",
     "trainer-prof",
     "trainer-hackable",
 )

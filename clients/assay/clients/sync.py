@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from assay.clients.client import AsyncRewardClient, OnError, check_client
@@ -70,6 +71,23 @@ class RewardClient(SyncClient[AsyncRewardClient]):
         """Scores one item, together with those of other threads; see `AsyncRewardClient`."""
         portal = self._open()
         return portal.run(portal.client.score_one(item, timeout_s=timeout_s, on_error=on_error))
+
+    def submit(
+        self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"
+    ) -> Future[list[Result]]:
+        """Starts what `score` does and does not wait for it.
+
+        `await asyncio.wrap_future(client.submit(items))` waits on any event loop, without a thread.
+        """
+        portal = self._open()
+        return portal.submit(portal.client.score(items, timeout_s=timeout_s, on_error=on_error))
+
+    def submit_one(
+        self, item: Item, *, timeout_s: float | None = None, on_error: OnError = "fault"
+    ) -> Future[Result]:
+        """Starts what `score_one` does and does not wait for it; see `submit`."""
+        portal = self._open()
+        return portal.submit(portal.client.score_one(item, timeout_s=timeout_s, on_error=on_error))
 
     def stream(
         self,

@@ -20,134 +20,37 @@ What a user of plain TRL must know about a fault, which this function gives to T
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.clients.adapters.faults import (
+    FaultPolicy,
+    explanation_of,
+    kind_of,
+    raise_for_faults,
+    read_policy,
+)
+from assay.clients.adapters.rows import Message, RowReader, text_of
 from assay.clients.client import AsyncRewardClient
 from assay.clients.sync import RewardClient
-from assay.clients.types import Fault, Item, Parameter, Reference, Result
+from assay.clients.types import Item, Parameter, Result
 from assay.rpc.errors import ConfigError
 from assay.rpc.tls import ClientTls
 
-Message = Mapping[str, Any]
-_FALLBACK_COLUMNS = ("reference", "answer")
+__all__ = [
+    "AsyncReward",
+    "Reporter",
+    "SyncReward",
+    "reward_function",
+    "sync_reward_function",
+    "text_of",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class RowReader:
-    """How a completion and the columns of its row become an item.
-
-    Attributes:
-        verifier: who judges every row. Empty: the row's column `verifier`, or by task.
-        task: the task of every row. Empty: the row's column `task`.
-        reference_column: where the reference stands. Empty: "reference", or "answer" where there is
-            no such column.
-        parameters: parameters of every row; those of the column `parameters` come on top.
-        send_prompt: the prompt is sent along, for verifiers that read it.
-    """
-
-    verifier: str = ""
-    task: str = ""
-    reference_column: str = ""
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    send_prompt: bool = True
-
-    def items(
-        self,
-        prompts: Sequence[str | Sequence[Message]],
-        completions: Sequence[str | Sequence[Message]],
-        completion_ids: Sequence[Sequence[int]] | None,
-        columns: Mapping[str, Any],
-    ) -> list[Item]:
-        """One item for each completion; completions of equal prompts are a group.
-
-        Raises:
-            ConfigError: The reference column that was asked for is not in the data, or holds
-                something that is no reference.
-        """
-        references = self._column(columns)
-        groups: dict[str, int] = {}
-        items = []
-        for row, completion in enumerate(completions):
-            verifier = self.verifier or _cell(columns, "verifier", row)
-            items.append(
-                Item(
-                    response=text_of(completion),
-                    reference=_reference(references[row], row) if references is not None else None,
-                    verifier=verifier,
-                    task=self.task or ("" if verifier else _cell(columns, "task", row)),
-                    prompt=_plain(prompts[row]) if self.send_prompt else (),
-                    id=str(row),
-                    group_id=str(groups.setdefault(repr(prompts[row]), row)),
-                    parameters={**self.parameters, **_row_parameters(columns, row)},
-                    response_token_count=len(completion_ids[row]) if completion_ids else None,
-                )
-            )
-        return items
-
-    def _column(self, columns: Mapping[str, Any]) -> Sequence[Any] | None:
-        if self.reference_column:
-            if self.reference_column not in columns:
-                known = ", ".join(
-                    sorted(name for name, value in columns.items() if isinstance(value, list))
-                )
-                raise ConfigError(
-                    f"the data has no column {self.reference_column!r}; it has: {known}"
-                )
-            named: Sequence[Any] = columns[self.reference_column]
-            return named
-        return next((columns[name] for name in _FALLBACK_COLUMNS if name in columns), None)
-
-
-def _cell(columns: Mapping[str, Any], name: str, row: int) -> str:
-    """A text of a row; empty where the column is absent or the cell is None."""
-    return str(columns[name][row] or "") if isinstance(columns.get(name), list) else ""
-
-
-def _row_parameters(columns: Mapping[str, Any], row: int) -> dict[str, Parameter]:
-    """The parameters of a row; those that a data set filled in as None were not passed."""
-    column = columns.get("parameters")
-    cell = column[row] if isinstance(column, list) else None
-    return {name: value for name, value in (cell or {}).items() if value is not None}
-
-
-def _reference(value: Any, row: int) -> Reference | None:
-    """A cell as a reference; whole numbers and decimals are taken as their text, dicts as data."""
-    if isinstance(value, bool):
-        raise ConfigError(f"the reference of row {row} is {value}; pass a text or a list of texts")
-    if isinstance(value, int | float):
-        return str(value)
-    try:
-        return Item(reference=value).reference
-    except TypeError as error:
-        kind = type(value).__name__
-        raise ConfigError(
-            f"the reference of row {row} is a {kind}; pass a text, a list of texts, or data"
-        ) from error
-
-
-def text_of(completion: str | Sequence[Message]) -> str:
-    """The policy's text: a text, or the assistant's messages, joined by blank lines."""
-    if isinstance(completion, str):
-        return completion
-    said = [_content(message) for message in completion if message.get("role") == "assistant"]
-    return "\n\n".join(text for text in said if text)
-
-
-def _plain(prompt: str | Sequence[Message]) -> str | list[dict[str, str]]:
-    if isinstance(prompt, str):
-        return prompt
-    return [{"role": str(message["role"]), "content": _content(message)} for message in prompt]
-
-
-def _content(message: Message) -> str:
-    """A message's text; of content blocks, that of the text blocks."""
-    content = message.get("content") or ""
-    if isinstance(content, str):
-        return content
-    return "".join(block.get("text") or "" for block in content)
+_POLICIES = (FaultPolicy.MASK, FaultPolicy.RAISE)
 
 
 @dataclass(slots=True)
@@ -160,51 +63,72 @@ class Reporter:
 
     prefix: str = "assay"
     _seen: set[tuple[str, str]] = field(default_factory=set)
+    _components: set[str] = field(default_factory=set)
 
     def report(self, results: Sequence[Result], columns: Mapping[str, Any]) -> None:
-        """Logs counts of verdicts and reasons, and a verdict and explanation for each row."""
+        """Logs counts of verdicts and reasons, mean scores of components, and all of it by row.
+
+        A component's mean is over the judgements that have it; a row without it holds None.
+        """
         log_metric: Callable[[str, float], None] | None = columns.get("log_metric")
-        log_extra: Callable[[str, list[str]], None] | None = columns.get("log_extra")
+        log_extra: Callable[[str, list[Any]], None] | None = columns.get("log_extra")
+        components = _components_of(results)
+        self._components.update(components)
         if log_metric is not None and results:
-            counts = Counter(_kind(result) for result in results)
+            counts = Counter(kind_of(result) for result in results)
             self._seen.update(counts)
             for kind, name in sorted(self._seen):
                 log_metric(f"{self.prefix}/{kind}/{name}", float(counts[kind, name]))
             faults = sum(count for (kind, _), count in counts.items() if kind == "fault")
             log_metric(f"{self.prefix}/fault_ratio", faults / len(results))
+            for name, scores in components.items():
+                found = [score for score in scores if score is not None]
+                log_metric(f"{self.prefix}/component/{name}", sum(found) / len(found))
         if log_extra is not None:
-            log_extra(f"{self.prefix}_verdict", [_kind(result)[1] for result in results])
-            log_extra(f"{self.prefix}_explanation", [_explanation(result) for result in results])
+            log_extra(f"{self.prefix}_verdict", [kind_of(result)[1] for result in results])
+            log_extra(f"{self.prefix}_explanation", [explanation_of(result) for result in results])
+            for name in sorted(self._components):
+                absent: list[float | None] = [None] * len(results)
+                log_extra(f"{self.prefix}_component_{name}", components.get(name, absent))
 
 
-def _kind(result: Result) -> tuple[str, str]:
-    match result.outcome:
-        case Fault(reason=reason):
-            return "fault", reason
-        case judgement:
-            return "verdict", judgement.verdict
+def _components_of(results: Sequence[Result]) -> dict[str, list[float | None]]:
+    """The score of each component in each row, by name; None where the row does not have it."""
+    found: dict[str, list[float | None]] = {}
+    for row, result in enumerate(results):
+        for part in result.judgement.components if result.judgement else ():
+            found.setdefault(part.name, [None] * len(results))[row] = part.score
+    return found
 
 
-def _explanation(result: Result) -> str:
-    match result.outcome:
-        case Fault(message=message):
-            return message
-        case judgement:
-            return judgement.explanation
+Early = dict[int, tuple[Item, Future[Result]]]
 
 
 @dataclass(slots=True)
 class _RewardFunction:
-    """What both variants share: a client, a reader of rows and a reporter. Pickles with them."""
+    """What both variants share: a client, a reader of rows and a reporter. Pickles with them.
+
+    `early` holds what `assay.clients.trl_streaming` sent before TRL asked: by row, the item without
+    its id and group, and its result to come.
+    """
 
     client: RewardClient | AsyncRewardClient
     reader: RowReader
     reporter: Reporter
+    on_fault: FaultPolicy
     __name__: str
+    early: Early = field(default_factory=dict)
 
     def rewards(self, results: Sequence[Result], columns: Mapping[str, Any]) -> list[float | None]:
         self.reporter.report(results, columns)
+        if self.on_fault is FaultPolicy.RAISE:
+            raise_for_faults(results)
         return [result.reward for result in results]
+
+
+def bare(item: Item) -> Item:
+    """The item without what says where it stands in its batch."""
+    return dataclasses.replace(item, id="", group_id="")
 
 
 class AsyncReward(_RewardFunction):
@@ -224,7 +148,28 @@ class AsyncReward(_RewardFunction):
         items = self.reader.items(prompts, completions, completion_ids, columns)
         if isinstance(self.client, AsyncRewardClient):
             return self.rewards(await self.client.score(items), columns)
-        return self.rewards(await asyncio.to_thread(self.client.score, items), columns)
+        return self.rewards(await self._scored(self.client, items), columns)
+
+    async def _scored(self, client: RewardClient, items: Sequence[Item]) -> list[Result]:
+        """A result for each item; what was sent early is not sent again."""
+        early, self.early = self.early, {}
+        sent: dict[int, Future[Result]] = {}
+        for row, (item, result) in early.items():
+            if row < len(items) and bare(items[row]) == item:
+                sent[row] = result
+            else:
+                result.cancel()
+        rest = [item for row, item in enumerate(items) if row not in sent]
+        scored = await asyncio.wrap_future(client.submit(rest)) if rest else []
+        found = iter(scored)
+        results = []
+        for row, item in enumerate(items):
+            if row in sent:
+                told = await asyncio.wrap_future(sent[row])
+                results.append(dataclasses.replace(told, id=item.id))
+            else:
+                results.append(next(found))
+        return results
 
     __code__ = __call__.__code__
     __defaults__ = __call__.__defaults__
@@ -258,6 +203,8 @@ def reward_function(
     reference_column: str = "",
     parameters: Mapping[str, Parameter] | None = None,
     name: str = "assay",
+    on_fault: str = FaultPolicy.MASK,
+    reference: str = "text",
     timeout_s: float = 60.0,
     tls: ClientTls | None = None,
     token: str | None = None,
@@ -267,8 +214,9 @@ def reward_function(
     Plain and conversational completions are taken. The data's columns `verifier`, `task` and
     `parameters` (a mapping for each row) are read where they exist. A fault is None; see the top of
     this module for what TRL makes of it. Where TRL offers them, `log_metric` gets
-    `NAME/verdict/...`, `NAME/fault/...` and `NAME/fault_ratio`, and `log_extra` the columns
-    `NAME_verdict` and `NAME_explanation`. The function can be pickled, unless an
+    `NAME/verdict/...`, `NAME/fault/...`, `NAME/fault_ratio` and the mean score of each component as
+    `NAME/component/...`; `log_extra` gets the columns `NAME_verdict`, `NAME_explanation` and one
+    for each component. The function can be pickled, unless an
     `AsyncRewardClient` is passed.
 
     Args:
@@ -280,17 +228,24 @@ def reward_function(
             no such column.
         parameters: parameters of every row.
         name: the function's `__name__`, under which TRL logs it.
+        on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
+        reference: what the reference column holds: "text", "json" or "tests" of a program; see
+            `assay.clients.adapters.rows.label_of`.
         timeout_s: the whole time that one batch may take, for an address.
         tls: as in `RewardClient`, for an address.
         token: as in `RewardClient`, for an address.
 
     Raises:
-        ConfigError: The address is empty. Called: a reference column is missing or holds what is no
-            reference.
+        ConfigError: The address is empty, or the policy is none that TRL can follow. Called: a
+            reference column is missing or holds what is no reference.
+        FaultError: Called: a row has no judgement, and the policy is "raise".
     """
+    policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
-    reader = RowReader(verifier, task, reference_column, dict(parameters or {}))
-    return AsyncReward(client, reader, Reporter(name), name)
+    reader = RowReader(
+        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+    )
+    return AsyncReward(client, reader, Reporter(name), policy, name)
 
 
 def sync_reward_function(
@@ -301,6 +256,8 @@ def sync_reward_function(
     reference_column: str = "",
     parameters: Mapping[str, Parameter] | None = None,
     name: str = "assay",
+    on_fault: str = FaultPolicy.MASK,
+    reference: str = "text",
     timeout_s: float = 60.0,
     tls: ClientTls | None = None,
     token: str | None = None,
@@ -310,9 +267,12 @@ def sync_reward_function(
     Raises:
         ConfigError: As `reward_function`.
     """
+    policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
-    reader = RowReader(verifier, task, reference_column, dict(parameters or {}))
-    return SyncReward(client, reader, Reporter(name), name)
+    reader = RowReader(
+        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+    )
+    return SyncReward(client, reader, Reporter(name), policy, name)
 
 
 def _client(

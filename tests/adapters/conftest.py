@@ -1,0 +1,96 @@
+"""What the tests of adapters share: real reward servers, a good one and one of each trouble.
+
+They need the trainers themselves, which `make test-adapters` installs in an environment of its own;
+elsewhere each file skips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from assay.clients import EmbeddedServices, Item, RewardClient
+from assay.clients.adapters.settings import close_clients
+from trainer_support import tiny_tokenizer
+
+RIGHT, WRONG = r"so \boxed{4}", r"so \boxed{5}"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A way to have no judgement.
+
+    Attributes:
+        target: whom to ask.
+        reference: what for.
+        reason: what the fault says.
+    """
+
+    target: str
+    reference: str
+    reason: str
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedServices]:
+    with EmbeddedServices() as services:
+        yield services
+
+
+@pytest.fixture(scope="session")
+def full_server() -> Iterator[EmbeddedServices]:
+    """A server whose quota is spent for the next minutes."""
+    with EmbeddedServices(arguments={"reward": ["--tenant-items-per-s", "0.001"]}) as services:
+        with RewardClient(services.address) as client:
+            client.score_one(Item(RIGHT, "4", task="math"))
+        yield services
+
+
+@pytest.fixture(scope="session")
+def dead_target() -> str:
+    with EmbeddedServices() as services:
+        return services.address
+
+
+@pytest.fixture(params=["killed", "overloaded", "unreadable"])
+def trouble(request: pytest.FixtureRequest) -> Trouble:
+    """A killed server, one that is full, and a reference that nobody can read."""
+    if request.param == "killed":
+        return Trouble(request.getfixturevalue("dead_target"), "4", "UNREACHABLE")
+    if request.param == "overloaded":
+        full: EmbeddedServices = request.getfixturevalue("full_server")
+        return Trouble(full.address, "4", "QUOTA_EXCEEDED")
+    good: EmbeddedServices = request.getfixturevalue("server")
+    return Trouble(good.address, " ", "UNUSABLE_REFERENCE")
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch, server: EmbeddedServices) -> pytest.MonkeyPatch:
+    """The settings of a good server, as adapters without options read them."""
+    monkeypatch.setenv("ASSAY_TARGET", server.address)
+    monkeypatch.setenv("ASSAY_TASK", "math")
+    return monkeypatch
+
+
+@pytest.fixture
+def troubled(environment: pytest.MonkeyPatch, trouble: Trouble) -> Trouble:
+    """The same for a server that will not judge."""
+    environment.setenv("ASSAY_TARGET", trouble.target)
+    environment.setenv("ASSAY_TIMEOUT_S", "1.5")
+    return trouble
+
+
+@pytest.fixture(scope="session")
+def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_clients_left() -> Iterator[None]:
+    yield
+    close_clients()

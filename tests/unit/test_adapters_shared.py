@@ -1,0 +1,165 @@
+"""What the adapters share: policies, rows of data sets, settings, one client for each process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.clients import Component, Data, Fault, Item, Judgement, Result
+from assay.clients.adapters.faults import (
+    FaultError,
+    FaultPolicy,
+    judgement_of,
+    raise_for_faults,
+    read_policy,
+)
+from assay.clients.adapters.rows import RowReader, label_of, reference_of
+from assay.clients.adapters.settings import (
+    Settings,
+    client_of,
+    close_clients,
+    read_settings,
+)
+from assay.clients.row_tests import read_tests
+from assay.clients.testing import FakeRewardServer, Knobs
+from assay.clients.trl import Reporter
+from assay.rpc.errors import ConfigError
+
+GOOD = Result("a", Judgement(0.5, "partly", (Component("style", 0.5, 1.0),)))
+BAD = Result("b", Fault("QUEUE_FULL", "the queue is full"))
+
+
+@pytest.fixture(autouse=True)
+def no_clients_left() -> Iterator[None]:
+    yield
+    close_clients()
+
+
+def test_a_fault_raises_what_travels_between_processes() -> None:
+    assert judgement_of(GOOD).reward == 0.5
+    with pytest.raises(FaultError, match="'b': QUEUE_FULL: the queue is full") as caught:
+        raise_for_faults([GOOD, BAD])
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (copy.item_id, copy.fault, str(copy)) == ("b", BAD.fault, str(caught.value))
+
+
+@given(st.text(max_size=8))
+def test_a_policy_is_one_that_the_trainer_can_follow(text: str) -> None:
+    allowed = (FaultPolicy.RAISE, FaultPolicy.MASK)
+    if text in ("raise", "mask"):
+        assert read_policy(text, allowed, "it") == text
+    else:
+        with pytest.raises(ConfigError, match="with it choose one of: raise, mask"):
+            read_policy(text, allowed, "it")
+
+
+def test_a_policy_that_only_others_can_follow_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'drop'"):
+        read_policy("drop", [FaultPolicy.RAISE], "it")
+
+
+def test_references_as_parquet_files_hold_them() -> None:
+    assert reference_of(np.array(["a", "b"], dtype=object), "row 0") == ["a", "b"]
+    assert reference_of(np.int64(4), "row 0") == "4"
+    assert reference_of(np.str_("x"), "row 0") == "x"
+    assert reference_of({"n": 1}, "row 0") == Item(reference={"n": 1}).reference
+    assert reference_of(Data([1, 2]), "row 0") == Data([1, 2])
+    assert reference_of(None, "row 0") is None
+    with pytest.raises(ConfigError, match="of item 7 is True"):
+        reference_of(np.bool_(True), "item 7")
+
+
+def test_labels_that_are_json() -> None:
+    assert label_of('["a", "b"]', "json", "row 0") == ["a", "b"]
+    suite = label_of('{"inputs": ["1"], "outputs": ["2"]}', "tests", "row 0")
+    assert suite == read_tests({"inputs": ["1"], "outputs": ["2"]})
+    assert label_of(None, "tests", "row 0") is None
+    for label, kind, text in [
+        ("[", "json", "of row 0 is no JSON"),
+        ('{"inputs": []}', "tests", "of row 0: "),
+        ("x", "yaml", "choose one of: text, json, tests"),
+    ]:
+        with pytest.raises(ConfigError, match=text):
+            label_of(label, kind, "row 0")
+
+
+def test_rows_are_read_by_the_kind_of_their_references() -> None:
+    reader = RowReader(verifier="code", reference_kind="tests")
+    column = {"answer": ['{"inputs": ["1"], "outputs": ["2"]}']}
+    [item] = reader.items(["p"], ["c"], None, column)
+    assert item.reference == read_tests({"inputs": ["1"], "outputs": ["2"]})
+
+
+def test_options_go_before_the_environment() -> None:
+    around = {"ASSAY_TARGET": "a:1", "ASSAY_TASK": "math", "ASSAY_TIMEOUT_S": "5"}
+    assert read_settings({}, around) == Settings("a:1", task="math", timeout_s=5.0)
+    given_too = {"target": "b:2", "timeout_s": 9, "task": None, "reward_router_address": "x"}
+    assert read_settings(given_too, around) == Settings("b:2", task="math", timeout_s=9.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, "set target or ASSAY_TARGET"),
+        ({"target": "a:1", "timeout_s": "soon"}, "timeout_s is 'soon'"),
+        ({"target": "a:1", "timeout_s": -1}, "positive number of seconds"),
+    ],
+)
+def test_what_is_wrong_with_settings_is_said(options: dict[str, object], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        read_settings(options, {})
+
+
+def test_a_token_is_not_printed() -> None:
+    assert "secret" not in repr(read_settings({"target": "a:1", "token": "secret"}, {}))
+
+
+def test_a_certificate_wants_an_authority() -> None:
+    settings = read_settings({"target": "a:1"}, {"ASSAY_CLIENT_CERT": "c.pem"})
+    with pytest.raises(ConfigError, match="ASSAY_TLS_CA"):
+        client_of(settings)
+
+
+def test_one_client_for_equal_settings_on_any_loop_and_in_children() -> None:
+    with FakeRewardServer(knobs=Knobs(fault_ids=frozenset({"1"}))) as server:
+        settings = Settings(server.address, verifier="exact")
+        client = client_of(settings)
+        assert client_of(Settings(server.address, verifier="exact")) is client
+        items = [Item("1", "1", "exact", id=str(n)) for n in range(2)]
+
+        async def both() -> list[float | None]:
+            one = asyncio.wrap_future(client.submit_one(items[0]))
+            many = asyncio.wrap_future(client.submit(items))
+            return [(await one).reward, *[result.reward for result in await many]]
+
+        for _ in range(2):  # another event loop each time
+            assert asyncio.run(both()) == [1.0, 1.0, None]
+        child = os.fork()
+        if child == 0:
+            scored = client_of(settings).score_one(items[0]).reward
+            os._exit(0 if scored == 1.0 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        close_clients()
+        assert client_of(settings) is not client
+
+
+def test_components_are_logged_by_name_and_absent_ones_are_none() -> None:
+    metrics: dict[str, list[float]] = {}
+    extras: dict[str, list[object]] = {}
+    columns = {
+        "log_metric": lambda name, value: metrics.setdefault(name, []).append(value),
+        "log_extra": lambda name, values: extras.setdefault(name, []).extend(values),
+    }
+    reporter = Reporter("r")
+    reporter.report([GOOD, BAD], columns)
+    reporter.report([BAD], columns)
+    assert metrics["r/component/style"] == [0.5]
+    assert metrics["r/fault_ratio"] == [0.5, 1.0]
+    assert extras["r_component_style"] == [0.5, None, None]
