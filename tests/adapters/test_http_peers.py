@@ -79,7 +79,7 @@ async def test_the_sdks_graders() -> None:
                 await run({**CHECK, "operation": "is"})
 
 
-async def test_no_request_that_the_document_allows_is_a_defect() -> None:
+async def test_no_request_that_the_document_allows_is_a_defect(tmp_path: Path) -> None:
     pytest.importorskip("schemathesis")
     command = Path(sys.executable).parent / "st"
     with sandbox_service.running("--languages", "python") as (sandbox, _):
@@ -90,5 +90,7 @@ async def test_no_request_that_the_document_allows_is_a_defect() -> None:
         ):
             told = [command, "run", f"http://{facade.address}/openapi.json", "--phases", "fuzzing",
                     "--checks", "not_a_server_error", "-n", "20", "--seed", "1"]  # fmt: skip
-            ran = await asyncio.to_thread(subprocess.run, told, capture_output=True, text=True)
+            ran = await asyncio.to_thread(
+                subprocess.run, told, capture_output=True, text=True, cwd=tmp_path
+            )
             assert ran.returncode == 0, ran.stdout[-3000:]
