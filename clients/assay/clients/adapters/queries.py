@@ -42,10 +42,11 @@ def response_of(query: str, prompt: str, after: str = "") -> str:
         remedy = "set ASSAY_RESPONSE_AFTER, such as '<|im_start|>assistant\\n'"
     if not mark:
         raise ConfigError(f"a query does not hold what its response follows; {remedy}")
-    return _without_end(response)
+    return without_end(response)
 
 
-def _without_end(response: str) -> str:
+def without_end(response: str) -> str:
+    """A decoded response without the end-of-turn tokens at its end."""
     while ended := next((end for end in END_TOKENS if response.rstrip("\n").endswith(end)), None):
         response = response.rstrip("\n").removesuffix(ended)
     return response
