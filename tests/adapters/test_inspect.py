@@ -14,7 +14,7 @@ from assay.rpc.errors import ConfigError
 
 pytest.importorskip("inspect_ai", reason="see `make test-adapters`")
 
-from inspect_ai import Task
+from inspect_ai import Task, score
 from inspect_ai import eval as run_eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
@@ -59,10 +59,10 @@ def test_an_eval_has_the_servers_rewards(tmp_path: Path, server: EmbeddedService
     assert log.results is not None
     assert log.samples is not None
     assert log.results.scores[0].metrics["mean"].value == 0.75
-    score = log.samples[1].scores["assay"]
-    assert (score.value, score.answer) == (0.0, "5")
-    assert score.metadata["verdict"] == "incorrect"
-    assert score.explanation
+    wrong = log.samples[1].scores["assay"]
+    assert (wrong.value, wrong.answer) == (0.0, "5")
+    assert wrong.metadata["verdict"] == "incorrect"
+    assert wrong.explanation
 
 
 def test_a_fault_is_unscored_and_in_no_mean(tmp_path: Path, server: EmbeddedServices) -> None:
@@ -88,6 +88,16 @@ def test_no_trouble_is_a_score(tmp_path: Path, trouble: Trouble) -> None:
     (scores,) = log.results.scores
     assert (scores.scored_samples, scores.unscored_samples) == (0, 1)
     assert log.samples[0].scores["assay"].metadata["fault"] == trouble.reason
+
+
+def test_a_log_with_faults_is_scored_again(
+    tmp_path: Path, dead_target: str, server: EmbeddedServices
+) -> None:
+    log = evaluate(tmp_path, [RIGHT], assay(dead_target, task="math", timeout_s=0.5))
+    again = score(log, assay(server.address, task="math"), action="overwrite")
+    assert again.results is not None
+    assert again.results.scores[0].metrics["mean"].value == 1.0
+    assert again.results.scores[0].unscored_samples == 0
 
 
 def test_raise_is_an_error_of_the_sample(tmp_path: Path, trouble: Trouble) -> None:
