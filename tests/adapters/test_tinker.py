@@ -20,7 +20,7 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 
 from assay.clients import EmbeddedServices
 from assay.clients.adapters.faults import FaultError
-from assay.clients.tinker import AssayEnv
+from assay.clients.tinker import AssayEnv, AssayGroupBuilder
 from assay.rpc.errors import ConfigError
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
@@ -85,6 +85,21 @@ async def test_a_smaller_group_goes_without_the_sample(server: EmbeddedServices)
     strategy = MinViableGroup(min_successful=2, max_retries=0)
     trajectories = await do_group_rollout(builder, Scripted(*[RIGHT] * 3), strategy=strategy)
     assert trajectories.get_total_rewards() == [1.0, 1.0]
+
+
+async def test_a_group_is_judged_in_one_call(server: EmbeddedServices) -> None:
+    env = partial(AssayEnv, RENDERER, "2 + 2?", ROW, target=server.address)
+    policy = Scripted(RIGHT, WRONG, RIGHT)
+    trajectories = await do_group_rollout(AssayGroupBuilder(env, 3), policy)
+    assert trajectories.get_total_rewards() == [1.0, 0.0, 1.0]
+    assert trajectories.final_rewards_G == [1.0, 0.0, 1.0]
+
+
+async def test_a_fault_in_a_group_that_is_judged_together_is_raised(trouble: Trouble) -> None:
+    row = {"answer": trouble.reference, "task": "math"}
+    env = partial(AssayEnv, RENDERER, "2 + 2?", row, target=trouble.target, timeout_s=1.5)
+    with pytest.raises(FaultError, match=trouble.reason):
+        await do_group_rollout(AssayGroupBuilder(env, 2), Scripted(RIGHT, RIGHT))
 
 
 def test_the_cookbook_cannot_drop_or_mask_for_us() -> None:

@@ -3,6 +3,7 @@
     env = partial(AssayEnv, renderer, row["question"], {"answer": row["answer"], "task": "math"})
     builder = ProblemGroupBuilder(env_thunk=env, num_envs=16)
 
+or, for verifiers that compare the samples of a group, `AssayGroupBuilder(env, 16)`.
 The settings are those of `assay.clients.adapters.settings`. A fault raises `FaultError` out of
 `step` ("raise", the one policy of the adapter). What becomes of it says the training loop's
 `rollout_error_tolerance`: None or False, the default: the run ends; True (`RetryOnFailure`): the
@@ -12,18 +13,20 @@ the sample leaves its group, whose mean is over the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tinker
 from tinker_cookbook import renderers
-from tinker_cookbook.rl.types import Env, StepResult
+from tinker_cookbook.rl.types import Env, EnvGroupBuilder, StepResult
 from tinker_cookbook.utils import logtree
 
 from assay.clients.adapters.faults import FaultPolicy, judgement_of, read_policy
 from assay.clients.adapters.scoring import score_awaited
 from assay.clients.adapters.settings import read_settings
 from assay.clients.adapters.single import read_item
+from assay.clients.types import Item, Judgement
 
 
 class AssayEnv(Env):
@@ -51,6 +54,8 @@ class AssayEnv(Env):
         self.renderer = renderer
         self.conversation = [*(convo_prefix or []), {"role": "user", "content": question}]
         self.row = dict(row)
+        self.item: Item | None = None
+        self.judged_with_group = False
         self.settings = read_settings(options)
         read_policy(self.settings.on_fault or "raise", [FaultPolicy.RAISE], "tinker-cookbook")
 
@@ -60,7 +65,7 @@ class AssayEnv(Env):
         return prompt, self.renderer.get_stop_sequences()
 
     async def step(self, action: list[int], *, extra: Any = None) -> StepResult:
-        """Judges the response.
+        """Judges the response, or keeps it for the group's one call.
 
         Args:
             action: the response's tokens.
@@ -70,7 +75,7 @@ class AssayEnv(Env):
             FaultError: there is no judgement.
         """
         message, _ = self.renderer.parse_response(action)
-        item = read_item(
+        self.item = read_item(
             self.settings,
             self.conversation,
             renderers.get_text_content(message),
@@ -78,22 +83,74 @@ class AssayEnv(Env):
             response_token_count=len(action),
             truncated=(extra or {}).get("stop_reason") == "length",
         )
-        [result] = await score_awaited(self.settings, [item])
+        if self.judged_with_group:
+            return self._ended(0.0)
+        [result] = await score_awaited(self.settings, [self.item])
         judgement = judgement_of(result)
+        logs = {"verdict": judgement.verdict, "explanation": judgement.explanation}
         with logtree.scope_header("Reward"):
-            logtree.table_from_dict(
-                {
-                    "reward": judgement.reward,
-                    "verdict": judgement.verdict,
-                    "explanation": judgement.explanation,
-                },
-                caption="Assay",
-            )
+            logtree.table_from_dict({"reward": judgement.reward, **logs}, caption="Assay")
+        return self._ended(judgement.reward, metrics_of(judgement), logs)
+
+    def _ended(
+        self,
+        reward: float,
+        metrics: dict[str, float] | None = None,
+        logs: dict[str, str] | None = None,
+    ) -> StepResult:
         return StepResult(
-            reward=judgement.reward,
+            reward=reward,
             episode_done=True,
             next_observation=tinker.ModelInput.empty(),
             next_stop_condition=self.renderer.get_stop_sequences(),
-            metrics={f"assay/{part.name}": part.score for part in judgement.components},
-            logs={"verdict": judgement.verdict, "explanation": judgement.explanation},
+            metrics=metrics or {},
+            logs=logs or {},
         )
+
+
+def metrics_of(judgement: Judgement) -> dict[str, float]:
+    """The parts of a reward, as the cookbook logs them."""
+    return {f"assay/{part.name}": part.score for part in judgement.components}
+
+
+@dataclass(frozen=True)
+class AssayGroupBuilder(EnvGroupBuilder):
+    """A group whose responses are judged in one call, for verifiers that compare them.
+
+    Attributes:
+        env_thunk: makes one environment.
+        num_envs: samples in the group.
+        dataset_name: under which the cookbook logs.
+    """
+
+    env_thunk: Callable[[], AssayEnv]
+    num_envs: int
+    dataset_name: str = "assay"
+
+    async def make_envs(self) -> Sequence[AssayEnv]:
+        """The environments, which leave the judging to the group."""
+        envs = [self.env_thunk() for _ in range(self.num_envs)]
+        for env in envs:
+            env.judged_with_group = True
+        return envs
+
+    async def compute_group_rewards(
+        self, trajectory_group: Any, env_group: Sequence[AssayEnv]
+    ) -> list[tuple[float, dict[str, float]]]:
+        """The reward of each response, judged beside the others.
+
+        Raises:
+            FaultError: one of them has no judgement.
+        """
+        items = [
+            replace(env.item, id=str(number), group_id="group")
+            for number, env in enumerate(env_group)
+            if env.item is not None
+        ]
+        results = await score_awaited(env_group[0].settings, items)
+        judgements = [judgement_of(result) for result in results]
+        return [(judgement.reward, metrics_of(judgement)) for judgement in judgements]
+
+    def logging_tags(self) -> list[str]:
+        """The data set's name."""
+        return [self.dataset_name]

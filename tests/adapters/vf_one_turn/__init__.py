@@ -22,17 +22,8 @@ class OneTurn(Harness[OneTurnConfig]):
     EXECUTES_CODE = False
     NEEDS_CONTAINER = False
 
-    async def launch(
-        self,
-        ctx: Any,
-        trace: Any,
-        runtime: Any,
-        endpoint: str,
-        secret: str,
-        mcp_urls: Any,
-        data: Any,
-        **_: Any,
-    ) -> ProgramResult:
+    async def launch(self, ctx: Any, *given: Any, **_: Any) -> ProgramResult:
+        _trace, _runtime, endpoint, secret, _tools, data, *_rest = given
         body = {"model": ctx.model, "messages": [{"role": "user", "content": data.prompt}]}
         headers = {"Authorization": f"Bearer {secret}"}
         async with httpx.AsyncClient() as client:
