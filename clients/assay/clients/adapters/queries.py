@@ -36,7 +36,7 @@ def response_of(query: str, prompt: str, after: str = "") -> str:
         _, mark, response = query.rpartition(after)
         remedy = "set ASSAY_RESPONSE_AFTER to the text before every response"
     elif not prompt:
-        return _without_end(query)
+        return without_end(query)
     else:
         _, mark, response = query.partition(prompt)
         remedy = "set ASSAY_RESPONSE_AFTER, such as '<|im_start|>assistant\\n'"
