@@ -121,7 +121,7 @@ def __getattr__(name: str) -> Any:
     from areal.workflow.rlvr import RLVRWorkflow  # noqa: PLC0415  # imports all of AReaL
 
     class AssayRLVRWorkflow(RLVRWorkflow):
-        """AReaL's workflow of one turn, with rewards awaited instead of asked in a pool."""
+        """AReaL's workflow of one turn, with our rewards, awaited instead of asked in a pool."""
 
         def __init__(self, reward_fn: Any = reward_fn, *args: Any, **kwargs: Any) -> None:
             super().__init__(reward_fn, *args, **kwargs)
