@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import gc
 import os
 import threading
 import weakref
@@ -148,6 +149,9 @@ def _close_all() -> None:
 
 
 def _forget_parents() -> None:
+    # gRPC's asyncio objects, once the collector of a child ends them, wait for ever for a thread
+    # that only the parent has. What was garbage at the fork is the parent's to collect.
+    gc.freeze()
     for client in list(_living):
         client._forget_parent()  # noqa: SLF001  # the hook is part of the class
 

@@ -36,16 +36,17 @@ def response_of(query: str, prompt: str, after: str = "") -> str:
         _, mark, response = query.rpartition(after)
         remedy = "set ASSAY_RESPONSE_AFTER to the text before every response"
     elif not prompt:
-        return _without_end(query)
+        return without_end(query)
     else:
         _, mark, response = query.partition(prompt)
         remedy = "set ASSAY_RESPONSE_AFTER, such as '<|im_start|>assistant\\n'"
     if not mark:
         raise ConfigError(f"a query does not hold what its response follows; {remedy}")
-    return _without_end(response)
+    return without_end(response)
 
 
-def _without_end(response: str) -> str:
+def without_end(response: str) -> str:
+    """A decoded response without the end-of-turn tokens at its end."""
     while ended := next((end for end in END_TOKENS if response.rstrip("\n").endswith(end)), None):
         response = response.rstrip("\n").removesuffix(ended)
     return response
