@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from assay.reward_server.__main__ import cli
+
 SERVICES = ("reward_server", "sandbox", "genrm")
 WATCHERS = ("prometheus", "grafana", "otel-collector")
 OTHERS = (*WATCHERS, "envoy")
-FILES = ("compose.yaml", "compose.gpu.yaml", "compose.secrets.yaml")
+FILES = ("compose.yaml", "compose.gpu.yaml", "compose.secrets.yaml", "compose.http.yaml")
 # What both Compose 1.29 and Compose 2 know, of what there is to say of a service.
 KNOWN = {
     "build", "image", "profiles", "ports", "environment", "depends_on", "networks", "user",
@@ -66,6 +68,15 @@ def test_one_port_is_published_and_on_loopback(repository: Path) -> None:
         "otel-collector": ["127.0.0.1:${ASSAY_OTLP_PORT:-4317}:4317"],
         "envoy": ["${ASSAY_BIND:-127.0.0.1}:${ASSAY_ENVOY_PORT:-50050}:50051"],
     }
+
+
+def test_http_is_published_where_grpc_is_and_only_when_asked_for(repository: Path) -> None:
+    [port] = read(repository, "compose.http.yaml")["services"]["reward_server"]["ports"]
+    [grpc] = read(repository)["services"]["reward_server"]["ports"]
+    assert port.partition("}:")[0] == grpc.partition("}:")[0]
+    settings = read(repository, "compose.http.yaml")["services"]["reward_server"]["environment"]
+    assert settings == ["ASSAY_REWARD_HTTP_PORT=8080", "ASSAY_REWARD_HTTP_BIND=0.0.0.0"]
+    assert {"http_port", "http_bind"} <= {option.name for option in cli.params}
 
 
 def test_who_watches_is_started_only_when_asked_for_and_pinned(repository: Path) -> None:
