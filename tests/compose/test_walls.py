@@ -122,7 +122,7 @@ def test_prometheus_would_reach_the_metrics(
 def test_compose_reads_every_file_with_every_profile(stack: Stack) -> None:
     everything = ["genrm", "observability", "envoy"]
     named = stack.compose("config", "--services", files=["compose.gpu.yaml"], profiles=everything)
-    assert set(named.split()) == {*SERVICES, "prometheus", "grafana", "envoy"}
+    assert set(named.split()) == {*SERVICES, "prometheus", "grafana", "otel-collector", "envoy"}
 
 
 def test_programs_are_walled_in_as_the_documentation_says(sandbox: ExecutionClient) -> None:
