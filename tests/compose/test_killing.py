@@ -1,7 +1,9 @@
-"""Containers killed in mid-batch: no fault is scored 0, nothing is lost, one client goes on."""
+"""Containers killed or cut off in mid-batch: no fault is scored 0, nothing is lost, one client goes
+on."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import threading
@@ -105,8 +107,10 @@ def test_a_killed_judge_makes_faults_and_comes_back(stack: Stack, client: Reward
             for n in range(first, first + 200)
         ]
 
+    # Its first opinion takes long on a busy machine.
+    assert client.score(judged_items(20_000)[:1], timeout_s=120.0)[0].fault is None
     items = judged_items(10_000)
-    results = scored_while(client, items, lambda: stack.kill("genrm"), 20.0, after_s=0.1)
+    results = scored_while(client, items, lambda: stack.kill("genrm"), 40.0, after_s=0.1)
     assert len(results) == len(items)
     faulted = {result.id for result in results if result.fault is not None}
     stack.start("genrm")
@@ -133,3 +137,25 @@ def test_a_crash_is_mended_by_the_restart_policy(stack: Stack, client: RewardCli
     began_s = time.monotonic()
     assert whole(client.score(items, timeout_s=120.0), items) == (len(items), 0)
     print(f"all judged {time.monotonic() - began_s:.0f} s after it was healthy again")
+
+
+def test_a_cut_network_makes_faults_and_heals(stack: Stack, client: RewardClient) -> None:
+    """Between reward server and sandbox: packets vanish, nobody is told."""
+    items = [*programs(), *answers()]
+    try:
+        results = scored_while(client, items, lambda: stack.cut("sandbox", "back"), 20.0)
+        judged, faults = whole(results, items)
+        assert faults > 0
+        assert all(result.reward == 1.0 for result in results if result.id.startswith("math-"))
+        reasons = {result.fault.reason for result in results if result.fault}
+        print(f"\nnetwork cut: {judged} judged, {faults} faults: {sorted(reasons)}")
+        # A batch that begins while it lasts; what was judged before is remembered.
+        fresh = [dataclasses.replace(one, response=f"{one.response}\n\nAgain.") for one in items]
+        assert whole(client.score(fresh, timeout_s=15.0), fresh) == (10, COUNT)
+        assert stack.inspect("sandbox")["State"]["Health"]["Status"] == "healthy"
+    finally:
+        stack.heal("sandbox", "back")
+    began_s = time.monotonic()
+    until(lambda: client.score(items[:1], timeout_s=10.0)[0].fault is None, 120.0)
+    print(f"verdicts again {time.monotonic() - began_s:.0f} s after it was healed")
+    assert whole(client.score(fresh, timeout_s=120.0), fresh) == (len(items), 0)

@@ -65,7 +65,7 @@ def test_a_container_has_nothing_that_it_does_not_need(stack: Stack, service: st
     assert [mount["Type"] for mount in found["Mounts"] if mount["Destination"] == "/var/run"] == []
     assert not any("docker.sock" in mount["Source"] for mount in found["Mounts"])
     writable = {mount["Destination"] for mount in found["Mounts"] if mount["RW"]}
-    assert writable <= {"/var/cache/assay"}
+    assert writable == {"/journal" if service == "reward_server" else "/var/cache/assay"}
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -103,6 +103,26 @@ def test_the_sandbox_has_no_way_out(stack: Stack) -> None:
         if says(stack, "reward_server", CONNECT, address=address, port=53):
             print(f"\nfrom the reward server a way out, to {address}")
         assert not says(stack, "sandbox", CONNECT, address=address, port=53)
+
+
+@pytest.mark.parametrize(
+    ("network", "services"), [("back", ("reward_server", "sandbox")), ("judges", ("genrm",))]
+)
+def test_prometheus_would_reach_the_metrics(
+    stack: Stack, network: str, services: tuple[str, ...]
+) -> None:
+    """From a container where compose.yaml puts it; from elsewhere nothing is to be had."""
+    for service in services:
+        assert "# TYPE assay_" in stack.metrics(service, network)
+    for stranger in set(SERVICES) - set(services):
+        with pytest.raises(AssertionError, match=r"urlopen error|Name or service not known"):
+            stack.metrics(stranger, network)
+
+
+def test_compose_reads_every_file_with_every_profile(stack: Stack) -> None:
+    everything = ["genrm", "observability", "envoy"]
+    named = stack.compose("config", "--services", files=["compose.gpu.yaml"], profiles=everything)
+    assert set(named.split()) == {*SERVICES, "prometheus", "grafana", "otel-collector", "envoy"}
 
 
 def test_programs_are_walled_in_as_the_documentation_says(sandbox: ExecutionClient) -> None:

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from assay.reward_server.__main__ import cli
+
 SERVICES = ("reward_server", "sandbox", "genrm")
 WATCHERS = ("prometheus", "grafana", "otel-collector")
-FILES = ("compose.yaml", "compose.gpu.yaml", "compose.secrets.yaml")
+OTHERS = (*WATCHERS, "envoy")
+FILES = ("compose.yaml", "compose.gpu.yaml", "compose.secrets.yaml", "compose.http.yaml")
 # What both Compose 1.29 and Compose 2 know, of what there is to say of a service.
 KNOWN = {
     "build", "image", "profiles", "ports", "environment", "depends_on", "networks", "user",
@@ -33,17 +36,17 @@ def read(repository: Path, name: str = "compose.yaml") -> dict[str, Any]:
 def test_both_versions_of_compose_know_every_word(repository: Path, name: str) -> None:
     found = read(repository, name)
     assert set(found) <= {"services", "networks", "volumes", "secrets", "x-logging"}
-    assert set(found["services"]) <= {*SERVICES, *WATCHERS}
+    assert set(found["services"]) <= {*SERVICES, *OTHERS}
     for service in found["services"].values():
         assert set(service) <= KNOWN
         assert all(set(on) == {"condition"} for on in service.get("depends_on", {}).values())
 
 
-@pytest.mark.parametrize("name", [*SERVICES, *WATCHERS])
+@pytest.mark.parametrize("name", [*SERVICES, *OTHERS])
 def test_a_service_may_as_little_as_possible(repository: Path, name: str) -> None:
     service = read(repository)["services"][name]
     assert service["user"].partition(":")[0] in {"65532", "65534", "472", "10001"}
-    assert name in WATCHERS or service["user"] == "65532:65532"
+    assert name in OTHERS or service["user"] == "65532:65532"
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert "no-new-privileges" in service["security_opt"]
@@ -63,7 +66,17 @@ def test_one_port_is_published_and_on_loopback(repository: Path) -> None:
         # Where they are asked for.
         "grafana": ["127.0.0.1:${ASSAY_GRAFANA_PORT:-3000}:3000"],
         "otel-collector": ["127.0.0.1:${ASSAY_OTLP_PORT:-4317}:4317"],
+        "envoy": ["${ASSAY_BIND:-127.0.0.1}:${ASSAY_ENVOY_PORT:-50050}:50051"],
     }
+
+
+def test_http_is_published_where_grpc_is_and_only_when_asked_for(repository: Path) -> None:
+    [port] = read(repository, "compose.http.yaml")["services"]["reward_server"]["ports"]
+    [grpc] = read(repository)["services"]["reward_server"]["ports"]
+    assert port.partition("}:")[0] == grpc.partition("}:")[0]
+    settings = read(repository, "compose.http.yaml")["services"]["reward_server"]["environment"]
+    assert settings == ["ASSAY_REWARD_HTTP_PORT=8080", "ASSAY_REWARD_HTTP_BIND=0.0.0.0"]
+    assert {"http_port", "http_bind"} <= {option.name for option in cli.params}
 
 
 def test_who_watches_is_started_only_when_asked_for_and_pinned(repository: Path) -> None:
@@ -71,7 +84,8 @@ def test_who_watches_is_started_only_when_asked_for_and_pinned(repository: Path)
     assert {name for name in services if services[name].get("profiles") == ["observability"]} == {
         *WATCHERS
     }
-    for name in WATCHERS:
+    assert services["envoy"]["profiles"] == ["envoy"]
+    for name in OTHERS:
         assert re.fullmatch(r"\$\{ASSAY_\w+:-\w+/[\w-]+:v?\d+\.\d+\.\d+\}", services[name]["image"])
 
 
@@ -84,7 +98,8 @@ def test_prometheus_reads_every_service_once_and_grafana_none(repository: Path) 
         for found in job["dns_sd_configs"]
         for name in found["names"]
     }
-    assert read_at == {(name, name, 9464) for name in SERVICES}
+    assert read_at == {(name, name, 9464) for name in (*SERVICES, "envoy")}
+    assert len({*services["envoy"]["networks"]} & {*services["prometheus"]["networks"]}) == 1
     for name, prefix in zip(SERVICES, ("REWARD", "SANDBOX", "GENRM"), strict=True):
         settings = services[name]["environment"]
         assert f"ASSAY_{prefix}_METRICS_PORT=9464" in settings
@@ -111,6 +126,25 @@ def test_the_collector_hears_every_service_where_spans_are_asked_for(repository:
     assert sorted(named) == ["exporters", "processors", "receivers"]
     for kind, parts in config["service"]["pipelines"]["traces"].items():
         assert set(parts) <= set(config[kind])
+
+
+def test_envoy_meets_the_reward_server_on_one_network_and_the_sandbox_on_none(
+    repository: Path,
+) -> None:
+    """On two each replica would be there twice."""
+    services = read(repository)["services"]
+    networks = set(services["envoy"]["networks"])
+    assert len(networks & set(services["reward_server"]["networks"])) == 1
+    assert not networks & set(services["sandbox"]["networks"])
+    config = yaml.safe_load((repository / "deploy/envoy/envoy.yaml").read_text(encoding="utf-8"))
+    called, _ = config["static_resources"]["clusters"]
+    [end] = called["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert end["endpoint"]["address"]["socket_address"] == {
+        "address": "reward_server",
+        "port_value": 50051,
+    }
+    mounted = "./deploy/envoy/envoy.yaml:/etc/envoy/envoy.yaml:ro"
+    assert services["envoy"]["volumes"] == [mounted]
 
 
 def test_the_sandbox_is_on_internal_networks_only(repository: Path) -> None:

@@ -100,6 +100,11 @@ def error_of_call(
         # it to calls that reach it between the end of its drain and the end of its port.
         code, reason = grpc.StatusCode.UNAVAILABLE, str(Reason.DRAINING)
         message = f"{target} stopped before it took the call; try again"
+    elif code is grpc.StatusCode.INTERNAL and "RST_STREAM" in details:
+        # A servicer's own defect carries a status. So does a proxy end a call that was under way
+        # at a replica that died.
+        code, reason = grpc.StatusCode.UNAVAILABLE, str(Reason.UNREACHABLE)
+        message = f"the server behind {target} ended in the middle of the call; try again"
     elif code is grpc.StatusCode.UNAVAILABLE and (trouble := _trouble(details)):
         message = f"{target} {trouble}"
     elif code is grpc.StatusCode.UNAVAILABLE:

@@ -1,0 +1,36 @@
+"""What a broken call means to the client that made it."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+
+from assay.clients.failures import error_of_call
+from assay.clients.retry import is_retryable
+from assay.rpc.errors import STATUS_DETAILS_KEY, CallError, make_status
+from assay.rpc.reasons import Reason
+
+RESET = "Stream removed (RST_STREAM error code 2 INTERNAL_ERROR)"
+
+
+def failed(code: grpc.StatusCode, details: str, status: bytes = b"") -> CallError:
+    trailing = grpc.aio.Metadata(*([(STATUS_DETAILS_KEY, status)] if status else []))
+    error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, details)
+    return error_of_call(error, "10.0.0.1:50051", "r1")
+
+
+@pytest.mark.parametrize("details", [RESET, "Received RST_STREAM with error code 2"])
+def test_a_call_that_a_proxy_ended_with_its_replica_is_tried_again(details: str) -> None:
+    error = failed(grpc.StatusCode.INTERNAL, details)
+    assert (error.reason, error.code) == ("UNREACHABLE", grpc.StatusCode.UNAVAILABLE)
+    assert is_retryable(error)
+
+
+def test_a_defect_of_the_server_is_not() -> None:
+    said = make_status(Reason.INTERNAL, f"a defect, with {RESET} in its text")
+    for error in (
+        failed(grpc.StatusCode.INTERNAL, "Exception deserializing response!"),
+        failed(grpc.StatusCode.INTERNAL, RESET, said.SerializeToString()),
+    ):
+        assert error.reason == "INTERNAL"
+        assert not is_retryable(error)
