@@ -242,7 +242,7 @@ def test_a_failed_row_is_masked_and_routed() -> None:
     assert row["reward"] == 0.0
     assert row["_ng_failure_class"] == "judge_failed"
     assert row["_ng_failure_judge_error"] == "WORKER_DIED: it died"
-    assert row["mask_sample"] is True
+    assert row["mask_sample"] is row["instance_config"]["mask_sample"] is True
     assert "_ng_failure_terminal" not in row
     assert nemo_gym.answer(body, faulted("MISSING_REFERENCE"))["_ng_failure_terminal"] is True
     good = nemo_gym.answer(body, judged(1.0, match=1.0))

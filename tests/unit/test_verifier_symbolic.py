@@ -41,6 +41,8 @@ def ask(answer: str, reference: str, policy: Policy | None = None) -> bool | Non
         ("2x + 4y - 3 = 0", r"y = -\frac{1}{2} x + \frac{3}{4}", True),
         (r"x = \sqrt{8}", r"2\sqrt{2}", True),
         (r"\sqrt[3]{-8}", "-2", True),
+        (r"(1+\sqrt{2})^{4033}", r"(1+\sqrt{2})(3+2\sqrt{2})^{2016}", True),
+        (r"(1+\sqrt{2})^{4033}", r"(1+\sqrt{2})(3+2\sqrt{2})^{2015}", False),
     ],
 )
 def test_decided(answer: str, reference: str, equal: bool) -> None:
@@ -57,6 +59,7 @@ def test_decided(answer: str, reference: str, equal: bool) -> None:
         ("9^{9^{9^9}}", "1", "too great a power"),
         ("((9!)!)!", "1", "too great a factorial"),
         ("(1+x)^{30000}", "x", "too great a power"),
+        (r"(10^{4000} \sqrt{2})^{16000}", "1", "too great a power"),
         ("e^{e^{e^{100}}}", "1", "too great a power"),
         ("f(x)", "x", "an unknown function"),
         ("Tuesday", "x", "no mathematics"),

@@ -17,8 +17,8 @@ The response is the text of its messages; reasoning and calls of tools are not j
 
 A fault is Gym's own failed row: HTTP 200, reward 0.0 because the format asks for a number,
 `_ng_failure_class` and `_ng_failure_judge_error`, by which its collection keeps the row out of the
-rollouts and asks again, and `mask_sample`, by which NeMo RL leaves it out of the loss.
-`_ng_failure_terminal` where asking again cannot help.
+rollouts and asks again, and `mask_sample`, at the top and in `instance_config`, by which NeMo RL
+leaves it out of the loss. `_ng_failure_terminal` where asking again cannot help.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
     """The rollout with what came of it."""
     error = fault_of([result])
     if error is not None:
-        return {**body, **failure(error)}
+        return {**body, **failure(error, body.get("instance_config"))}
     judgement = result.judgement
     said = {
         "reward": judgement.reward,
@@ -105,13 +105,22 @@ def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
     return {**body, **said}
 
 
-def failure(error: CallError) -> dict[str, Any]:
-    """The fields of a failed row."""
+def failure(error: CallError, instance: object = None) -> dict[str, Any]:
+    """The fields of a failed row.
+
+    Args:
+        error: what went wrong.
+        instance: the row's `instance_config`, in which NeMo RL looks for the mask.
+    """
     row: dict[str, Any] = {
         "reward": 0.0,
         "_ng_failure_class": FAILURE_CLASS,
         "_ng_failure_judge_error": f"{error.reason}: {error}",
         "mask_sample": True,
+        "instance_config": {
+            **(instance if isinstance(instance, dict) else {}),
+            "mask_sample": True,
+        },
     }
     if http_status(error) < 429:
         row["_ng_failure_terminal"] = True

@@ -81,8 +81,10 @@ def _power(base: Any, exponent: Any) -> Any:
 
     if exponent.is_Rational and abs(exponent) > 1:
         size = max(abs(exponent.p), exponent.q)
-        bits = (abs(base.p) * base.q).bit_length() if base.is_Rational else 8
-        if size * bits > _BITS:
+        # A power of a sum stays one; of a product, sympy works out those of its numbers.
+        numbers = () if base.is_Add else base.atoms(sympy.Rational)
+        bits = sum((abs(number.p) * number.q).bit_length() for number in numbers)
+        if size * max(bits, 1) > _BITS:
             raise OutsideError("too great a power")
     elif exponent.is_number and base.is_number and abs(exponent.evalf(15)) > _BITS:
         raise OutsideError("too great a power")
