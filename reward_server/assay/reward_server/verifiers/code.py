@@ -6,6 +6,10 @@ item's fault, with the sandbox's own reason: a fault is not a zero.
 
 Not covered: an item's own time-out. How long a program may run is said by its tests' limits, which
 the sandbox keeps; time in the sandbox's queue counts for nothing but the call's deadline.
+
+Limits. A program is as right as the tests are strict: one that fits the tests alone passes. How
+much time it needs within the limits does not count. What the sandbox's walls cover is in
+docs/threat-model.md, the languages are in docs/languages.md.
 """
 
 from __future__ import annotations

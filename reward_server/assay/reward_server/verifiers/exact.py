@@ -2,6 +2,9 @@
 
 Not a parser: "0.5" and "1/2" differ here. For numbers and formulas there is `math`. Linear in the
 length of the texts.
+
+Limits. Equality and nothing else: a full stop, a unit or another spelling of the same answer is
+incorrect. `match` leaves such things out by stated rules.
 """
 
 from __future__ import annotations

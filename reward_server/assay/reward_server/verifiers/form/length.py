@@ -30,6 +30,9 @@ open-r1's equals this one with f = 1. `cosine` with margin 0 and exceed = wrong_
 shape up to M. up-to and target are open-instruct's (scale 8192), floored at 0. Rewards are for one
 response; those relative to a group (Kimi 1.5) are a trainer's.
 
+**Limits.** A text that is written without spaces, as Chinese is, is one word: take characters or
+tokens for it.
+
 **Sources.** DAPO (arXiv 2503.14476, equation 13); Demystifying Long Chain-of-Thought (arXiv
 2502.03373, appendix C.1); open-r1 and open-instruct for the other shapes.
 """

@@ -11,6 +11,8 @@ it with a small weight in the first steps of training, if at all.
 after a first line; here every line counts alike, and a bullet needs white space after it, so that
 "**bold**" and "--" are none.
 
+**Limits.** English words, and four marks: steps in paragraphs or in another language are not seen.
+
 **Source.** open-r1's `reasoning_steps_reward`. Linear in the response; up to 32,768
 characters are judged in the server itself, more in a worker.
 """

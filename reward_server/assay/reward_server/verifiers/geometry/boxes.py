@@ -22,6 +22,9 @@ GIoU; coordinates that are mentioned outside of the answer count, so ask for `<a
 extract=answer-tag. Boxes without positive area overlap with nothing and are superfluous, never
 repaired. More than 256 boxes are incorrect without being matched.
 
+Limits. Upright boxes of one image; turned boxes and masks are for nothing here. Labels, where they
+are used, are compared by their spelling.
+
 Differences from others: 1. VLM-R1 and its like read the first box of the response and ignore the
 rest; here every box counts. 2. IoU is on continuous coordinates, without the "+ 1" of pixel counts.
 """

@@ -11,6 +11,9 @@ between 0 and 1.
 What a policy could game: an answer with several different numbers ("4 or 5") names none and is
 unparsed. A number that is not whole is incorrect. `relative` rewards guessing the usual number:
 prefer `exact` where counts vary little.
+
+Limits. Number words are English up to twenty and Chinese up to ten: "a dozen", "forty-two" and
+other languages' words are not read.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ a bulleted or numbered list, else the parts of its last line between commas and 
 The reward is F1 = 2 hits / (listed + expected); 1 where nothing is expected and the response says
 so (`[]`, "none", "no differences"). What a policy could game: listing everything lowers precision
 and so F1; a thing that is listed twice counts as listed once.
+
+Limits. Labels are compared by their spelling: another word for the same thing has to stand in the
+reference as an alternative. Boxes that are cut up or joined otherwise than in the reference are
+misses.
 """
 
 from __future__ import annotations

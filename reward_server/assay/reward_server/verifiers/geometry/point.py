@@ -16,6 +16,8 @@ and targets are paired by the Hungarian method. The reward is `f1`, 2 * sum of t
 What a policy could game: a grid of points hits any target, and each superfluous one lowers f1 and
 makes `all` zero; more than 256 points are incorrect without being matched. A box is not a point:
 its corners are not read as one.
+
+Limits. Points of one flat image. A mask is taken uncompressed and without a tolerance around it.
 """
 
 from __future__ import annotations

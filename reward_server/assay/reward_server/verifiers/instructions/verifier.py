@@ -35,6 +35,9 @@ can neither satisfy nor break an instruction; without it the thought is a part o
 6. Where the originals raise an exception on a response (JSON nested too deeply, a bad CSV field),
    the instruction is not followed.
 
+**Limits.** English rules for sentences, words and verbs (differences 3 and 5), whatever language
+the response is in; a language is told by langdetect, which is unsure of short texts.
+
 **Cost.** Linear in the response. Short responses (at most 16,384 characters) whose
 instructions ask no library are judged in the server itself, the rest in a worker.
 """

@@ -15,6 +15,9 @@ What a policy could game: nothing is known to pass; "(6 - 4) * 5 = 24" does not,
 side is worked out. A number may not be made of others' digits, and zero times anything still needs
 every number once.
 
+Limits. Whole numbers and four operations: no powers, roots or factorials, which some versions of
+the game allow; numbers may not be joined (2 and 4 are not 24).
+
 Differences: 1. TinyZero works the text out as Python code behind a check of its characters, which
 takes 2**9**9, 10//3 and digits with leading zeros; here there is no power, no whole division, and a
 leading zero is refused. 2. TinyZero compares floats within 1e-5; here values are equal or not. 3.

@@ -34,6 +34,9 @@ contains the answer, and 0.01 to 0.25 to one of the right form; use reward=solve
 digits and more, which would make scorers compute for ever, are incorrect without being scored.
 simple_equations and the other scorers that compare with one answer take no other form of it.
 
+Limits. The scorers are those of 0.1.25 and judge as that version does; an entry of another version
+may be one that they cannot use. The entry is believed: a wrong answer in it is the right one.
+
 Differences from the package: those scorers; a formula has to be written out with `*` and `**`; own
 answers of intermediate_integration that hold an `Integral` get 0.
 """

@@ -14,6 +14,10 @@ The reward is `solved`, 1 or 0, or `fraction`: the share of the 3N rows, columns
 right, 0 if a given was changed. What a policy could game: `fraction` is well above 0 for a grid
 that is easy to find (all rows right is a third), and for a solved puzzle only it is 1; `solved`
 cannot be gamed, since solving is checking.
+
+Limits. Squares of n^2 with boxes of n by n: no other shapes, no further rules. Givens that clash
+are UNUSABLE_REFERENCE; that a puzzle can be solved is not checked otherwise, and one that cannot
+gets no right answer.
 """
 
 from __future__ import annotations

@@ -1,0 +1,266 @@
+"""The documentation is true as far as can be told without running it: links lead somewhere, code
+compiles and imports what there is, commands and settings are ones that we have."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import re
+import runpy
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+from bench.__main__ import BENCHES
+
+from assay.clients.cli import cli
+from assay.clients.services import installed_services
+from assay.genrm.config import read_models
+from assay.genrm.training import config as rm_configs
+from assay.reward_server.profiles.reading import read_profiles
+from assay.reward_server.registry import FAMILIES
+from assay.rpc.errors import ConfigError
+from assay.trainer import config as configs
+from assay.trainer.code_prm import config as pipelines
+from assay.trainer.ladder import plan
+from assay.trainer.methods.parts import PARTS
+from assay.trainer.overrides import expand
+from docs_support import Block, anchors, blocks, commands, links, pages
+
+# Blocks that are a part of a whole which a test of its own runs, and import nothing themselves.
+PLACEHOLDERS = re.compile(r"\.\.\.|…|\bPATH\b|\bFILE\b|\bFOLDER\b|\bNAME\b")
+
+
+@pytest.fixture(scope="module")
+def all_blocks(repository: Path) -> list[Block]:
+    return list(blocks(repository))
+
+
+def test_links_lead_to_what_is_there(repository: Path) -> None:
+    known = {page: anchors(page.read_text(encoding="utf-8")) for page in pages(repository)}
+    broken = []
+    count = 0
+    for link in links(repository):
+        count += 1
+        page = repository / link.page
+        target = (page.parent / link.path).resolve() if link.path else page
+        if not target.exists():
+            broken.append(f"{link.page}: {link.path}")
+        elif link.anchor and link.anchor not in known.get(target, {link.anchor}):
+            broken.append(f"{link.page}: {link.path}#{link.anchor}")
+    assert broken == []
+    assert count > 300
+
+
+def test_python_compiles_and_imports_what_there_is(all_blocks: list[Block]) -> None:
+    found = [block for block in all_blocks if block.language == "python"]
+    assert len(found) > 50
+    for block in found:
+        tree = compile(
+            block.text, str(block), "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("assay."):
+                module = _imported(node.module or "")
+                if module is None:
+                    continue
+                for name in node.names:
+                    assert hasattr(module, name.name), f"{block}: {node.module}.{name.name}"
+
+
+def _imported(name: str) -> ModuleType | None:
+    """The module; None for an adapter whose trainer is not installed here."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "assay").partition(".")[0] == "assay":
+            raise
+        return None
+
+
+def test_json_is_json(all_blocks: list[Block]) -> None:
+    for block in all_blocks:
+        if block.language == "json":
+            json.loads(block.text)
+        elif block.language == "jsonl":
+            [json.loads(line) for line in block.text.splitlines()]
+
+
+def test_settings_are_those_that_we_have(
+    all_blocks: list[Block], tmp_path: Path, repository: Path
+) -> None:
+    seen = set()
+    for block in all_blocks:
+        if block.language != "toml":
+            continue
+        tree = tomllib.loads(block.text)
+        if block.page.startswith("docs/trainers/"):
+            continue  # the settings of other people's trainers
+        kind = next(iter(tree))
+        seen.add(kind)
+        file = tmp_path / "configs" / "ladders" / "block.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "configs" / "dapo.toml").write_text(
+            (repository / "configs" / "dapo.toml").read_text()
+        )
+        file.write_text(block.text)
+        match kind:
+            case "profile":
+                assert read_profiles(block.text, str(block))
+            case "model" if all(isinstance(value, dict) for value in tree["model"].values()):
+                assert read_models(file)
+            case "base":
+                assert plan.load(file, ["data.path=rows.jsonl"]).rungs
+            case "build-system" | "project":
+                assert tree["project"]
+            case _:
+                assert configs.load(file, ["data.path=rows.jsonl"]), block
+    assert {"profile", "model", "base", "project"} <= seen
+
+
+def test_commands_are_those_that_we_have(repository: Path) -> None:
+    made = set(re.findall(r"^([a-z-]+):", (repository / "Makefile").read_text(), re.MULTILINE))
+    seen = set()
+    for block, words in commands(repository):
+        seen.add(" ".join(words[:2]))
+        try:
+            _check(words, repository, made)
+        except (click.ClickException, ConfigError, AssertionError) as error:
+            message = error.format_message() if isinstance(error, click.ClickException) else error
+            pytest.fail(f"{block}: {' '.join(words)}: {message}")
+    assert {"assay train", "assay score", "assay ladder", "make test", "python -m"} <= seen
+
+
+def _check(words: list[str], repository: Path, made: set[str]) -> None:
+    """One command, by our own parsers."""
+    match words:
+        case ["make", *targets]:
+            assert {word for word in targets if "=" not in word} <= made, "no such target"
+        case ["python", "-m", "bench", *names]:
+            assert set(names[:1]) <= set(BENCHES), "no such measurement"
+        case ["python", "-m", module, *arguments] | ["assay", "serve", module, *arguments]:
+            package = installed_services()[_service(module)].module
+            _parse(importlib.import_module(package).cli, arguments)
+        case ["assay", name, *arguments]:
+            command = cli.get_command(click.Context(cli), name)  # type: ignore[attr-defined]
+            assert command is not None, "no such command"
+            while isinstance(command, click.Group):
+                name, *arguments = arguments
+                found = command.get_command(click.Context(command), name)
+                assert found is not None, "no such command"
+                command = found
+            _settings(words[1], _parse(command, arguments), repository)
+
+
+def _service(module: str) -> str:
+    names = {"assay.reward_server": "reward", "assay.sandbox": "sandbox", "assay.genrm": "genrm"}
+    return names.get(module, module)
+
+
+def _parse(command: click.Command, arguments: list[str]) -> list[str]:
+    """What is no option; options that there are not, or that lack a value, are errors of click."""
+    context = click.Context(command, info_name=command.name, **command.context_settings)
+    options, rest, order = command.make_parser(context).parse_args(list(arguments))
+    positional = [p for p in order if isinstance(p, click.Argument)]
+    if rest and not context.ignore_unknown_options:
+        raise click.UsageError(f"unexpected {rest}")
+    given: list[str] = []
+    for parameter in positional:
+        value = options.get(parameter.name or "")
+        given += value if isinstance(value, list | tuple) else [value]
+    return [value for value in given if isinstance(value, str)]
+
+
+def _settings(name: str, given: list[str], repository: Path) -> None:
+    """Config files and their overrides, by the loader that the command itself uses."""
+    if not given or not given[0].startswith("configs/"):
+        return
+    path, texts = (
+        repository / given[0],
+        [text for text in given[1:] if not PLACEHOLDERS.search(text)],
+    )
+    expanded = expand(texts)
+    assert set(expanded.ablate) <= {part.name for part in PARTS}, "no such part"
+    overrides = [*expanded.texts]
+    match name:
+        case "train":
+            assert configs.load(path, overrides)
+        case "ladder":
+            assert plan.load(path, overrides).rungs
+        case "train-rm":
+            assert rm_configs.load(path, texts)
+        case "code-prm":
+            assert pipelines.load(path, texts, Path("runs/none"))
+
+
+def test_marked_blocks_say_what_they_print(all_blocks: list[Block]) -> None:
+    marked = [block for block in all_blocks if block.runs]
+    assert len(marked) >= 2
+    assert all(block.prints for block in marked)
+
+
+def test_every_verifier_tells_its_limits(repository: Path) -> None:
+    script = runpy.run_path(str(repository / "scripts" / "verifiers_doc.py"))
+    verifiers = [make() for makes in FAMILIES.values() for make in makes]
+    verifiers += [one for family in script["asking_verifiers"]().values() for one in family]
+    assert len(verifiers) >= 40
+    for verifier in verifiers:
+        module = inspect.getmodule(type(verifier))
+        assert "**Known limits.** " in script["prose"](module.__doc__ or ""), verifier.spec.name
+        assert verifier.examples, verifier.spec.name
+
+
+@pytest.fixture(scope="module")
+def hook(repository: Path) -> dict[str, Any]:
+    """The site's hook, as far as it needs no mkdocs; `make docs` builds the whole."""
+    return runpy.run_path(str(repository / "scripts" / "site_hook.py"))
+
+
+def test_links_out_of_docs_lead_to_copies(hook: dict[str, Any]) -> None:
+    led = hook["led_within"]
+    text = "[a](../configs/dapo.toml), [b](../clients/README.md#faults), [c](methods.md), `[d](x)`"
+    wanted = "[a](source/configs/dapo.toml.md), [b](source/clients/index.md#faults), "
+    wanted += "[c](methods.md), `[d](x)`"
+    assert led(text, "docs/papers.md", "papers.md") == wanted
+    back = led("[x](../docs/errors.md#a)", "clients/README.md", "source/clients/index.md")
+    assert back == "[x](../../errors.md#a)"
+    code = "```\n[a](../configs/dapo.toml)\n```\n"
+    assert led(code, "docs/papers.md", "papers.md") == code
+    assert led("[a](https://example.org/x)", "docs/a.md", "a.md") == "[a](https://example.org/x)"
+
+
+def test_no_page_is_left_out(hook: dict[str, Any]) -> None:
+    nav = [{"A": ["a.md", "x/*"]}]
+    whole = hook["completed_nav"](nav, ["a.md", "x/1.md", "x/2.md", "y.md"])
+    assert whole == [{"A": ["a.md", "x/1.md", "x/2.md"]}, {"More": ["y.md"]}]
+
+
+def test_what_the_navigation_names_is_there(repository: Path) -> None:
+    text = (repository / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    named = re.findall(r"- (\S+\.md)$", text, re.MULTILINE)
+    assert len(named) > 25
+    for name in named:
+        copied = name.removeprefix("source/").replace("index.md", "README.md")
+        assert (repository / "docs" / name).is_file() or (repository / copied).is_file(), name
+
+
+def test_nothing_is_fetched_from_elsewhere(hook: dict[str, Any]) -> None:
+    fetched = hook["_FETCHED"]
+    assert fetched.search('<script src="https://example.org/a.js">')
+    assert fetched.search('<link rel="stylesheet" href="//example.org/a.css">')
+    assert not fetched.search('<a href="https://example.org/">x</a><script src="a.js"></script>')
+
+
+def test_what_the_reference_takes_from_docstrings_is_there(repository: Path) -> None:
+    text = (repository / "docs" / "reference" / "clients.md").read_text()
+    named = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
+    assert len(named) > 10
+    for name in named:
+        module, _, attribute = name.rpartition(".")
+        owner = importlib.import_module(module)
+        assert hasattr(owner, attribute) or importlib.import_module(name), name

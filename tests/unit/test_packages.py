@@ -1,0 +1,122 @@
+"""The wheels: what is in them, what they ask for, and that none holds a file of another."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from wheels_support import DISTRIBUTIONS, Wheel, build_wheels, closure
+
+SMALL = {
+    # Ours, gRPC and protobuf.
+    "assay-api", "assay-clients", "grpcio", "grpcio-health-checking", "grpcio-reflection",
+    "googleapis-common-protos", "protobuf", "typing-extensions",
+    # The services' metrics: pure Python, without dependencies.
+    "prometheus-client",
+    # The command and its tables.
+    "click", "rich", "markdown-it-py", "mdurl", "pygments",
+}  # fmt: skip
+# What brings hundreds of megabytes, by who may ask for it.
+HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft"}
+
+
+@pytest.fixture(scope="module")
+def wheels(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wheel]:
+    return build_wheels(repository, tmp_path_factory.mktemp("wheels"))
+
+
+def test_a_wheel_holds_its_folder_and_nothing_else(
+    wheels: dict[str, Wheel], repository: Path
+) -> None:
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *DISTRIBUTIONS],
+        cwd=repository, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    tracked = [line for line in listing.stdout.splitlines() if (repository / line).is_file()]
+    for wheel in wheels.values():
+        prefix = f"{wheel.folder}/"
+        wanted = {
+            line.removeprefix(prefix) for line in tracked if line.startswith(f"{prefix}assay/")
+        }
+        assert {name for name in wheel.names() if ".dist-info/" not in name} == wanted
+        assert wanted, wheel.folder
+
+
+def test_no_file_is_in_two_wheels_and_none_hides_the_namespace(wheels: dict[str, Wheel]) -> None:
+    count = Counter(name for wheel in wheels.values() for name in wheel.names())
+    assert {name for name, times in count.items() if times > 1} == set()
+    assert "assay/__init__.py" not in count
+    packages = Counter(
+        package for wheel in wheels.values() for package in {*map(_package, wheel.names())} - {""}
+    )
+    assert set(packages) == {
+        "api", "rpc", "clients", "reward_server", "sandbox", "genrm", "trainer",
+    }  # fmt: skip
+    assert set(packages.values()) == {1}
+
+
+def test_every_package_is_typed(wheels: dict[str, Wheel]) -> None:
+    for wheel in wheels.values():
+        names = wheel.names()
+        for package in {*map(_package, names)} - {""}:
+            assert f"assay/{package}/py.typed" in names
+
+
+def test_the_contract_ships_with_its_types(wheels: dict[str, Wheel]) -> None:
+    names = set(wheels["assay-api"].names())
+    protos = [name for name in names if name.endswith(".proto")]
+    assert len(protos) == 5
+    for proto in protos:
+        stem = proto.removesuffix(".proto")
+        assert {f"{stem}_pb2.py", f"{stem}_pb2.pyi", f"{stem}_pb2_grpc.pyi"} <= names
+
+
+def test_the_client_stays_small(wheels: dict[str, Wheel]) -> None:
+    """What `pip install ./protos ./clients` brings: no numpy, torch or web server."""
+    assert closure(wheels, ["assay-clients"]) == SMALL
+
+
+def test_what_is_heavy_is_asked_for_where_it_is_used(wheels: dict[str, Wheel]) -> None:
+    brings = {name: closure(wheels, [name]) & HEAVY for name in wheels}
+    assert brings == {
+        "assay-api": set(), "assay-clients": set(), "assay-sandbox": set(),
+        "assay-reward-server": set(), "assay-genrm": {"torch", "transformers"},
+        "assay-trainer": HEAVY,
+    }  # fmt: skip
+
+
+def test_a_service_asks_for_no_other_service(wheels: dict[str, Wheel]) -> None:
+    for name in wheels:
+        ours = closure(wheels, [name]) & set(wheels)
+        assert ours <= {name, "assay-api", "assay-clients"}
+
+
+def test_entry_points_name_what_the_wheel_holds(wheels: dict[str, Wheel]) -> None:
+    seen = set()
+    for wheel in wheels.values():
+        names = wheel.names()
+        if not any(name.endswith("entry_points.txt") for name in names):
+            assert wheel.folder == "protos"
+            continue
+        parser = configparser.ConfigParser(delimiters=("=",))
+        parser.optionxform = str  # type: ignore[assignment,method-assign]
+        parser.read_string(wheel.read("entry_points.txt"))
+        for section in parser.sections():
+            for name, target in parser.items(section):
+                module = target.partition(":")[0].replace(".", "/")
+                assert {f"{module}.py", f"{module}/__init__.py"} & set(names), target
+                assert (section, name) not in seen
+                seen.add((section, name))
+    assert ("console_scripts", "assay") in seen
+
+
+def _package(name: str) -> str:
+    found = re.match(r"assay/(\w+)/", name)
+    return found[1] if found else ""
