@@ -1,0 +1,302 @@
+"""A Ray cluster as the services use it: it places hosts of workers and says when one is lost.
+
+A host is a Ray actor that takes one CPU of a node, is never restarted by Ray and never tried again
+by it: what is lost is said to the service, which knows what may be done twice. Hosts end with the
+process that placed them. Nothing else of Ray is used: no object is shared, no code is sent, so the
+nodes must have the same packages installed.
+
+Ray is an extra. It is imported when a service is told to use it, and not before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+from collections.abc import Collection, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from assay.rpc.errors import ConfigError, StartupError
+
+POOLS = ("local", "ray")
+"""Where workers run: processes of this machine, or hosts that Ray places."""
+
+DEFAULT_ADDRESS = "auto"
+_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+_CALLS_AT_A_TIME = 64
+_START_S = 60.0
+_REMIND_S = 30.0
+_NODE_LABEL = "ray.io/node-id"
+_log = logging.getLogger(__name__)
+
+
+class HostLost(Exception):
+    """A host is gone, or does not answer any more: its node, its process, or the way to it."""
+
+
+def check_pool(pool: str, address: str) -> None:
+    """Checks what --pool and --ray-address say.
+
+    Raises:
+        ConfigError: they say nothing that we know, or contradict one another.
+    """
+    if pool not in POOLS:
+        raise ConfigError(f"--pool must be one of {', '.join(POOLS)}")
+    if pool == "local" and address != DEFAULT_ADDRESS:
+        raise ConfigError("--ray-address needs --pool ray")
+    if "://" in address:
+        raise ConfigError(
+            "--ray-address is auto or HOST:PORT of the head: Ray's client (ray://) is not used, so "
+            "start a node beside the service (ray start --address HOST:PORT --num-cpus 0)"
+        )
+    if not address:
+        raise ConfigError("--ray-address is empty; leave it out to take the node of this machine")
+
+
+def host_options(avoid: Collection[str] = ()) -> dict[str, Any]:
+    """How a host is placed: on a CPU of any node but some, spread over them.
+
+    Args:
+        avoid: ids of nodes that are of no use.
+    """
+    options: dict[str, Any] = {
+        "num_cpus": 1,
+        "max_restarts": 0,
+        "max_task_retries": 0,
+        "max_concurrency": _CALLS_AT_A_TIME,
+        "scheduling_strategy": "SPREAD",
+    }
+    if avoid:
+        options["label_selector"] = {_NODE_LABEL: f"!in({','.join(sorted(avoid))})"}
+    return options
+
+
+class Host:
+    """One host, wherever it is, or will be when there is room for it.
+
+    Args:
+        ray: the module.
+        actor: Ray's handle.
+    """
+
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self._ray = ray
+        self._actor = actor
+
+    async def ask(self, method: str, *arguments: object, timeout_s: float | None = None) -> Any:
+        """Calls a method of the host and waits for what it returns.
+
+        Args:
+            method: its name.
+            arguments: plain data.
+            timeout_s: how long to wait; None for as long as it takes.
+
+        Raises:
+            HostLost: no answer came, or none will.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await getattr(self._actor, method).remote(*arguments)
+        except TimeoutError as error:
+            raise HostLost(f"no answer within {timeout_s:g} s") from error
+        except self._ray.exceptions.RayError as error:
+            raise HostLost(_first_line(error)) from error
+
+    def end(self) -> None:
+        """Kills the host, and with it what it started. Harmless when repeated."""
+        self._ray.kill(self._actor, no_restart=True)
+
+
+class Cluster:
+    """The cluster that this process is connected to; see `connect`."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+
+    def place(self, kind: type, *arguments: object, avoid: Collection[str] = ()) -> Host:
+        """A new host; it comes up as soon as a node has room for it.
+
+        Args:
+            kind: its class, importable by this name on every node; its methods are coroutines.
+            arguments: what it is made with, plain data.
+            avoid: ids of nodes that it must not be placed on.
+
+        Raises:
+            HostLost: the cluster takes none.
+        """
+        options = host_options(avoid)
+        try:
+            return Host(self._ray, self._ray.remote(kind).options(**options).remote(*arguments))
+        except self._ray.exceptions.RayError as error:
+            raise HostLost(_first_line(error)) from error
+
+    async def cpus(self) -> int:
+        """CPUs of all nodes."""
+        total = await asyncio.to_thread(self._ray.cluster_resources)
+        return int(total.get("CPU", 0))
+
+    async def room(self) -> str:
+        """How much there is and how much of it is free, in words."""
+        total, free = await asyncio.gather(
+            self.cpus(), asyncio.to_thread(self._ray.available_resources)
+        )
+        return f"{total} CPUs, {int(free.get('CPU', 0))} of them free"
+
+    async def nodes(self) -> set[str]:
+        """Ids of the nodes that live and have a CPU to give."""
+        found = await asyncio.to_thread(self._ray.nodes)
+        return {n["NodeID"] for n in found if n["Alive"] and n["Resources"].get("CPU", 0) >= 1}
+
+    async def close(self) -> None:
+        """Leaves the cluster; every host of ours ends."""
+        await asyncio.to_thread(self._ray.shutdown)
+
+
+class Berths:
+    """Where the hosts of one service may be: nodes that have shown that they are of no use are not.
+
+    A host that is started says about itself "node", "name", "version" and, where it is of no use,
+    "trouble".
+
+    Args:
+        cluster: where hosts are placed.
+        what: what a host is, for people, as "a worker".
+
+    Attributes:
+        refused: why, by the id of each node that is of no use.
+    """
+
+    def __init__(self, cluster: Cluster, what: str) -> None:
+        self.refused: dict[str, str] = {}
+        self._cluster = cluster
+        self._what = what
+
+    async def place(
+        self, distribution: str, kind: type, *arguments: object
+    ) -> tuple[Host, dict[str, Any]]:
+        """A host that is up, however long that takes, and what it says about itself.
+
+        Args:
+            distribution: the package that the node must have in our version.
+            kind: as in `Cluster.place`.
+            arguments: as in `Cluster.place`.
+
+        Raises:
+            HostLost: it was lost before, or its node is of no use.
+        """
+        host = self._cluster.place(kind, *arguments, avoid=tuple(self.refused))
+        try:
+            about = await self._started(host)
+        except BaseException:
+            host.end()
+            raise
+        trouble = about.get("trouble", "")
+        ours = version(distribution)
+        if about["version"] != ours:
+            trouble = f"it has {distribution} {about['version']}, this server has {ours}"
+        where = f"Ray node {about['node'][:8]} ({about['name']})"
+        if trouble:
+            host.end()
+            self.refused[about["node"]] = f"{where} is refused: {trouble}"
+            raise HostLost(self.refused[about["node"]])
+        _log.info("%s is on %s", self._what, where)
+        return host, about
+
+    async def first_of(self, filling: Collection[asyncio.Task[Any]]) -> None:
+        """Waits until one host is up.
+
+        Args:
+            filling: tasks that each end with one.
+
+        Raises:
+            HostLost: there was no room in time, or every node is of no use.
+        """
+        try:
+            async with asyncio.timeout(_START_S):
+                while not any(task.done() for task in filling):
+                    await asyncio.wait(filling, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
+                    if self.refused and await self._cluster.nodes() <= set(self.refused):
+                        raise HostLost("; ".join(self.refused.values()))
+        except TimeoutError as error:
+            raise HostLost(
+                f"no node of the Ray cluster had room for {self._what} within {_START_S:g} s: each "
+                f"takes one CPU, and the cluster has {await self._cluster.room()}"
+            ) from error
+
+    async def _started(self, host: Host) -> dict[str, Any]:
+        starting = asyncio.ensure_future(host.ask("start"))
+        try:
+            while True:
+                done, _ = await asyncio.wait([starting], timeout=_REMIND_S)
+                if done:
+                    about: dict[str, Any] = starting.result()
+                    return about
+                room = await self._cluster.room()
+                _log.warning("%s waits for room in the Ray cluster, which has %s", self._what, room)
+        finally:
+            starting.cancel()
+
+
+async def connect(address: str, extra: str) -> Cluster:
+    """Joins a cluster that runs already, as a process of the node on this machine.
+
+    Args:
+        address: of the cluster's head, HOST:PORT; "auto" for the one that the node here belongs to.
+        extra: what to install where Ray is missing, as "assay-sandbox[ray]".
+
+    Raises:
+        ConfigError: Ray is not installed.
+        StartupError: no cluster answers there.
+    """
+    # Before Ray is imported: it reads them once.
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        ray = importlib.import_module("ray")
+    except ImportError as error:
+        raise ConfigError(f"--pool ray needs Ray: pip install '{extra}'") from error
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    _log_what_ray_says(importlib.import_module("ray._private.worker"))
+    try:
+        # In a thread, because it blocks, and because Ray sets handlers of signals in the main one.
+        await asyncio.to_thread(
+            ray.init,
+            address=address,
+            log_to_driver=False,
+            configure_logging=False,
+            logging_level=logging.ERROR,
+        )
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        raise StartupError(
+            f"no Ray cluster answers at {address} ({_first_line(error)}); start a node on this "
+            "machine: ray start --head, or ray start --address HOST:PORT"
+        ) from error
+    return Cluster(ray)
+
+
+def this_node() -> str:
+    """The id of the node that this host runs on."""
+    ray = importlib.import_module("ray")
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def _log_what_ray_says(worker: Any) -> None:
+    """Has Ray's reports on nodes and workers go to our log, where it would print them to stderr.
+
+    Ray has no setting for it; a later version that has another function prints as before.
+    """
+
+    def log(data: Mapping[str, Any], *_: object, **__: object) -> None:
+        for line in list(data.get("lines", ()))[:1]:
+            _log.warning("ray: %s", str(line).splitlines()[0][:300])
+
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = log
+
+
+def _first_line(error: BaseException) -> str:
+    """The first line that an exception has to say, or its name."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".")[:300] if lines else type(error).__name__
