@@ -26,7 +26,6 @@ POOLS = ("local", "ray")
 DEFAULT_ADDRESS = "auto"
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 _CALLS_AT_A_TIME = 64
-_START_S = 60.0
 _REMIND_S = 30.0
 _NODE_LABEL = "ray.io/node-id"
 _log = logging.getLogger(__name__)
@@ -196,33 +195,38 @@ class Berths:
         ours = version(distribution)
         if about["version"] != ours:
             trouble = f"it has {distribution} {about['version']}, this server has {ours}"
-        where = f"Ray node {about['node'][:8]} ({about['name']})"
         if trouble:
-            host.end()
-            self.refused[about["node"]] = f"{where} is refused: {trouble}"
-            raise HostLost(self.refused[about["node"]])
-        _log.info("%s is on %s", self._what, where)
+            raise self.refuse(host, about, trouble)
+        _log.info("%s is on %s", self._what, _where(about))
         return host, about
 
-    async def first_of(self, filling: Collection[asyncio.Task[Any]]) -> None:
+    def refuse(self, host: Host, about: Mapping[str, Any], trouble: str) -> HostLost:
+        """Ends a host and places none on its node again; what to raise."""
+        host.end()
+        text = f"{_where(about)} is refused: {trouble}"
+        self.refused[about["node"]] = text
+        return HostLost(text)
+
+    async def first_of(self, filling: Collection[asyncio.Task[Any]], limit_s: float) -> None:
         """Waits until one host is up.
 
         Args:
             filling: tasks that each end with one.
+            limit_s: how long to wait.
 
         Raises:
             HostLost: there was no room in time, or every node is of no use.
         """
         try:
-            async with asyncio.timeout(_START_S):
+            async with asyncio.timeout(limit_s):
                 while not any(task.done() for task in filling):
                     await asyncio.wait(filling, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
                     if self.refused and await self._cluster.nodes() <= set(self.refused):
                         raise HostLost("; ".join(self.refused.values()))
         except TimeoutError as error:
             raise HostLost(
-                f"no node of the Ray cluster had room for {self._what} within {_START_S:g} s: each "
-                f"takes one CPU, and the cluster has {await self._cluster.room()}"
+                f"{self._what} did not come up in the Ray cluster within {limit_s:g} s; each takes "
+                f"one CPU, and the cluster has {await self._cluster.room()}"
             ) from error
 
     async def _started(self, host: Host) -> dict[str, Any]:
@@ -294,6 +298,10 @@ def _log_what_ray_says(worker: Any) -> None:
 
     if hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = log
+
+
+def _where(about: Mapping[str, Any]) -> str:
+    return f"Ray node {about['node'][:8]} ({about['name']})"
 
 
 def _first_line(error: BaseException) -> str:

@@ -29,6 +29,7 @@ from assay.rpc import log_format, ray_cluster
 from assay.rpc.ray_cluster import Berths, Cluster, Host, HostLost
 
 _DISTRIBUTION = "assay-reward-server"
+_START_S = 60.0
 _SLACK_S = 120.0  # a lazy verifier's library is loaded in it, more than once if workers die
 _STOP_S = 30.0
 _MIN_BACKOFF_S = 0.1
@@ -136,7 +137,7 @@ class RaySeats:
         self._seats = [RaySeat(self.place) for _ in range(count)]
         filling = [asyncio.create_task(seat.fill()) for seat in self._seats]
         try:
-            await self._berths.first_of(filling)
+            await self._berths.first_of(filling, _START_S)
         except HostLost as error:
             raise LinkError(str(error)) from error
         finally:
