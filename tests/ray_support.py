@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, for tests: nodes that are killed and that join."""
+"""A Ray cluster of several nodes on this machine, for tests: nodes are killed, and join."""
 
 from __future__ import annotations
 

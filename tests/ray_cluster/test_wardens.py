@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from assay.clients.execution import AsyncExecutionClient
+from assay.clients.execution import AsyncExecutionClient, Execution
+from assay.rpc.errors import StartupError
 from assay.sandbox.config import RunnerConfig
 from assay.sandbox.runner import Runner
-from assay.sandbox.slots.link import LinkError
 from assay.sandbox.slots.on_ray import RayWardens
 from ray_support import MARKS, Nodes, cluster, hosts, node_without_walls, service, until
 from sandbox_service import ANY_FLOOR, python
@@ -25,6 +25,13 @@ FLAGS = (*ANY_FLOOR, "--languages", "python")
 def nodes() -> Iterator[Nodes]:
     with cluster() as nodes:
         yield nodes
+
+
+def executions(outcomes: Iterable[object]) -> list[Execution]:
+    """What was run; a fault among them is a failure."""
+    found = [outcome for outcome in outcomes if isinstance(outcome, Execution)]
+    assert found == list(outcomes), outcomes
+    return found
 
 
 async def soon(condition: Callable[[], object]) -> object:
@@ -44,16 +51,15 @@ async def test_a_node_lost_in_mid_batch_loses_nothing_and_its_wardens_come_back(
             await asyncio.sleep(2)
             assert not call.done()
             nodes.kill(nodes.nodes[0])
-            results = await call
-            assert [result.stdout for result in results] == [b"%d\n" % i for i in range(24)]
-            # The time that a program took is its own, wherever it ran and however often.
-            assert all(0.5 < result.timings.execution_s < 10 for result in results)
-            endless = await client.execute([python("while True: pass", cpu_s=1.0, wall_s=2.0)])
-            assert endless[0].end != "exited"
+            runs = executions(await call)
+            # Not a fault: each was run, in one place or the other, and to its end.
+            assert [run.stdout.data for run in runs] == [b"%d\n" % i for i in range(24)]
+            endless = executions(await client.execute([python("while 1: pass", wall_time_s=1.0)]))
+            assert [run.end for run in endless] == ["wall-time-limit"]
             nodes.whole()
             await soon(lambda: len(hosts(HOST)) == 4)
             again = await client.execute([python("print(6 * 7)") for _ in range(8)])
-            assert {result.stdout for result in again} == {b"42\n"}
+            assert {run.stdout.data for run in executions(again)} == {b"42\n"}
     await soon(lambda: not hosts(HOST))
 
 
@@ -80,12 +86,10 @@ async def test_a_node_below_the_floor_is_refused_and_the_others_serve(
 async def test_where_every_node_is_refused_the_sandbox_does_not_start(tmp_path: Path) -> None:
     nodes = Nodes()
     try:
-        config = RunnerConfig(
-            slots=1, languages=("python",), pool="ray", ray_address=nodes.address
-        )
+        config = RunnerConfig(slots=1, languages=("python",), pool="ray", ray_address=nodes.address)
         with node_without_walls(nodes.address, tmp_path / "log"):
             runner = Runner(config, RayWardens(config))
-            with pytest.raises(Exception, match="is refused: no isolation works") as caught:
+            with pytest.raises(StartupError, match="is refused: no isolation works") as caught:
                 await runner.start()
             assert "\n" not in str(caught.value)
             await runner.close()

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from pathlib import Path
 
 import grpc
+import psutil
 import pytest
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
@@ -105,7 +105,7 @@ async def test_items_are_judged_on_both_nodes_and_misbehaviour_costs_its_own_ite
         assert "secret" not in by_id["raise"].fault.message
         assert 3000 <= by_id["sleep 60"].timings.execution.ToMilliseconds() < 2 * 3000
         pids = {int(by_id[f"pid {i}"].judgement.extracted_answer) for i in range(40)}
-        places = {node_of(pid) for pid in pids if Path(f"/proc/{pid}").exists()}
+        places = {node_of(pid) for pid in pids if psutil.pid_exists(pid)}
         assert len(places) == 2
     await soon(lambda: not hosts(HOST))
 
@@ -169,14 +169,19 @@ async def test_more_workers_than_room_serve_with_what_there_is(nodes: Nodes) -> 
         assert not scorer.pool.worker_pids()
 
 
+def below() -> list[psutil.Process]:
+    """What the hosts have started."""
+    return [child for host in hosts(HOST) for child in host.children(recursive=True)]
+
+
 def test_a_server_that_is_killed_takes_its_workers_along(nodes: Nodes) -> None:
     nodes.whole()
     with service("assay.reward_server", nodes.address, "--workers", "2") as (_, process):
-        until(lambda: len(hosts(HOST)) == 2)
-        below = [child for host in hosts(HOST) for child in host.children(recursive=True)]
-        assert len(below) == 4  # a nursery and a worker each
+        # A nursery and a worker each.
+        until(lambda: len(below()) == 4)
+        gone = below()
         process.send_signal(signal.SIGKILL)
-        until(lambda: not hosts(HOST) and not any(child.is_running() for child in below))
+        until(lambda: not hosts(HOST) and not any(child.is_running() for child in gone))
 
 
 def test_where_no_cluster_answers_one_line_says_so() -> None:
