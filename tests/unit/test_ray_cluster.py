@@ -247,14 +247,16 @@ async def test_a_lost_machine_costs_an_item_a_second_try_and_a_dead_worker_a_fau
 class ScriptedWardens:
     """Each link begins the job that it is handed, then is lost with its machine or alone."""
 
+    patient = True
+
     def __init__(self, machines: Iterable[bool | None]) -> None:
         self.machines = deque(machines)
 
     async def start(self, wanted: int) -> int:
         return wanted
 
-    async def first_of(self, starting: Sequence[asyncio.Task[None]]) -> None:
-        await asyncio.wait(starting)
+    async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
+        await asyncio.wait(coming)
 
     def link(self, slot: int, on_frame: Any, on_lost: Any) -> Any:
         del slot
@@ -310,6 +312,7 @@ async def test_a_lost_machine_costs_a_program_a_second_run_and_a_dead_warden_a_f
     assert (done.outcome if isinstance(done.outcome, bytes) else done.outcome.reason) == outcome
     if isinstance(done.outcome, bytes):
         assert 0.25 <= done.execution_s < 0.5
+    assert pool.restarts == len(machines) - 1 - len(wardens.machines)
     await pool.close()
 
 

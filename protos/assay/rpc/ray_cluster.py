@@ -11,6 +11,7 @@ Ray is an extra. It is imported when a service is told to use it, and not before
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
 import os
@@ -105,7 +106,9 @@ class Host:
 
     def end(self) -> None:
         """Kills the host, and with it what it started. Harmless when repeated."""
-        self._ray.kill(self._actor, no_restart=True)
+        if self._ray.is_initialized():
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.kill(self._actor, no_restart=True)
 
 
 class Cluster:

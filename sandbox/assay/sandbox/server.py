@@ -33,7 +33,7 @@ async def run(config: ServerConfig) -> None:
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
     )
-    runner = Runner(config.runner, _wardens(config.runner))
+    runner = Runner(config.runner, wardens(config.runner))
     try:
         await serve(
             [execution_service(runner)],
@@ -46,7 +46,7 @@ async def run(config: ServerConfig) -> None:
             config.port_file.unlink(missing_ok=True)
 
 
-def _wardens(config: RunnerConfig) -> Wardens:
+def wardens(config: RunnerConfig) -> Wardens:
     """Where programs run: on this machine, which is surveyed now, or on a cluster's nodes.
 
     Raises:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from assay.rpc.log_format import worker_flags
 from assay.sandbox.settings import WardenSettings
@@ -69,6 +69,10 @@ class Wardens(Protocol):
     """Where the wardens of a pool are."""
 
     @property
+    def patient(self) -> bool:
+        """Whether a slot may be without a warden for long; else each must start at once."""
+
+    @property
     def site(self) -> Site:
         """What the machine gives that they are on; of several the one that was first."""
 
@@ -82,11 +86,14 @@ class Wardens(Protocol):
             LinkError: none can be started.
         """
 
-    async def first_of(self, starting: Sequence[asyncio.Task[None]]) -> None:
-        """Waits until as many wardens are up as it takes to serve.
+    async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
+        """Waits until one warden is up. Asked for only where we are patient.
+
+        Args:
+            coming: tasks that each end with one.
 
         Raises:
-            LinkError: they do not come up.
+            LinkError: none comes up.
         """
 
     def link(
@@ -106,6 +113,8 @@ class LocalWardens:
         settings: what every warden is told; each gets its own slot's number.
     """
 
+    patient = False
+
     def __init__(self, site: Site, settings: WardenSettings) -> None:
         self.site = site
         self._settings = settings
@@ -114,12 +123,9 @@ class LocalWardens:
         """As in `Wardens`; nothing is to be done."""
         return max(1, wanted)
 
-    async def first_of(self, starting: Sequence[asyncio.Task[None]]) -> None:
-        """Waits for all: what does not start here now will not later either."""
-        await asyncio.wait(starting)
-        for task in starting:
-            if (error := task.exception()) is not None:
-                raise error
+    async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
+        """As in `Wardens`."""
+        await asyncio.wait(coming, return_when=asyncio.FIRST_COMPLETED)
 
     def link(
         self, slot: int, on_frame: Callable[[Frame, float], None], on_lost: Callable[[], None]

@@ -144,6 +144,8 @@ class RayWardens:
         config: how programs are run; what it says of the machine holds for each node.
     """
 
+    patient = True
+
     def __init__(self, config: RunnerConfig) -> None:
         self._config = config
         self._made_with = config.to_json()
@@ -169,10 +171,10 @@ class RayWardens:
         self._berths = Berths(self._cluster, "a warden")
         return wanted or max(1, await self._cluster.cpus())
 
-    async def first_of(self, starting: Sequence[asyncio.Task[None]]) -> None:
+    async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
         """Waits until one is up: the others come as nodes have room, and may come much later."""
         try:
-            await self._berths.first_of(starting, _SURVEY_S)
+            await self._berths.first_of(coming, _SURVEY_S)
         except HostLost as error:
             raise LinkError(str(error)) from error
 

@@ -62,6 +62,7 @@ class _Slot:
         self.link: Link | None = None
         self.jobs: dict[int, Job] = {}  # in the order in which the warden takes them
         self.lost = asyncio.Event()
+        self.filled = asyncio.Event()  # once, for the first warden
 
 
 class Pool:
@@ -95,19 +96,36 @@ class Pool:
         """
         count = await self._wardens.start(self._config.slots)
         self._slots = [_Slot(number) for number in range(count)]
-        starting = [asyncio.create_task(self._start_warden(slot)) for slot in self._slots]
         try:
-            await self._wardens.first_of(starting)
+            if self._wardens.patient:
+                await self._start_keepers()
+            else:
+                await self._start_all()
         except BaseException:
-            for task in starting:
-                task.cancel()
-            await asyncio.gather(*starting, return_exceptions=True)
             await self.close()
             raise
-        self._keepers = [
-            asyncio.create_task(self._keep(slot, first))
-            for slot, first in zip(self._slots, starting, strict=True)
-        ]
+
+    async def _start_all(self) -> None:
+        """Starts every warden, then their keepers."""
+        started = await asyncio.gather(
+            *(self._start_warden(slot) for slot in self._slots), return_exceptions=True
+        )
+        failures = [outcome for outcome in started if isinstance(outcome, BaseException)]
+        if failures:
+            raise failures[0]
+        self._keepers = [asyncio.create_task(self._keep(slot)) for slot in self._slots]
+
+    async def _start_keepers(self) -> None:
+        """Starts the keepers, and waits until one has a warden."""
+        for slot in self._slots:
+            slot.lost.set()
+        self._keepers = [asyncio.create_task(self._keep(slot)) for slot in self._slots]
+        coming = [asyncio.create_task(slot.filled.wait()) for slot in self._slots]
+        try:
+            await self._wardens.wait_for_one(coming)
+        finally:
+            for task in coming:
+                task.cancel()
 
     async def close(self) -> None:
         """Ends every process. Jobs that are not done end with the fault DRAINING."""
@@ -286,17 +304,14 @@ class Pool:
         )
         await link.start()
         slot.link = link
+        self.restarts += slot.filled.is_set()
+        slot.filled.set()
         self._turn[slot] = None
         self._feed()
 
-    async def _keep(self, slot: _Slot, first: asyncio.Task[None]) -> None:
-        """Keeps a warden in the slot, one after the other; the first is starting already."""
+    async def _keep(self, slot: _Slot) -> None:
+        """Keeps a warden in the slot, one after the other."""
         backoff_s = _MIN_BACKOFF_S
-        try:
-            await first
-        except (LinkError, OSError) as error:
-            slot.lost.set()
-            _log.error("slot %d: %s; next attempt in %.1f s", slot.number, error, backoff_s)
         since_s = time.monotonic()
         while True:
             await slot.lost.wait()
@@ -315,8 +330,6 @@ class Pool:
             except (LinkError, OSError) as error:
                 slot.lost.set()
                 _log.error("slot %d: %s; next attempt in %.1f s", slot.number, error, backoff_s)
-            else:
-                self.restarts += 1
 
 
 def _outcome(frame: Frame) -> bytes | Fault:
