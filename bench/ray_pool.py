@@ -3,9 +3,9 @@
 A Ray cluster of two nodes with one CPU each beside a head without, all on this machine, against two
 local workers; batches of 256, nothing cached. What is judged:
 
-    chrf       a short comparison of texts, always in a worker: mostly the way there and back
-    math       answers that only the symbolic tier can compare
-    program    `print(1)` and a number, in the sandbox
+    short      a comparison of short texts (`chrf`, always in a worker): the way there and back
+    long       the same of some 4 kB
+    program    `print` of a number, in the sandbox
 
 Clock and CPU are of the service with its workers and, with Ray, of the cluster's own processes.
 Needs Ray: run it in the environment of `make test-ray`.
@@ -43,16 +43,17 @@ def _texts(number: int) -> tuple[str, str]:
     return f"the quick fox number {number} jumps", f"a quick fox, number {number}, jumped"
 
 
-def _algebra(number: int) -> tuple[str, str]:
-    return rf"\boxed{{(x+{number})^2}}", rf"x^2+{2 * number}x+{number * number}"
+def _long_texts(number: int) -> tuple[str, str]:
+    response, reference = _texts(number)
+    return f"{response}, and then " * 100, f"{reference}, and so " * 100
 
 
-def _scoring(scorer: RewardScorer, verifier: str, text: Callable[[int], tuple[str, str]]) -> Batch:
+def _scoring(scorer: RewardScorer, text: Callable[[int], tuple[str, str]]) -> Batch:
     async def run(first: int) -> None:
         request = reward_pb2.BatchScoreRequest()
         for number in range(first, first + ITEMS):
             response, reference = text(number)
-            item = request.items.add(id=str(number), verifier=verifier, response=response)
+            item = request.items.add(id=str(number), verifier="chrf", response=response)
             item.reference.text = reference
         answer = await scorer.batch_score(request, timeout_s=600)
         assert all(result.HasField("judgement") for result in answer.results)
@@ -85,12 +86,21 @@ def _cpu_s() -> float:
     return total
 
 
+def _is_host(process: psutil.Process) -> bool:
+    return " ".join(process.cmdline()).startswith("ray::WorkerHost")
+
+
+def _pss_mib(tops: list[psutil.Process]) -> float:
+    """Memory of processes and all below them, what is shared divided among those that share it."""
+    below = [child for top in tops for child in top.children(recursive=True)]
+    return float(sum(p.memory_full_info().pss for p in [*tops, *below]) / 2**20)
+
+
 async def _measure(name: str, contestants: dict[str, Batch]) -> None:
     clock: dict[str, list[float]] = {pool: [] for pool in contestants}
     cpu: dict[str, list[float]] = {pool: [] for pool in contestants}
-    for pool, run in contestants.items():
+    for run in contestants.values():
         await run(0)  # libraries and caches warm
-        del pool
     for round_number in range(1, ROUNDS + 1):
         for pool, run in contestants.items():
             cpu_s, started_s = _cpu_s(), time.perf_counter()
@@ -117,9 +127,14 @@ async def _main(address: str) -> None:
         await scorers[pool].start()
         print(f"reward server, {pool}: up in {time.perf_counter() - began_s:.1f} s")
     await asyncio.sleep(10)  # the second worker too
-    for verifier, text in (("chrf", _texts), ("math", _algebra)):
-        runs = {pool: _scoring(scorer, verifier, text) for pool, scorer in scorers.items()}
-        await _measure(verifier, runs)
+    for name, text in (("short", _texts), ("long", _long_texts)):
+        runs = {pool: _scoring(scorer, text) for pool, scorer in scorers.items()}
+        await _measure(name, runs)
+    local = psutil.Process(scorers["local"].pool.nursery_pid)
+    print(f"memory of {WORKERS} workers: local {_pss_mib([local]):.0f} MiB", end=", ")
+    hosts = [p for p in psutil.Process().children(recursive=True) if _is_host(p)]
+    print(f"ray {_pss_mib(hosts):.0f} MiB, of which the actors themselves ", end="")
+    print(f"{sum(p.memory_full_info().pss for p in hosts) / 2**20:.0f}")
     for scorer in scorers.values():
         await scorer.close()
     runners: dict[str, Runner] = {}
