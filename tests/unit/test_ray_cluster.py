@@ -74,6 +74,55 @@ async def test_without_ray_it_says_what_to_install() -> None:
         await ray_cluster.connect("auto", "assay-sandbox[ray]")
 
 
+class StandInRay:
+    """As much of Ray as one host needs."""
+
+    class exceptions:  # noqa: N801 - Ray's own name
+        RayError = OSError
+
+    def __init__(self) -> None:
+        self.killed = 0
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def kill(self, _: object, *, no_restart: bool) -> None:
+        assert no_restart
+        self.killed += 1
+        raise OSError("it is gone already")
+
+
+class StandInActor:
+    """Its method `say` gives what it is asked for: a value, an exception, or nothing ever."""
+
+    class say:  # noqa: N801 - a method of Ray's kind
+        @staticmethod
+        def remote(answer: object) -> asyncio.Future[object]:
+            future = asyncio.get_running_loop().create_future()
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            elif answer is not None:
+                future.set_result(answer)
+            return future
+
+
+async def test_a_host_answers_or_is_lost_and_who_waits_hears_of_its_end_at_once() -> None:
+    ray = StandInRay()
+    host = ray_cluster.Host(ray, StandInActor())
+    assert await host.ask("say", 7) == 7
+    with pytest.raises(HostLost, match="the node died$"):
+        await host.ask("say", OSError("the node died.\nAnd a page of advice."))
+    with pytest.raises(HostLost, match="no answer within 0.01 s"):
+        await host.ask("say", None, timeout_s=0.01)
+    waiting = asyncio.create_task(host.ask("say", None))
+    await asyncio.sleep(0)
+    host.end()
+    with pytest.raises(HostLost, match="ended"):
+        await asyncio.wait_for(waiting, 5)
+    host.end()
+    assert ray.killed == 2
+
+
 class FakeHost:
     """A host that answers as it is told, and ends when it is ended."""
 

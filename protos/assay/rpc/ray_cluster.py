@@ -74,7 +74,7 @@ def host_options(avoid: Collection[str] = ()) -> dict[str, Any]:
 
 
 class Host:
-    """One host, wherever it is, or will be when there is room for it.
+    """One host, wherever it is, or will be when there is room for it. For one event loop.
 
     Args:
         ray: the module.
@@ -84,6 +84,7 @@ class Host:
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray = ray
         self._actor = actor
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def ask(self, method: str, *arguments: object, timeout_s: float | None = None) -> Any:
         """Calls a method of the host and waits for what it returns.
@@ -96,16 +97,26 @@ class Host:
         Raises:
             HostLost: no answer came, or none will.
         """
+        calling = asyncio.ensure_future(_awaited(getattr(self._actor, method).remote(*arguments)))
         try:
-            async with asyncio.timeout(timeout_s):
-                return await getattr(self._actor, method).remote(*arguments)
-        except TimeoutError as error:
-            raise HostLost(f"no answer within {timeout_s:g} s") from error
+            await asyncio.wait(
+                [calling, self._ended], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if calling.done():
+                return calling.result()
         except self._ray.exceptions.RayError as error:
             raise HostLost(_first_line(error)) from error
+        finally:
+            calling.cancel()
+        raise HostLost("ended" if self._ended.done() else f"no answer within {timeout_s:g} s")
 
     def end(self) -> None:
-        """Kills the host, and with it what it started. Harmless when repeated."""
+        """Kills the host, and with it what it started; who waits for an answer is told at once.
+
+        Harmless when repeated.
+        """
+        if not self._ended.done():
+            self._ended.set_result(None)
         if self._ray.is_initialized():
             with contextlib.suppress(self._ray.exceptions.RayError):
                 self._ray.kill(self._actor, no_restart=True)
@@ -301,6 +312,11 @@ def _log_what_ray_says(worker: Any) -> None:
 
     if hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = log
+
+
+async def _awaited(reference: Any) -> Any:
+    """What Ray's reference stands for, when it is there."""
+    return await reference
 
 
 def _where(about: Mapping[str, Any]) -> str:

@@ -32,6 +32,8 @@ _DISTRIBUTION = "assay-reward-server"
 _START_S = 60.0
 _SLACK_S = 120.0  # a lazy verifier's library is loaded in it, more than once if workers die
 _STOP_S = 30.0
+_BEAT_S = 5.0
+_SILENCE_S = 30.0  # then a host is held for lost, whatever Ray says
 _MIN_BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 5.0
 
@@ -86,8 +88,8 @@ class WorkerHost:
             self._seat.stop()
 
     async def watch(self) -> None:
-        """Ends with the host and never before."""
-        await asyncio.get_running_loop().create_future()
+        """Answers after a while, for the server to hear that the host is there."""
+        await asyncio.sleep(_BEAT_S)
 
 
 class RaySeats:
@@ -243,7 +245,8 @@ class RaySeat:
             self.spawned += 1
             self._filled.set()
             try:
-                await host.ask("watch")
+                while True:
+                    await host.ask("watch", timeout_s=_SILENCE_S)
             except HostLost as error:
                 _log.warning("the host of a worker is gone (%s); another is placed", error)
             self._drop(host)

@@ -37,9 +37,9 @@ from assay.sandbox.slots.frames import Frame, FrameError, FrameReader
 from assay.sandbox.slots.link import Link, LinkError, WardenLink
 
 _DISTRIBUTION = "assay-sandbox"
-_POLL_S = 10.0
+_POLL_S = 5.0
 _LINGER_S = 0.02  # a short program's end goes with its beginning, in one call for two
-_SILENCE_S = 60.0
+_SILENCE_S = 30.0  # then a host is held for lost, whatever Ray says
 _SURVEY_S = 360.0  # what speeds compilations up is made in it, once for each node
 _FIRST_PROBE = 2**63  # no number of a job
 
