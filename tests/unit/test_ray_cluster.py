@@ -20,7 +20,7 @@ from assay.reward_server.workers.pool import Pool, PoolConfig
 from assay.reward_server.workers.queue import Done, Job
 from assay.reward_server.workers.seat import End, Report, Seat
 from assay.rpc import ray_cluster
-from assay.rpc.errors import ConfigError
+from assay.rpc.errors import ConfigError, StartupError
 from assay.rpc.ray_cluster import Berths, HostLost
 from assay.sandbox.config import RunnerConfig
 from assay.sandbox.languages import Missing, Toolchains
@@ -74,6 +74,13 @@ async def test_without_ray_it_says_what_to_install() -> None:
         await ray_cluster.connect("auto", "assay-sandbox[ray]")
 
 
+@pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:port", "10.0.0.1:99999999"])
+async def test_what_is_no_address_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_cluster.importlib, "import_module", lambda name: name)
+    with pytest.raises((ConfigError, StartupError), match=r"neither auto nor|no Ray clust"):
+        await ray_cluster.connect(address, "assay-sandbox[ray]")
+
+
 class StandInRay:
     """As much of Ray as one host needs."""
 
@@ -110,9 +117,9 @@ async def test_a_host_answers_or_is_lost_and_who_waits_hears_of_its_end_at_once(
     ray = StandInRay()
     host = ray_cluster.Host(ray, StandInActor())
     assert await host.ask("say", 7) == 7
-    with pytest.raises(HostLost, match="the node died$"):
+    with pytest.raises(HostLost, match=r"the node died$"):
         await host.ask("say", OSError("the node died.\nAnd a page of advice."))
-    with pytest.raises(HostLost, match="no answer within 0.01 s"):
+    with pytest.raises(HostLost, match="no answer within"):
         await host.ask("say", None, timeout_s=0.01)
     waiting = asyncio.create_task(host.ask("say", None))
     await asyncio.sleep(0)

@@ -15,6 +15,7 @@ import contextlib
 import importlib
 import logging
 import os
+import threading
 from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -28,6 +29,9 @@ DEFAULT_ADDRESS = "auto"
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 _CALLS_AT_A_TIME = 64
 _REMIND_S = 30.0
+_CONNECT_S = 10.0
+_JOIN_S = 45.0
+_JOIN_ERRORS = (OSError, ValueError, RuntimeError)  # ConnectionError and TimeoutError are the first
 _NODE_LABEL = "ray.io/node-id"
 _log = logging.getLogger(__name__)
 
@@ -260,6 +264,8 @@ class Berths:
 async def connect(address: str, extra: str) -> Cluster:
     """Joins a cluster that runs already, as a process of the node on this machine.
 
+    A process is in one cluster: joined once, it is so until `Cluster.close`.
+
     Args:
         address: of the cluster's head, HOST:PORT; "auto" for the one that the node here belongs to.
         extra: what to install where Ray is missing, as "assay-sandbox[ray]".
@@ -275,23 +281,77 @@ async def connect(address: str, extra: str) -> Cluster:
         ray = importlib.import_module("ray")
     except ImportError as error:
         raise ConfigError(f"--pool ray needs Ray: pip install '{extra}'") from error
+    if address != DEFAULT_ADDRESS:
+        await _check_answers(address)
     logging.getLogger("ray").setLevel(logging.ERROR)
     _log_what_ray_says(importlib.import_module("ray._private.worker"))
-    try:
-        # In a thread, because it blocks, and because Ray sets handlers of signals in the main one.
-        await asyncio.to_thread(
-            ray.init,
-            address=address,
-            log_to_driver=False,
-            configure_logging=False,
-            logging_level=logging.ERROR,
-        )
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-        raise StartupError(
-            f"no Ray cluster answers at {address} ({_first_line(error)}); start a node on this "
-            "machine: ray start --head, or ray start --address HOST:PORT"
-        ) from error
+    if not ray.is_initialized():
+        try:
+            await _joined(ray, address)
+        except _JOIN_ERRORS as error:
+            raise _no_cluster(address, error) from error
     return Cluster(ray)
+
+
+async def _joined(ray: Any, address: str) -> None:
+    """Has Ray connect; raises what Ray raises, and TimeoutError where it takes too long.
+
+    In a thread, because it blocks, and because Ray sets handlers of signals in the main one; one
+    that the end of the process does not wait for, because Ray may try for minutes.
+    """
+    loop = asyncio.get_running_loop()
+    joined: asyncio.Future[None] = loop.create_future()
+
+    def tell(error: BaseException | None) -> None:
+        if not joined.done():
+            joined.set_result(None) if error is None else joined.set_exception(error)
+
+    def join() -> None:
+        try:
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                configure_logging=False,
+                logging_level=logging.ERROR,
+            )
+        except _JOIN_ERRORS as error:
+            loop.call_soon_threadsafe(tell, error)
+        else:
+            loop.call_soon_threadsafe(tell, None)
+
+    threading.Thread(target=join, name="ray-init", daemon=True).start()
+    try:
+        async with asyncio.timeout(_JOIN_S):
+            await joined
+    except TimeoutError as error:
+        raise TimeoutError(f"nothing of Ray's within {_JOIN_S:g} s") from error
+
+
+async def _check_answers(address: str) -> None:
+    """Tries the port: Ray itself tries for minutes.
+
+    Raises:
+        ConfigError: it is no address.
+        StartupError: nobody listens there.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigError(f"--ray-address {address!r} is neither auto nor HOST:PORT")
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except (OSError, OverflowError, TimeoutError) as error:
+        raise _no_cluster(address, error) from error
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+def _no_cluster(address: str, error: BaseException) -> StartupError:
+    return StartupError(
+        f"no Ray cluster answers at {address} ({_first_line(error)}); start a node on this "
+        "machine: ray start --head, or ray start --address HOST:PORT"
+    )
 
 
 def this_node() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.rpc import ray_cluster
 from assay.rpc.process import announce, server_tls
 from assay.rpc.serving import ServeConfig, serve
 from assay.sandbox.config import RunnerConfig, ServerConfig
@@ -34,6 +35,9 @@ async def run(config: ServerConfig) -> None:
         metrics_port=config.metrics_port,
     )
     runner = Runner(config.runner, wardens(config.runner))
+    if config.runner.pool == "ray":
+        # Before a port is bound: what is wrong is said in a line.
+        await ray_cluster.connect(config.runner.ray_address, "assay-sandbox[ray]")
     try:
         await serve(
             [execution_service(runner)],
