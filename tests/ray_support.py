@@ -50,6 +50,19 @@ class Nodes:
         self.nodes.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)
 
+    def freeze(self, node: Any) -> None:
+        """SIGSTOP for all of a node, as when its network is cut: nothing ends, nothing answers."""
+        raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+        for process in [raylet, *raylet.children(recursive=True)]:
+            process.suspend()
+
+    def thaw_and_kill(self, node: Any) -> None:
+        """SIGKILL for all of a frozen node."""
+        raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+        for process in raylet.children(recursive=True):
+            process.kill()
+        self.kill(node)
+
     def whole(self, count: int = 2) -> None:
         """Brings the nodes up to their number."""
         while len(self.nodes) < count:

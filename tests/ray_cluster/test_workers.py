@@ -134,6 +134,18 @@ async def test_a_node_lost_in_mid_batch_loses_nothing_and_its_workers_come_back(
         assert reasons(again) == {"fine": ""}
 
 
+async def test_a_node_that_falls_silent_is_held_for_lost(nodes: Nodes) -> None:
+    async with serving(nodes, item_timeout_s=60.0) as (stub, scorer):
+        await soon(lambda: len(hosts(HOST)) == 4)
+        items = [item(f"sleep 1 {i}", f"{i}") for i in range(16)]
+        call = stub.BatchScore(batch(items), timeout=150)
+        await soon(lambda: scorer.pool.busy == 4)
+        silent = nodes.nodes[0]
+        nodes.freeze(silent)
+        assert set(reasons(await call).values()) == {""}
+        nodes.thaw_and_kill(silent)
+
+
 async def test_an_item_is_judged_once_more_after_a_loss_and_no_oftener(nodes: Nodes) -> None:
     async with serving(nodes, workers=1, item_timeout_s=60.0) as (stub, scorer):
         call = stub.BatchScore(batch([item("sleep 50"), item("fine")]), timeout=110)
