@@ -64,9 +64,11 @@ class Nodes:
         self.kill(node)
 
     def whole(self, count: int = 2) -> None:
-        """Brings the nodes up to their number."""
+        """Brings the nodes to their number."""
         while len(self.nodes) < count:
             self.add()
+        while len(self.nodes) > count:
+            self.kill(self.nodes[-1])
 
     def close(self) -> None:
         self._cluster.shutdown()

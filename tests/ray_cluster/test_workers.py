@@ -114,7 +114,7 @@ async def test_items_are_judged_on_both_nodes_and_misbehaviour_costs_its_own_ite
 async def test_a_node_lost_in_mid_batch_loses_nothing_and_its_workers_come_back(
     nodes: Nodes,
 ) -> None:
-    async with serving(nodes, item_timeout_s=30.0) as (stub, scorer):
+    async with serving(nodes, workers=4, item_timeout_s=30.0) as (stub, scorer):
         await soon(lambda: len(hosts(HOST)) == 4)
         items = [item(f"sleep 0.5 {i}", f"{i}") for i in range(40)]
         call = stub.BatchScore(batch(items), timeout=120)
@@ -136,7 +136,7 @@ async def test_a_node_lost_in_mid_batch_loses_nothing_and_its_workers_come_back(
 
 
 async def test_a_node_that_falls_silent_is_held_for_lost(nodes: Nodes) -> None:
-    async with serving(nodes, item_timeout_s=60.0) as (stub, scorer):
+    async with serving(nodes, workers=4, item_timeout_s=60.0) as (stub, scorer):
         await soon(lambda: len(hosts(HOST)) == 4)
         items = [item(f"sleep 1 {i}", f"{i}") for i in range(16)]
         call = stub.BatchScore(batch(items), timeout=150)
