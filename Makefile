@@ -6,6 +6,8 @@ DISTRIBUTIONS := protos clients reward_server sandbox genrm trainer
 INSTALLED := $(VENV)/.installed
 AUDIT_VENV := .venv-audit
 AUDIT_ARGS ?=
+RAY_VENV := .venv-ray
+RAY_INSTALLED := $(RAY_VENV)/.installed
 VLLM_VENV := .venv-vllm
 VLLM_INSTALLED := $(VLLM_VENV)/.installed
 ADAPTERS_VENV := .venv-adapters
@@ -20,7 +22,7 @@ TORCH_INDEX ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all test-docker test-envoy test-vllm test-adapters check fmt protos validate-data audit wheelhouse up bench clean
+.PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-adapters check fmt protos validate-data audit wheelhouse up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -61,6 +63,18 @@ $(ENVOY_INSTALLED): $(INSTALLED)
 .PHONY: test-packages
 test-packages: $(INSTALLED) ## The wheels, in fresh environments that hold what they ask for and nothing else
 	@$(BIN)/python -m pytest -m packages tests/packages $(PYTEST_ARGS)
+
+test-ray: $(RAY_INSTALLED) ## Workers and wardens on Ray clusters of this machine, whose nodes are killed and join
+	@OMP_NUM_THREADS=1 $(RAY_VENV)/bin/python -m pytest tests/ray_cluster $(PYTEST_ARGS)
+
+# Beside .venv, whose packages it sees: Ray needs few that are not there.
+$(RAY_INSTALLED): $(INSTALLED) tests/ray_cluster/requirements.txt
+	@test -x $(RAY_VENV)/bin/python || $(BIN)/python -m venv $(RAY_VENV)
+	@$(BIN)/python -c 'import site; print(*("import site; site.addsitedir(%r)" % folder for folder in site.getsitepackages()), sep="\n")' \
+	  > "$$($(RAY_VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')/beside.pth"
+	@echo "Installing Ray into $(RAY_VENV) (270 MB)"
+	@$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/ray_cluster/requirements.txt
+	@touch $@
 
 test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, a vLLM server, and rollouts by TRL's vLLM mode, on vLLM's CPU build in an environment of its own
 	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)
@@ -148,4 +162,4 @@ bench: $(INSTALLED) ## Side-by-side measurements
 	@$(BIN)/python -m bench
 
 clean: ## Remove what was built (not the cache of models, not the runs)
-	rm -rf $(VENV) $(AUDIT_VENV) $(VLLM_VENV) $(ADAPTERS_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(AUDIT_VENV) $(RAY_VENV) $(VLLM_VENV) $(ADAPTERS_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -17,6 +17,7 @@ BENCHES = {
     "tracing": "tracing",
     "replicas": "replicas",
     "soak": "soak",
+    "ray": "ray_pool",
     "math": "math_reward",
     "sandbox": "sandbox",
     "sandbox-http": "sandbox_http",

@@ -6,6 +6,7 @@ No cluster is asked: what these manifests do when they run is not tested here.
 from __future__ import annotations
 
 import copy
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ import pytest
 import yaml
 
 from assay.genrm.__main__ import cli as genrm_cli
+from assay.reward_server import counts
 from assay.reward_server.__main__ import cli as reward_cli
+from assay.sandbox import metrics
 from assay.sandbox.__main__ import cli as sandbox_cli
 
 OLDEST, NEWEST = "1.30", "1.37"
@@ -27,6 +30,7 @@ FILES = (
     "base/sandbox.yaml",
     "base/network.yaml",
     "genrm/genrm.yaml",
+    "queue-depth/network.yaml",
 )
 # name: port, the service of compose.yaml, the beginning of its variables, its flags
 SERVICES = {
@@ -50,6 +54,12 @@ def documents(repository: Path) -> list[dict[str, Any]]:
         {(document["kind"], document["metadata"]["name"]) for document in found}
     )
     return found
+
+
+@pytest.fixture
+def fresh(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same, to be changed."""
+    return copy.deepcopy(documents)
 
 
 def find(documents: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
@@ -199,8 +209,59 @@ def test_targets_are_names_of_headless_services(
     }
 
 
+def patches_of(repository: Path, component: str, kind: str, name: str) -> dict[str, Any]:
+    """What a component adds to a document, by path."""
+    folder = repository / "deploy" / "kubernetes" / component
+    found = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    target = {"kind": kind, "name": name}
+    (patch,) = [p["patch"] for p in found["patches"] if p["target"] == target]
+    added: dict[str, Any] = {}
+    for step in yaml.safe_load(patch):
+        assert step["op"] == "add"
+        added.setdefault(step["path"], []).append(step["value"])
+    return added
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [("reward-server", counts.Counts), ("sandbox", metrics.RunMetrics)],
+)
+def test_an_autoscaler_counts_what_waits_by_a_metric_that_is_shown(
+    fresh: list[dict[str, Any]], repository: Path, name: str, metric: Any
+) -> None:
+    scaler = find(fresh, "HorizontalPodAutoscaler", name)
+    added = patches_of(repository, "queue-depth", "HorizontalPodAutoscaler", name)
+    ((waits,),) = added.values()
+    scaler["spec"]["metrics"].append(waits)
+    for version in (OLDEST, NEWEST):
+        kubernetes_validate.validate(scaler, version, strict=True)
+    wanted = waits["pods"]["metric"]["name"]
+    assert int(waits["pods"]["target"]["averageValue"]) > 0
+    shown = {family.name for c in metric().collectors for family in c.describe()}
+    assert wanted in shown
+    values = repository / "deploy/kubernetes/queue-depth/adapter-values.yaml"
+    (rule,) = yaml.safe_load(values.read_text(encoding="utf-8"))["rules"]["custom"]
+    (matches,) = re.findall(r'__name__=~"([^"]+)"', rule["seriesQuery"])
+    assert [family for family in sorted(shown) if re.search(matches, family)] == [wanted]
+    assert set(rule["resources"]["overrides"]) == {"namespace", "pod"}
+    # The port that Prometheus is let in at is the one that is shown, and said to it.
+    pod = patches_of(repository, "queue-depth", "Deployment", name)
+    (port,) = pod["/spec/template/spec/containers/0/ports/-"]
+    (notes,) = pod["/spec/template/metadata/annotations"]
+    env = {e["name"]: e["value"] for e in pod["/spec/template/spec/containers/0/env/-"]}
+    policy = find(fresh, "NetworkPolicy", "metrics")["spec"]
+    assert {policy["ingress"][0]["ports"][0]["port"], port["containerPort"]} == {9464}
+    assert notes["prometheus.io/port"] == env[f"{SERVICES[name][2]}METRICS_PORT"] == "9464"
+    assert name in policy["podSelector"]["matchExpressions"][0]["values"]
+    options = [option for flag in SERVICES[name][3].params for option in flag.opts]
+    flags = {SERVICES[name][2] + o.lstrip("-").replace("-", "_").upper() for o in options}
+    assert set(env) <= flags
+
+
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
-@pytest.mark.parametrize(("folder", "count"), [("base", 12), ("with-genrm", 16)])
+@pytest.mark.parametrize(
+    ("folder", "count"), [("base", 12), ("with-genrm", 16), ("with-queue-depth", 13)]
+)
 def test_kustomize_builds_it(repository: Path, folder: str, count: int) -> None:
     built = subprocess.run(
         ["kubectl", "kustomize", str(repository / "deploy" / "kubernetes" / folder)],

@@ -18,7 +18,7 @@ from assay.reward_server.config import (
 )
 from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.server import run
-from assay.rpc import tracing
+from assay.rpc import ray_cluster, tracing
 from assay.rpc.access import access_flags, take_access
 from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
@@ -39,6 +39,17 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 )
 @click.option("--port-file", type=_PATH, help="Write the port here when ready.")
 @click.option("--workers", type=int, default=_SCORER.workers, help="Processes; 0: one per core.")
+@click.option(
+    "--pool",
+    type=click.Choice(ray_cluster.POOLS),
+    default=_SCORER.pool,
+    help="Where workers run: on this machine, or where Ray places them.",
+)
+@click.option(
+    "--ray-address",
+    default=_SCORER.ray_address,
+    help="HOST:PORT of Ray's head; auto: of the node here.",
+)
 @click.option("--queue-items", type=int, default=_SCORER.queue_items, help="Items that may wait.")
 @click.option("--queue-mb", type=int, default=_SCORER.queue_mb, help="MiB that they may hold.")
 @click.option(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.reward_server.http.config import HttpConfig
-from assay.rpc import limits
+from assay.rpc import limits, ray_cluster
 from assay.rpc.access import Access
 from assay.rpc.errors import ConfigError
 from assay.rpc.process import usable_cores
@@ -23,7 +23,10 @@ class ScorerConfig:
     """How items are scored.
 
     Attributes:
-        workers: processes that judge at the same time; 0 for one per core.
+        workers: processes that judge at the same time; 0 for one per core, with Ray for one per CPU
+            of the cluster.
+        pool: where they run: "local", processes of this machine, or "ray", placed by Ray.
+        ray_address: of the Ray cluster, HOST:PORT; "auto" for that of this machine's node.
         queue_items: items that may wait for a worker.
         queue_mb: MiB that the waiting items may hold; at least one message.
         item_timeout_s: time-out of an item that states none.
@@ -40,6 +43,8 @@ class ScorerConfig:
     """
 
     workers: int = 0
+    pool: str = "local"
+    ray_address: str = ray_cluster.DEFAULT_ADDRESS
     queue_items: int = 8192
     queue_mb: int = 512
     item_timeout_s: float = limits.DEFAULT_ITEM_TIMEOUT_S
@@ -51,6 +56,7 @@ class ScorerConfig:
     preload: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        ray_cluster.check_pool(self.pool, self.ray_address)
         self._require("workers", self.workers >= 0, "must be 0 or more")
         self._require("queue-items", self.queue_items >= 1, "must be 1 or more")
         least_mb = limits.MAX_MESSAGE_BYTES // 2**20
@@ -80,8 +86,8 @@ class ScorerConfig:
 
     @property
     def worker_count(self) -> int:
-        """Workers, the cores counted."""
-        if self.workers:
+        """Workers, the cores counted; 0 for as many as a cluster has room for."""
+        if self.workers or self.pool == "ray":
             return self.workers
         return usable_cores()
 

@@ -27,8 +27,10 @@ from assay.reward_server.registry import Registry, load_registry
 from assay.reward_server.stream import StreamScoring
 from assay.reward_server.tickets import LATE, Ticket, add_results, answer_by_s, check_chunk
 from assay.reward_server.workers.link import LinkError
+from assay.reward_server.workers.on_ray import RaySeats
 from assay.reward_server.workers.pool import Pool, PoolConfig
 from assay.reward_server.workers.queue import QueueFull
+from assay.reward_server.workers.seat import LocalSeats, Seats
 from assay.reward_server.workers.worker import WorkerLimits
 from assay.rpc import limits
 from assay.rpc.errors import StartupError, refuse
@@ -78,17 +80,8 @@ class RewardScorer:
         """
         config = self._config
         self._pool = Pool(
-            PoolConfig(
-                config.worker_count,
-                config.queue_items,
-                config.queue_mb * 2**20,
-                WorkerLimits(
-                    config.worker_memory_mb * 2**20,
-                    config.worker_items,
-                    config.worker_growth_mb * 2**20,
-                ),
-                config.preload,
-            )
+            PoolConfig(config.worker_count, config.queue_items, config.queue_mb * 2**20),
+            _seats(config),
         )
         try:
             await self._pool.start()
@@ -239,3 +232,13 @@ class RewardScorer:
                 f"{self.pool.queued} items wait already; none of this request was taken",
                 retry_after_s=self.pool.retry_after_s(),
             ) from None
+
+
+def _seats(config: ScorerConfig) -> Seats:
+    """Where the workers are: on this machine, or on a cluster."""
+    bounds = WorkerLimits(
+        config.worker_memory_mb * 2**20, config.worker_items, config.worker_growth_mb * 2**20
+    )
+    if config.pool == "ray":
+        return RaySeats(config.ray_address, bounds, config.preload)
+    return LocalSeats(bounds, config.preload)

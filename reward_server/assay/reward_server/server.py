@@ -22,6 +22,7 @@ from assay.reward_server.service import reward_service
 from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
+from assay.rpc import ray_cluster
 from assay.rpc.errors import ConfigError, StartupError
 from assay.rpc.process import announce, client_tls, server_tls
 from assay.rpc.serving import Rim, RunningServer, ServeConfig, serve
@@ -54,6 +55,9 @@ async def run(config: ServerConfig) -> None:
         registry = load_registry(_remote(services), config.profiles)
     except RegistryError as error:
         raise StartupError(str(error)) from error
+    if config.scorer.pool == "ray":
+        # Before a port is bound: what is wrong is said in a line.
+        await ray_cluster.connect(config.scorer.ray_address, "assay-reward-server[ray]")
     journal = _journal(config)
     if journal is not None:
         await journal.start()

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from assay.rpc import tracing
+from assay.rpc import ray_cluster, tracing
 from assay.rpc.access import access_flags, take_access
 from assay.rpc.errors import AssayError
 from assay.rpc.logs import setup_logging
@@ -58,6 +58,17 @@ def _most_options(command: Any) -> Any:
 @click.option("--port-file", type=_PATH, help="Write the port here when ready.")
 @click.option(
     "--slots", type=int, default=_RUNNER.slots, help="Programs at the same time; 0: one per core."
+)
+@click.option(
+    "--pool",
+    type=click.Choice(ray_cluster.POOLS),
+    default=_RUNNER.pool,
+    help="Where programs run: on this machine, or where Ray places their wardens.",
+)
+@click.option(
+    "--ray-address",
+    default=_RUNNER.ray_address,
+    help="HOST:PORT of Ray's head; auto: of the node here.",
 )
 @click.option("--languages", default="", help="Serve these, by comma. Empty: all that work here.")
 @click.option(

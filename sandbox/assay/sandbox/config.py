@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.rpc import limits
+from assay.rpc import limits, ray_cluster
 from assay.rpc.access import Access
 from assay.rpc.errors import ConfigError
 from assay.rpc.process import usable_cores
@@ -24,7 +26,10 @@ class RunnerConfig:
     """How programs are run.
 
     Attributes:
-        slots: programs that run at the same time; 0 for one per core.
+        slots: programs that run at the same time; 0 for one per core, with Ray for one per CPU of
+            the cluster.
+        pool: where they run: "local", wardens of this machine, or "ray", placed by Ray.
+        ray_address: of the Ray cluster, HOST:PORT; "auto" for that of this machine's node.
         languages: which languages to serve, by name; empty for all that are installed.
         backend: what isolates: "jail" (the kernel's own walls), "docker" or "runsc" (a container
             for each run).
@@ -48,6 +53,8 @@ class RunnerConfig:
     """
 
     slots: int = 0
+    pool: str = "local"
+    ray_address: str = ray_cluster.DEFAULT_ADDRESS
     languages: tuple[str, ...] = ()
     backend: str = "jail"
     image: str = ""
@@ -66,6 +73,7 @@ class RunnerConfig:
     max_compile_s: float = 120.0
 
     def __post_init__(self) -> None:
+        ray_cluster.check_pool(self.pool, self.ray_address)
         self._require("slots", self.slots >= 0, "must be 0 or more")
         self._require("queue-items", self.queue_items >= 1, "must be 1 or more")
         least_mb = limits.MAX_MESSAGE_BYTES // MIB
@@ -91,10 +99,27 @@ class RunnerConfig:
         if not holds:
             raise ConfigError(f"--{flag} {trouble}")
 
+    def to_json(self) -> str:
+        """As text, for another machine."""
+        return json.dumps(dataclasses.asdict(self), default=str)
+
+    @staticmethod
+    def from_json(text: str) -> RunnerConfig:
+        """Reads what `to_json` wrote."""
+        data = json.loads(text)
+        folder = data["cache_dir"]
+        return RunnerConfig(
+            **{
+                **data,
+                "languages": tuple(data["languages"]),
+                "cache_dir": None if folder is None else Path(folder),
+            }
+        )
+
     @property
     def slot_count(self) -> int:
-        """Slots, the cores counted."""
-        if self.slots:
+        """Slots, the cores counted; 0 for as many as a cluster has room for."""
+        if self.slots or self.pool == "ray":
             return self.slots
         return usable_cores()
 

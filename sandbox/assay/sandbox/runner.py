@@ -23,10 +23,9 @@ from assay.sandbox.convert import clipped
 from assay.sandbox.languages import Missing, Toolchains, language_info
 from assay.sandbox.metrics import RunMetrics
 from assay.sandbox.results import fill_duration, limits_to_proto
-from assay.sandbox.site import Site
 from assay.sandbox.slots import frames
 from assay.sandbox.slots.jobs import Fault
-from assay.sandbox.slots.link import LinkError
+from assay.sandbox.slots.link import LinkError, Wardens
 from assay.sandbox.slots.pool import Pool, PoolConfig
 from assay.sandbox.stream import TestStream
 from assay.sandbox.tickets import (
@@ -47,15 +46,15 @@ class Runner:
 
     Args:
         config: how programs are run.
-        site: what was found on this machine.
+        wardens: where they are run.
 
     Attributes:
         metrics: what was run so far.
     """
 
-    def __init__(self, config: RunnerConfig, site: Site) -> None:
+    def __init__(self, config: RunnerConfig, wardens: Wardens) -> None:
         self._config = config
-        self._site = site
+        self._wardens = wardens
         self._pool: Pool | None = None
         self._desk: Desk | None = None
         self._listed = execution_pb2.ListLanguagesResponse()
@@ -70,19 +69,15 @@ class Runner:
         """
         config = self._config
         self._pool = Pool(
-            PoolConfig(
-                config.slot_count,
-                config.queue_items,
-                config.queue_mb * 2**20,
-                self._site.settings(config),
-            )
+            PoolConfig(config.slot_count, config.queue_items, config.queue_mb * 2**20),
+            self._wardens,
         )
         try:
             await self._pool.start()
         except LinkError as error:
             raise StartupError(f"the sandbox does not start: {error}") from error
         self.metrics.watch(self._pool)
-        served = await self._proved(self._site.toolchains)
+        served = await self._proved(self._wardens.site.toolchains)
         self._listed = await asyncio.to_thread(self._list, served)
         self._desk = Desk(self._pool, served)
 
@@ -200,9 +195,9 @@ class Runner:
 
     def _list(self, served: Toolchains) -> execution_pb2.ListLanguagesResponse:
         """What ListLanguages answers; asks the tools for their versions, once."""
-        config = self._config
+        config, site = self._config, self._wardens.site
         response = execution_pb2.ListLanguagesResponse(
-            isolation_layers=self._site.layers,
+            isolation_layers=site.layers,
             limits=common_pb2.BatchLimits(
                 max_items=config.max_batch_items,
                 max_message_bytes=limits.MAX_MESSAGE_BYTES,
@@ -213,7 +208,7 @@ class Runner:
         )
         fill_duration(response.limits.max_item_timeout, config.max_wall_s)
         for name in sorted(served.found):
-            info = language_info(served, name)
+            info = language_info(served, name, site.versions.get(name))
             response.languages.add(
                 name=info.name,
                 toolchain_version=info.toolchain_version,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from assay.rpc import ray_cluster
 from assay.rpc.process import announce, server_tls
 from assay.rpc.serving import ServeConfig, serve
-from assay.sandbox.config import ServerConfig
+from assay.sandbox.config import RunnerConfig, ServerConfig
 from assay.sandbox.runner import Runner
 from assay.sandbox.service import execution_service
 from assay.sandbox.site import survey
+from assay.sandbox.slots.link import LocalWardens, Wardens
+from assay.sandbox.slots.on_ray import RayWardens
 
 
 async def run(config: ServerConfig) -> None:
@@ -31,7 +34,10 @@ async def run(config: ServerConfig) -> None:
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
     )
-    runner = Runner(config.runner, survey(config.runner))
+    runner = Runner(config.runner, wardens(config.runner))
+    if config.runner.pool == "ray":
+        # Before a port is bound: what is wrong is said in a line.
+        await ray_cluster.connect(config.runner.ray_address, "assay-sandbox[ray]")
     try:
         await serve(
             [execution_service(runner)],
@@ -42,3 +48,15 @@ async def run(config: ServerConfig) -> None:
         await runner.close()
         if config.port_file is not None:
             config.port_file.unlink(missing_ok=True)
+
+
+def wardens(config: RunnerConfig) -> Wardens:
+    """Where programs run: on this machine, which is surveyed now, or on a cluster's nodes.
+
+    Raises:
+        ConfigError, StartupError: this machine cannot run them as it was told to.
+    """
+    if config.pool == "ray":
+        return RayWardens(config)
+    site = survey(config)
+    return LocalWardens(site, site.settings(config))

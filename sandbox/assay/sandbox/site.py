@@ -6,17 +6,21 @@ operator's floor.
 
 from __future__ import annotations
 
+import argparse
+import json
 import logging
 import os
+import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.rpc.errors import ConfigError, StartupError
+from assay.rpc.errors import AssayError, ConfigError, StartupError
 from assay.sandbox.config import FLOORS, RunnerConfig
 from assay.sandbox.domain import MIB, SandboxFault
 from assay.sandbox.jail import detect
-from assay.sandbox.languages import Toolchains, discover, warm_up
+from assay.sandbox.languages import Toolchains, discover, language_info, warm_up
 from assay.sandbox.settings import WardenSettings
 
 _log = logging.getLogger(__name__)
@@ -31,12 +35,42 @@ class Site:
         layers: the walls in place, kebab-case, strongest first.
         toolchains: the languages that are installed.
         cache_dir: where compiled programs are kept.
+        versions: of the languages' tools, where another machine was asked; else empty.
     """
 
     level: str
     layers: tuple[str, ...]
     toolchains: Toolchains
     cache_dir: Path
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """As text, for another machine: with the versions of the tools, which are asked here."""
+        versions = {
+            name: self.versions.get(name) or language_info(self.toolchains, name).toolchain_version
+            for name in self.toolchains.found
+        }
+        return json.dumps(
+            {
+                "level": self.level,
+                "layers": self.layers,
+                "toolchains": self.toolchains.to_json(),
+                "cache_dir": str(self.cache_dir),
+                "versions": versions,
+            }
+        )
+
+    @staticmethod
+    def from_json(text: str) -> Site:
+        """Reads what `to_json` wrote."""
+        data = json.loads(text)
+        return Site(
+            level=data["level"],
+            layers=tuple(data["layers"]),
+            toolchains=Toolchains.from_json(data["toolchains"]),
+            cache_dir=Path(data["cache_dir"]),
+            versions=data["versions"],
+        )
 
     def settings(self, config: RunnerConfig) -> WardenSettings:
         """What every warden is told."""
@@ -120,3 +154,19 @@ def _cache_dir(wanted: Path | None) -> Path:
                 f"--cache-dir {folder} cannot be written: {error.strerror}"
             ) from error
     return Path(tempfile.mkdtemp(prefix="assay-sandbox-"))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Surveys this machine for a service that runs on another; prints JSON, a site or a trouble."""
+    parser = argparse.ArgumentParser(description="Internal process of the Assay sandbox.")
+    parser.add_argument("config")
+    options = parser.parse_args(arguments)
+    try:
+        answer = {"site": survey(RunnerConfig.from_json(options.config)).to_json()}
+    except AssayError as error:
+        answer = {"trouble": str(error)}
+    sys.stdout.write(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

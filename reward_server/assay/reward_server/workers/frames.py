@@ -64,6 +64,14 @@ def unpack(data: bytes) -> dict[str, Any]:
     return body
 
 
+def retires(data: bytes) -> bool:
+    """Whether a worker takes no further job after this answer; so does one that cannot be read."""
+    try:
+        return unpack(data).get("retire") is True
+    except FrameError:
+        return True
+
+
 def item_to_json(item: Item) -> dict[str, Any]:
     """An item as JSON."""
     return {

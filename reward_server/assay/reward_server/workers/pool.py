@@ -1,13 +1,14 @@
-"""The worker pool: slots with one killable process each, fed from one fair queue.
+"""The worker pool: seats with one killable worker each, fed from one fair queue.
 
 What it promises:
  1. A job's time-out covers its execution only. It starts when a worker has taken the job, never in
     the queue; when it passes, the worker is killed, the job ends with the fault ITEM_TIMEOUT, and a
-    fresh worker takes the slot.
+    fresh worker takes the seat.
  2. A worker that dies in the middle of a job costs that job a fault, WORKER_DIED. It is not tried
     again: what killed it may be the item, and a poison item must not be fed to one worker after the
     other. A worker that dies before it has taken the job costs nothing: the job goes to a fresh
-    one.
+    one. A machine that is lost with its workers is no doing of the item: that is judged once more
+    elsewhere.
  3. A job that nobody waits for any more is removed from the queue, or its worker is killed.
  4. When the nursery dies it is started again; its workers die with it.
 """
@@ -17,23 +18,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.reward_server import border
-from assay.reward_server.domain import Fault, Outcome, VerifierSpec
+from assay.reward_server.domain import Fault, Outcome
 from assay.reward_server.workers import frames
-from assay.reward_server.workers.link import LinkError, NurseryLink, WorkerLink
 from assay.reward_server.workers.queue import Done, FairQueue, Job
-from assay.reward_server.workers.worker import WorkerLimits
+from assay.reward_server.workers.seat import End, Report, Seat, Seats
 from assay.rpc.calls import request_id_var
 
-_TAKE_TIMEOUT_S = 30.0  # a lazy verifier's library is loaded in it
-_ATTEMPTS = 3
-_GRACE_S = 0.02
-_MIN_BACKOFF_S = 0.1
-_MAX_BACKOFF_S = 5.0
 _SMOOTHING = 0.05
+_MOST_LOSSES = 2  # the item is judged once more, and no oftener
 
 _log = logging.getLogger(__name__)
 
@@ -43,53 +39,50 @@ class PoolConfig:
     """How many workers, and how much waits for them.
 
     Attributes:
-        workers: processes that judge at the same time; at least 1.
+        workers: how many judge at the same time; 0 for as many as the seats have room for.
         queue_items: jobs that may wait.
         queue_bytes: bytes that the waiting jobs may hold.
-        limits: what one worker may use.
-        preload: lazy verifiers that are loaded at the start all the same.
     """
 
     workers: int
     queue_items: int
     queue_bytes: int
-    limits: WorkerLimits
-    preload: tuple[str, ...] = ()
 
 
 class Pool:
-    """Runs jobs in worker processes. Belongs to one event loop."""
+    """Runs jobs in workers. Belongs to one event loop.
 
-    def __init__(self, config: PoolConfig) -> None:
+    Args:
+        config: how many, and how much waits for them.
+        seats: where the workers are.
+    """
+
+    def __init__(self, config: PoolConfig, seats: Seats) -> None:
         self._config = config
+        self._source = seats
         self._queue = FairQueue(config.queue_items, config.queue_bytes)
-        self._nursery: NurseryLink | None = None
-        self._nursery_lock = asyncio.Lock()
-        self._backoff_s = _MIN_BACKOFF_S
+        self._seats: Sequence[Seat] = ()
         self._slots: list[asyncio.Task[None]] = []
-        self._running: dict[Job, WorkerLink] = {}
+        self._running: dict[Job, Seat] = {}
         self._mean_execution_s = 0.01
-        self._spawned = 0
 
     async def start(self) -> None:
-        """Starts the nursery and the workers.
+        """Starts the workers.
 
         Raises:
-            LinkError: the nursery does not come up.
+            LinkError: none can be started.
         """
-        self._nursery = NurseryLink(self._config.limits, self._config.preload)
-        await self._nursery.start()
-        self._slots = [asyncio.create_task(self._slot()) for _ in range(self._config.workers)]
+        self._seats = await self._source.start(self._config.workers)
+        self._slots = [asyncio.create_task(self._slot(seat)) for seat in self._seats]
 
     async def close(self) -> None:
-        """Ends every process. Jobs that are not done end with the fault DRAINING."""
+        """Ends every worker. Jobs that are not done end with the fault DRAINING."""
         for job in [*self._running, *self._queue.clear()]:
             job.finish(_never(Fault("DRAINING", "the server stopped before the item was judged")))
         for slot in self._slots:
             slot.cancel()
         await asyncio.gather(*self._slots, return_exceptions=True)
-        if self._nursery is not None:
-            await self._nursery.close()
+        await self._source.close()
 
     @property
     def queued(self) -> int:
@@ -99,25 +92,25 @@ class Pool:
     @property
     def busy(self) -> int:
         """Workers that judge an item at this moment."""
-        return len(self._running)
+        return sum(seat.busy for seat in self._seats)
 
     @property
     def restarts(self) -> int:
         """Workers started so far in place of another."""
-        return max(0, self._spawned - self._config.workers)
+        return sum(max(0, seat.spawned - 1) for seat in self._seats)
 
     @property
     def nursery_pid(self) -> int | None:
-        """Process id of the nursery, for logs and tests."""
-        return self._nursery.pid if self._nursery else None
+        """Process id of the nursery of this machine, for logs and tests."""
+        return self._source.nursery_pid
 
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers that live, for logs and tests."""
-        return self._nursery.worker_pids() if self._nursery else []
+        """Process ids of the workers of this machine that live, for logs and tests."""
+        return self._source.worker_pids()
 
     def running_pids(self) -> list[int]:
-        """Process ids of the workers that judge an item at this moment, for logs and tests."""
-        return [worker.pid for worker in self._running.values() if worker.pid is not None]
+        """Process ids of those that judge an item at this moment, for logs and tests."""
+        return [seat.pid for seat in self._seats if seat.busy and seat.pid is not None]
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queues jobs, all or none.
@@ -139,30 +132,33 @@ class Pool:
 
     def retry_after_s(self) -> float:
         """When there will be room again, roughly."""
-        wait_s = len(self._queue) * self._mean_execution_s / self._config.workers
+        wait_s = len(self._queue) * self._mean_execution_s / max(1, len(self._seats))
         return min(5.0, max(0.1, wait_s))
 
-    async def _slot(self) -> None:
-        """The worker loop: one job after the other on one worker after the other."""
-        worker: WorkerLink | None = None
+    async def _slot(self, seat: Seat) -> None:
+        """The worker loop: one job after the other in one seat."""
         while True:
-            if worker is None:
-                worker = await self._spawn()
+            await seat.fill()
             job = await self._queue.take()
             request_id_var.set(job.request_id)  # for what is logged here meanwhile
+            if job.done.done():
+                continue
+            self._running[job] = seat
+            job.stop = seat.stop
             try:
-                worker = await self._run(worker, job)
+                await self._run(seat, job)
             except Exception:  # noqa: BLE001 - the worker loop
-                # A defect of ours must not take the slot away from the jobs that
+                # A defect of ours must not take the seat away from the jobs that
                 # follow.
                 _log.exception("the worker pool failed on a job")
                 job.finish(_never(Fault("INTERNAL", "the worker pool failed on this item")))
-                if worker is not None:
-                    worker.kill()
-                worker = None
+                seat.stop()
+            finally:
+                job.stop = None
+                del self._running[job]
 
-    async def _run(self, worker: WorkerLink | None, job: Job) -> WorkerLink | None:
-        """Runs a job; returns the worker if it can take another."""
+    async def _run(self, seat: Seat, job: Job) -> None:
+        """Runs a job."""
         body = {
             "verifier": job.spec.name,
             "item": frames.item_to_json(job.item),
@@ -173,125 +169,43 @@ class Pool:
             frame = frames.pack(body, frames.MAX_JOB_BYTES)
         except frames.FrameError:
             job.finish(_never(Fault("ITEM_TOO_LARGE", "the item is too large for a worker")))
-            return worker
-        for _ in range(_ATTEMPTS):
-            if worker is not None and worker.ended.done():
-                worker.kill()
-                worker = None
-            if worker is None:
-                worker = await self._spawn()
-            if job.done.done():
-                return worker
-            if await self._taken(worker, job, frame):
-                return worker if await self._execute(worker, job) else None
-            worker.kill()
-            worker = None
-        job.finish(_never(Fault("WORKER_DIED", "no worker lived long enough to take the item")))
-        return None
-
-    async def _taken(self, worker: WorkerLink, job: Job, frame: bytes) -> bool:
-        """Hands the job over; False if the worker does not take it."""
-        worker.send(frame)
-        job.stop = worker.kill
-        try:
-            async with asyncio.timeout(_TAKE_TIMEOUT_S):
-                return await worker.receive() == b""
-        except (LinkError, TimeoutError):
-            return False
-        finally:
-            job.stop = None
-
-    async def _execute(self, worker: WorkerLink, job: Job) -> bool:
-        """Waits for the judgement; False if the worker is of no more use."""
-        started_s = time.monotonic()
-        alarm = _Alarm(job.timeout_s, worker.kill)
-        job.stop = worker.kill
-        self._running[job] = worker
-        retire = True
-        try:
-            outcome, retire = _answer(job.spec, await worker.receive())
-        except LinkError:
-            outcome = _lost_worker(job, expired=alarm.rang)
-        except frames.FrameError as error:
-            outcome = Fault("VERIFIER_FAILED", f"the worker's answer cannot be read: {error}")
-        finally:
-            alarm.cancel()
-            job.stop = None
-            del self._running[job]
-        execution_s = time.monotonic() - started_s
-        self._mean_execution_s += _SMOOTHING * (execution_s - self._mean_execution_s)
-        job.finish(Done(outcome, started_s, execution_s))
-        if retire:
-            worker.kill()
-            await worker.wait_ended()
-        return not retire
-
-    async def _spawn(self) -> WorkerLink:
-        """A fresh worker, however long it takes; waiting items have their call's deadline."""
-        while True:
-            try:
-                nursery = await self._living_nursery()
-                worker = await nursery.spawn()
-            except (LinkError, OSError) as error:
-                _log.error(
-                    "no worker can be started (%s); next attempt in %.1f s", error, self._backoff_s
-                )
-                await asyncio.sleep(self._backoff_s)
-                self._backoff_s = min(_MAX_BACKOFF_S, 2 * self._backoff_s)
-            else:
-                self._backoff_s = _MIN_BACKOFF_S
-                self._spawned += 1
-                return worker
-
-    async def _living_nursery(self) -> NurseryLink:
-        async with self._nursery_lock:
-            if self._nursery is not None and self._nursery.alive:
-                return self._nursery
-            if self._nursery is not None:
-                _log.error("the nursery process is gone; starting another")
-                await self._nursery.close()
-            self._nursery = NurseryLink(self._config.limits, self._config.preload)
-            await self._nursery.start()
-            return self._nursery
-
-
-class _Alarm:
-    """Kills after a time-out.
-
-    It rings twice and kills the second time: when the loop itself has paused past the time-out, the
-    answer may lie in the socket already, and gets one round of the loop to be read.
-    """
-
-    def __init__(self, timeout_s: float, kill: Callable[[], None]) -> None:
-        self.rang = False
-        self._kill = kill
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(timeout_s, self._ring)
-
-    def cancel(self) -> None:
-        """Does not ring any more."""
-        self._timer.cancel()
-
-    def _ring(self) -> None:
-        if self.rang:
-            self._kill()
             return
-        self.rang = True
-        self._timer = self._loop.call_later(_GRACE_S, self._ring)
+        report = await seat.run(frame, job.timeout_s)
+        job.losses += report.end is End.LOST
+        lost = report.end is End.LOST and job.losses < _MOST_LOSSES
+        if lost or report.end is End.ABSENT:
+            if not job.done.done():
+                self._queue.put_back(job)
+            return
+        outcome = _outcome(job, report)
+        if report.end in (End.UNTAKEN, End.LOST, End.STOPPED):
+            job.finish(Done(outcome, None, 0.0))
+            return
+        self._mean_execution_s += _SMOOTHING * (report.execution_s - self._mean_execution_s)
+        started_s = time.monotonic() - report.execution_s
+        job.finish(Done(outcome, started_s, report.execution_s))
 
 
-def _answer(spec: VerifierSpec, data: bytes) -> tuple[Outcome, bool]:
-    """The outcome that a worker sent, checked, and whether the worker retires."""
-    body = frames.unpack(data)
-    outcome = border.checked(spec, frames.outcome_from_json(body))
-    return outcome, body.get("retire") is True
-
-
-def _lost_worker(job: Job, *, expired: bool) -> Fault:
+def _outcome(job: Job, report: Report) -> Outcome:
+    """The judgement that a report holds, checked, or what kept it from being one."""
     facts = {"verifier": job.spec.name}
-    if expired:
+    if report.end is End.ANSWERED:
+        try:
+            answer = frames.unpack(report.data)
+            return border.checked(job.spec, frames.outcome_from_json(answer))
+        except frames.FrameError as error:
+            return Fault("VERIFIER_FAILED", f"the worker's answer cannot be read: {error}")
+    if report.end is End.EXPIRED:
         return Fault("ITEM_TIMEOUT", f"not judged within {job.timeout_s:g} s of execution", facts)
-    return Fault("WORKER_DIED", "the process that judged the item died", facts)
+    return Fault("WORKER_DIED", _WHAT_DIED[report.end], facts)
+
+
+_WHAT_DIED = {
+    End.DIED: "the process that judged the item died",
+    End.UNTAKEN: "no worker lived long enough to take the item",
+    End.LOST: "the machine that judged the item was lost, and so was the one that tried it again",
+    End.STOPPED: "the item was given up",
+}
 
 
 def _never(fault: Fault) -> Done:

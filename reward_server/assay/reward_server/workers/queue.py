@@ -42,6 +42,7 @@ class Job:
         done: gets the result; never an exception.
         stop: kills the worker that runs the job; None while no worker does.
         request_id: of that call, for logs.
+        losses: machines that were lost while they judged it.
     """
 
     lane: object
@@ -52,6 +53,7 @@ class Job:
     done: asyncio.Future[Done]
     stop: Callable[[], None] | None = field(default=None)
     request_id: str = field(default_factory=request_id_var.get)
+    losses: int = 0
 
     def finish(self, done: Done) -> None:
         """Sets the result, unless nobody waits for it any more."""

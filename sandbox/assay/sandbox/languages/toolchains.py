@@ -156,8 +156,13 @@ def discover(names: Iterable[str] | None = None, path: str | None = None) -> Too
     return Toolchains(found, missing)
 
 
-def language_info(toolchains: Toolchains, name: str) -> LanguageInfo:
-    """What to tell about a language that is served; asks its tools for their version.
+def language_info(toolchains: Toolchains, name: str, version: str | None = None) -> LanguageInfo:
+    """What to tell about a language that is served.
+
+    Args:
+        toolchains: those that were found.
+        name: of the language.
+        version: of its tools, if it is known; else they are asked.
 
     Raises:
         SandboxFault: UNKNOWN_LANGUAGE, it is not served.
@@ -166,7 +171,7 @@ def language_info(toolchains: Toolchains, name: str) -> LanguageInfo:
     return LanguageInfo(
         name=language.name,
         aliases=language.aliases,
-        toolchain_version=_version(language, chain),
+        toolchain_version=version or _version(language, chain),
         default_limits=language.limits,
         test_kinds=language.test_kinds,
     )

@@ -53,6 +53,7 @@ class Job:
         started_s: when it began, by the monotonic clock.
         asked_back: the warden was asked to give it back if it has not begun.
         given_up: the warden was told to give it up.
+        losses: machines that were lost after it had begun there.
     """
 
     lane: object
@@ -64,6 +65,7 @@ class Job:
     started_s: float | None = None
     asked_back: bool = False
     given_up: bool = False
+    losses: int = 0
 
     @property
     def size_bytes(self) -> int:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from assay.rpc.log_format import worker_flags
 from assay.sandbox.settings import WardenSettings
+from assay.sandbox.site import Site
 from assay.sandbox.slots import frames
 from assay.sandbox.slots.frames import Frame, FrameError, FrameReader
 
@@ -30,22 +33,127 @@ class LinkError(Exception):
     """A warden did not come up."""
 
 
+class Link(Protocol):
+    """One warden, as the front sees it, wherever it is."""
+
+    @property
+    def level(self) -> str:
+        """How it isolates programs, e.g. "namespaces"; empty before it is ready."""
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, for logs and tests; None where it is not of this machine."""
+
+    @property
+    def machine_lost(self) -> bool:
+        """Whether its machine was lost, which no program is to blame for."""
+
+    async def start(self) -> None:
+        """Starts it and waits until it is ready.
+
+        Raises:
+            LinkError: it did not come up.
+        """
+
+    def send(self, kind: bytes, number: int, payload: bytes = b"") -> None:
+        """Sends a frame; a broken connection shows as its loss."""
+
+    def kill(self) -> None:
+        """Kills it; its loss follows."""
+
+    async def close(self) -> None:
+        """Lets it kill what it runs and end, or makes it; waits for it."""
+
+
+class Wardens(Protocol):
+    """Where the wardens of a pool are."""
+
+    @property
+    def patient(self) -> bool:
+        """Whether a slot may be without a warden for long; else each must start at once."""
+
+    @property
+    def site(self) -> Site:
+        """What the machine gives that they are on; of several the one that was first."""
+
+    async def start(self, wanted: int) -> int:
+        """Makes ready for wardens; says for how many slots.
+
+        Args:
+            wanted: 0 for as many as there is room for.
+
+        Raises:
+            LinkError: none can be started.
+        """
+
+    async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
+        """Waits until one warden is up. Asked for only where we are patient.
+
+        Args:
+            coming: tasks that each end with one.
+
+        Raises:
+            LinkError: none comes up.
+        """
+
+    def link(
+        self, slot: int, on_frame: Callable[[Frame, float], None], on_lost: Callable[[], None]
+    ) -> Link:
+        """A warden for a slot, not started yet; arguments as for `WardenLink`."""
+
+    async def close(self) -> None:
+        """Lets go of what `start` took. Every link is closed before."""
+
+
+class LocalWardens:
+    """Wardens of this machine.
+
+    Args:
+        site: what was found on it.
+        settings: what every warden is told; each gets its own slot's number.
+    """
+
+    patient = False
+
+    def __init__(self, site: Site, settings: WardenSettings) -> None:
+        self.site = site
+        self._settings = settings
+
+    async def start(self, wanted: int) -> int:
+        """As in `Wardens`; nothing is to be done."""
+        return max(1, wanted)
+
+    async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
+        """As in `Wardens`."""
+        await asyncio.wait(coming, return_when=asyncio.FIRST_COMPLETED)
+
+    def link(
+        self, slot: int, on_frame: Callable[[Frame, float], None], on_lost: Callable[[], None]
+    ) -> Link:
+        """As in `Wardens`."""
+        return WardenLink(dataclasses.replace(self._settings, slot=slot), on_frame, on_lost)
+
+    async def close(self) -> None:
+        """As in `Wardens`; nothing is to be done."""
+
+
 class WardenLink(asyncio.Protocol):
     """One warden process, as the front sees it.
 
     Args:
         settings: what it is told.
-        on_frame: called with every frame but the first, READY.
+        on_frame: called with every frame but the first, READY, and its age in seconds.
         on_lost: called once when the connection has ended.
     """
 
     def __init__(
         self,
         settings: WardenSettings,
-        on_frame: Callable[[Frame], None],
+        on_frame: Callable[[Frame, float], None],
         on_lost: Callable[[], None],
     ) -> None:
         self.level = ""
+        self.machine_lost = False
         self._settings = settings
         self._on_frame = on_frame
         self._on_lost = on_lost
@@ -142,7 +250,7 @@ class WardenLink(asyncio.Protocol):
             if frame.kind == frames.READY:
                 self._become_ready(frame)
             elif not self._lost:
-                self._on_frame(frame)
+                self._on_frame(frame, 0.0)
 
     def _become_ready(self, frame: Frame) -> None:
         self.level = str(json.loads(frame.payload)["level"])

@@ -7,7 +7,8 @@ What it promises:
     another slot is idle, a job that was handed ahead is asked back and goes there.
  3. A warden that dies in the middle of a job costs that job a fault, WORKER_DIED; it is not tried
     again, because the job may be what killed it. Jobs that had not begun go to another warden. A
-    fresh warden takes the slot, after a pause that grows while they keep dying.
+    fresh warden takes the slot, after a pause that grows while they keep dying. A machine that is
+    lost with its warden is no doing of the job: that is run once more elsewhere.
  4. A job that nobody waits for any more leaves the queue, or is killed; a warden that does not let
     go of it in time is killed itself.
 """
@@ -15,21 +16,20 @@ What it promises:
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import itertools
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.sandbox.settings import WardenSettings
 from assay.sandbox.slots import frames
 from assay.sandbox.slots.frames import Frame, FrameError
 from assay.sandbox.slots.jobs import Done, Fault, Job, JobQueue
-from assay.sandbox.slots.link import LinkError, WardenLink
+from assay.sandbox.slots.link import Link, LinkError, Wardens
 
 _AHEAD = 2
 _ATTEMPTS = 3
+_MOST_REPEATS = 1
 _LET_GO_S = 10.0
 _MIN_BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 5.0
@@ -44,16 +44,14 @@ class PoolConfig:
     """How many slots, and how much waits for them.
 
     Attributes:
-        slots: programs that run at the same time; at least 1.
+        slots: programs that run at the same time; 0 for as many as there is room for.
         queue_items: jobs that may wait.
         queue_bytes: bytes that the waiting jobs may hold.
-        settings: what every warden is told; each gets its own slot's number.
     """
 
     slots: int
     queue_items: int
     queue_bytes: int
-    settings: WardenSettings
 
 
 class _Slot:
@@ -61,23 +59,29 @@ class _Slot:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.link: WardenLink | None = None
+        self.link: Link | None = None
         self.jobs: dict[int, Job] = {}  # in the order in which the warden takes them
         self.lost = asyncio.Event()
+        self.filled = asyncio.Event()  # once, for the first warden
 
 
 class Pool:
     """Runs jobs in wardens. Belongs to one event loop.
 
+    Args:
+        config: how many slots, and how much waits for them.
+        wardens: where the wardens are.
+
     Attributes:
         restarts: wardens started so far in place of one that died.
     """
 
-    def __init__(self, config: PoolConfig) -> None:
+    def __init__(self, config: PoolConfig, wardens: Wardens) -> None:
         self._config = config
+        self._wardens = wardens
         self._queue = JobQueue(config.queue_items, config.queue_bytes)
         self._numbers = itertools.count(1)
-        self._slots = [_Slot(number) for number in range(config.slots)]
+        self._slots: list[_Slot] = []
         self._turn: dict[_Slot, None] = {}  # slots with a warden, the longest unused first
         self._keepers: list[asyncio.Task[None]] = []
         self._mean_execution_s = 0.01
@@ -88,16 +92,40 @@ class Pool:
         """Starts the wardens.
 
         Raises:
-            LinkError: one of them does not come up.
+            LinkError: they do not come up.
         """
+        count = await self._wardens.start(self._config.slots)
+        self._slots = [_Slot(number) for number in range(count)]
+        try:
+            if self._wardens.patient:
+                await self._start_keepers()
+            else:
+                await self._start_all()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _start_all(self) -> None:
+        """Starts every warden, then their keepers."""
         started = await asyncio.gather(
             *(self._start_warden(slot) for slot in self._slots), return_exceptions=True
         )
         failures = [outcome for outcome in started if isinstance(outcome, BaseException)]
         if failures:
-            await self.close()
             raise failures[0]
         self._keepers = [asyncio.create_task(self._keep(slot)) for slot in self._slots]
+
+    async def _start_keepers(self) -> None:
+        """Starts the keepers, and waits until one has a warden."""
+        for slot in self._slots:
+            slot.lost.set()
+        self._keepers = [asyncio.create_task(self._keep(slot)) for slot in self._slots]
+        coming = [asyncio.create_task(slot.filled.wait()) for slot in self._slots]
+        try:
+            await self._wardens.wait_for_one(coming)
+        finally:
+            for task in coming:
+                task.cancel()
 
     async def close(self) -> None:
         """Ends every process. Jobs that are not done end with the fault DRAINING."""
@@ -112,6 +140,7 @@ class Pool:
         for slot in self._slots:
             slot.link = None
         await asyncio.gather(*(link.close() for link in links))
+        await self._wardens.close()
 
     @property
     def queued(self) -> int:
@@ -152,7 +181,7 @@ class Pool:
 
     def retry_after_s(self) -> float:
         """When there will be room again, roughly."""
-        wait_s = len(self._queue) * self._mean_execution_s / self._config.slots
+        wait_s = len(self._queue) * self._mean_execution_s / max(1, len(self._slots))
         return min(5.0, max(0.1, wait_s))
 
     def _feed(self) -> None:
@@ -217,18 +246,19 @@ class Pool:
 
         asyncio.get_running_loop().call_later(_LET_GO_S, look)
 
-    def _on_frame(self, slot: _Slot, frame: Frame) -> None:
+    def _on_frame(self, slot: _Slot, frame: Frame, age_s: float) -> None:
         job = slot.jobs.get(frame.number)
         if job is None:
             return
+        came_s = time.monotonic() - age_s
         if frame.kind == frames.STARTED:
-            job.started_s = time.monotonic()
+            job.started_s = came_s
             return
         del slot.jobs[frame.number]
         if frame.kind == frames.UNSTARTED:
             self._back(job)
         else:
-            execution_s = time.monotonic() - (job.started_s or time.monotonic())
+            execution_s = max(0.0, came_s - (job.started_s or came_s))
             self._mean_execution_s += _SMOOTHING * (execution_s - self._mean_execution_s)
             job.finish(Done(_outcome(frame), job.started_s, execution_s))
         self._feed()
@@ -246,9 +276,14 @@ class Pool:
         """The warden of a slot is gone, and what it was handed comes back or is lost."""
         self._turn.pop(slot, None)
         jobs, slot.jobs = slot.jobs, {}
+        machine_lost = slot.link is not None and slot.link.machine_lost
         for job in reversed(jobs.values()):
             job.attempts += 1
-            if job.started_s is not None:
+            if machine_lost and job.started_s is not None and job.losses < _MOST_REPEATS:
+                job.losses += 1
+                job.started_s = None
+                self._back(job)
+            elif job.started_s is not None:
                 fault = Fault("WORKER_DIED", "the process that ran the program for us died")
                 execution_s = time.monotonic() - job.started_s
                 job.finish(Done(fault, job.started_s, execution_s))
@@ -261,13 +296,16 @@ class Pool:
         self._feed()
 
     async def _start_warden(self, slot: _Slot) -> None:
-        settings = dataclasses.replace(self._config.settings, slot=slot.number)
         slot.lost.clear()
-        link = WardenLink(
-            settings, lambda frame: self._on_frame(slot, frame), lambda: self._on_lost(slot)
+        link = self._wardens.link(
+            slot.number,
+            lambda frame, age_s: self._on_frame(slot, frame, age_s),
+            lambda: self._on_lost(slot),
         )
         await link.start()
         slot.link = link
+        self.restarts += slot.filled.is_set()
+        slot.filled.set()
         self._turn[slot] = None
         self._feed()
 
@@ -292,8 +330,6 @@ class Pool:
             except (LinkError, OSError) as error:
                 slot.lost.set()
                 _log.error("slot %d: %s; next attempt in %.1f s", slot.number, error, backoff_s)
-            else:
-                self.restarts += 1
 
 
 def _outcome(frame: Frame) -> bytes | Fault:
