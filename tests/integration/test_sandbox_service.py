@@ -76,7 +76,7 @@ def test_the_readme_calls_it(
     code = text.partition("```python\n")[2].partition("```")[0]
     assert "127.0.0.1:50052" in code
     exec(code.replace("127.0.0.1:50052", address), {})
-    assert capsys.readouterr().out == "42\n True\n"
+    assert capsys.readouterr().out == "42 True\n"
 
 
 def test_programs_end_in_their_own_ways_and_in_order(client: ExecutionClient) -> None:
