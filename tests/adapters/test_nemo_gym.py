@@ -88,7 +88,7 @@ def test_the_rollouts_that_nemo_gym_ships(app: TestClient) -> None:
         assert answer.status_code == 200, answer.text
         got.append(answer.json())
     differ = [n for n, row in enumerate(rows) if got[n]["reward"] != row["reward"]]
-    assert differ == [1]  # equal, by powers of 4033 that our symbolic tier does not work out
+    assert differ == []
     assert "too great a power" in got[1]["explanation"]
 
 

@@ -29,6 +29,7 @@ from assay.clients.adapters.rows import label_of
 from assay.clients.adapters.scoring import number_of, score
 from assay.clients.adapters.settings import Settings, read_settings
 from assay.clients.types import Item, Result
+from assay.rpc.errors import ConfigError
 
 _POLICIES = (FaultPolicy.RAISE, FaultPolicy.DROP)
 
@@ -72,7 +73,7 @@ def items_of(
     after = os.environ.get("ASSAY_RESPONSE_AFTER", "")
     return [
         Item(
-            response_of(query, prompt, after),
+            _response(query, prompt, after),
             label_of(label, settings.reference, f"row {row}"),
             settings.verifier,
             "" if settings.verifier else settings.task,
@@ -81,6 +82,18 @@ def items_of(
         )
         for row, (query, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True))
     ]
+
+
+def _response(query: str, prompt: str, after: str) -> str:
+    response = response_of(query, prompt, after)
+    if response is None:
+        remedy = (
+            "set ASSAY_RESPONSE_AFTER to the text before every response"
+            if after
+            else "set ASSAY_RESPONSE_AFTER, such as '<|im_start|>assistant\\n'"
+        )
+        raise ConfigError(f"a query does not hold what its response follows; {remedy}")
+    return response
 
 
 def logs_of(results: Sequence[Result]) -> dict[str, list[float]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from assay.rpc.errors import ConfigError
-
 END_TOKENS = (
     "<|im_end|>",
     "<|endoftext|>",
@@ -19,30 +17,25 @@ END_TOKENS = (
 """Special tokens that may end a decoded response, and are no part of it."""
 
 
-def response_of(query: str, prompt: str, after: str = "") -> str:
+def response_of(query: str, prompt: str, after: str = "") -> str | None:
     """What the policy wrote, without the end-of-turn tokens behind it.
-
-    Nothing is guessed: an answer read from the prompt would be paid.
 
     Args:
         query: prompt and response.
-        prompt: the prompt as it was sent.
+        prompt: the prompt as it was sent; empty: all of the query is the response.
         after: the response follows the last occurrence of this; empty: it follows the prompt.
 
-    Raises:
-        ConfigError: the query does not hold what the response follows.
+    Returns:
+        The response; None where the query does not hold what it follows. Nothing is guessed: an
+        answer read from the prompt would be paid.
     """
     if after:
         _, mark, response = query.rpartition(after)
-        remedy = "set ASSAY_RESPONSE_AFTER to the text before every response"
-    elif not prompt:
+        return without_end(response) if mark else None
+    if not prompt:
         return without_end(query)
-    else:
-        _, mark, response = query.partition(prompt)
-        remedy = "set ASSAY_RESPONSE_AFTER, such as '<|im_start|>assistant\\n'"
-    if not mark:
-        raise ConfigError(f"a query does not hold what its response follows; {remedy}")
-    return without_end(response)
+    _, mark, response = query.partition(prompt)
+    return without_end(response) if mark else None
 
 
 def without_end(response: str) -> str:

@@ -23,23 +23,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.api.reward.v1 import reward_pb2
+from assay.clients.adapters.queries import response_of
 from assay.reward_server.http.front import Front, malformed, read_object
 from assay.reward_server.http.items import make_item
 from assay.reward_server.http.problems import fault_of
-
-END_TOKENS = (
-    "<|im_end|>",
-    "<|endoftext|>",
-    "<|eot_id|>",
-    "<|end_of_text|>",
-    "<|end|>",
-    "<|return|>",
-    "<end_of_turn>",
-    "<eos>",
-    "</s>",
-    "<\uff5cend\u2581of\u2581sentence\uff5c>",  # DeepSeek's
-)
-"""Special tokens that may end a decoded response, and are no part of it."""
 
 
 def read(
@@ -69,7 +56,14 @@ def read(
         prompt = prompts[index] if prompts else None
         if not isinstance(query, str) or not isinstance(prompt, str | None):
             raise malformed("query and prompts must be lists of texts")
-        response = _response(query, prompt, response_after)
+        response = response_of(query, prompt or "", response_after)
+        if response is None:
+            raise malformed(
+                "a query does not hold the text of response_after"
+                if response_after
+                else "a query does not hold its prompt, so its response is not known: "
+                "add ?response_after=MARK to the URL"
+            )
         label = labels[index] if labels else None
         items.append(make_item(str(index), response, chosen, prompt=prompt, label=label))
     return items
@@ -97,34 +91,6 @@ def routes(front: Front) -> list[Route]:
         return JSONResponse(answer([result.judgement for result in results]))
 
     return [Route("/get_reward", get_reward, methods=["POST"])]
-
-
-def _response(query: str, prompt: str | None, response_after: str) -> str:
-    if response_after:
-        _, mark, response = query.rpartition(response_after)
-        if not mark:
-            raise malformed("a query does not hold the text of response_after")
-    elif prompt:
-        _, mark, response = query.partition(prompt)
-        if not mark:
-            raise malformed(
-                "a query does not hold its prompt, so its response is not known: "
-                "add ?response_after=MARK to the URL"
-            )
-    else:
-        response = query
-    return _without_end(response)
-
-
-def _without_end(response: str) -> str:
-    stripped = response.rstrip("\n")
-    for _ in range(8):
-        ended = next((token for token in END_TOKENS if stripped.endswith(token)), None)
-        if ended is None:
-            break
-        response = stripped = stripped[: -len(ended)]
-        stripped = stripped.rstrip("\n")
-    return response
 
 
 def _list(body: dict[str, Any], name: str) -> list[Any]:
