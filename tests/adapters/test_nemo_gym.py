@@ -88,8 +88,7 @@ def test_the_rollouts_that_nemo_gym_ships(app: TestClient) -> None:
         assert answer.status_code == 200, answer.text
         got.append(answer.json())
     differ = [n for n, row in enumerate(rows) if got[n]["reward"] != row["reward"]]
-    assert differ == []
-    assert "too great a power" in got[1]["explanation"]
+    assert not differ
 
 
 def test_a_fault_is_a_failed_row_that_masks_its_sample(trouble: Trouble) -> None:
