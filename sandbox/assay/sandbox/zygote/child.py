@@ -199,6 +199,7 @@ def _confine(confinement: Confinement) -> None:
         os.setresuid(user, user, user)  # and with root's id, every capability is gone
     else:
         syscalls.drop_capabilities()
+    syscalls.die_with_parent()  # after the change of user, which clears it
     syscalls.set_dumpable(dumpable=True)  # its own /proc/self is its own to read
     if confinement.landlock is not None:
         syscalls.landlock_restrict(confinement.landlock)
