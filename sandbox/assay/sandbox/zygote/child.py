@@ -59,6 +59,7 @@ class Confinement:
     """What every job of a box is confined by; made once by the zygote.
 
     Attributes:
+        zygote: process id of the zygote, as its children see it.
         user: user and group id that programs run as; None: they keep the zygote's.
         folder: the working directory.
         filter: the seccomp filter.
@@ -73,6 +74,7 @@ class Confinement:
     def __init__(
         self,
         *,
+        zygote: int,
         user: int | None,
         folder: str,
         filter: syscalls.Filter,  # noqa: A002  # the kernel's word
@@ -81,6 +83,7 @@ class Confinement:
         own_disk: str | None,
         spare_processes: int | None,
     ) -> None:
+        self.zygote = zygote
         self.user = user
         self.folder = folder
         self.filter = filter
@@ -200,6 +203,8 @@ def _confine(confinement: Confinement) -> None:
     else:
         syscalls.drop_capabilities()
     syscalls.die_with_parent()  # after the change of user, which clears it
+    if os.getppid() != confinement.zygote:
+        os._exit(1)  # it died before this was said
     syscalls.set_dumpable(dumpable=True)  # its own /proc/self is its own to read
     if confinement.landlock is not None:
         syscalls.landlock_restrict(confinement.landlock)

@@ -124,6 +124,7 @@ class Zygote:
             sockets=self._namespaces, fork=settings["fork"], own_user=settings["own_user"]
         )
         return child.Confinement(
+            zygote=os.getpid(),
             user=self._user,
             folder=f"{self._scratch}/box",
             filter=syscalls.Filter(seccomp.build(policy)),
