@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +62,7 @@ _DETAILS = (
 )
 _MAX_GRADERS = 16
 _MAX_DETAIL_CHARS = 2_000
+_GREATEST = 1e100
 _RESULT = "assay-result.json"
 _MAIN = """\
 import json, math, sys
@@ -215,9 +217,12 @@ class _Grading:
             text = ran.stderr.text if ran.end == "exited" else f"{ran.end}: {ran.stderr.text}"
             return failed("python_grader_runtime_error", text or "grade() was not run")
         try:
-            return Graded(float(json.loads(found[_RESULT])))
-        except (ValueError, TypeError):
-            return failed("python_grader_runtime_error", "grade() did not give a number")
+            reward = float(json.loads(found[_RESULT]))
+        except (ValueError, TypeError, OverflowError):
+            reward = math.nan
+        if not math.isfinite(reward):
+            return failed("python_grader_runtime_error", "grade() did not give a finite number")
+        return Graded(reward)
 
     async def _score_model(self, grader: dict[str, Any]) -> Graded:
         low, high = _range(grader.get("range"))
@@ -291,9 +296,10 @@ def _range(found: object) -> tuple[float, float]:
         return 0.0, 1.0
     if isinstance(found, list) and len(found) == 2:
         low, high = found
-        if isinstance(low, int | float) and isinstance(high, int | float) and low < high:
+        numbers = isinstance(low, int | float) and isinstance(high, int | float)
+        if numbers and -_GREATEST <= low < high <= _GREATEST:
             return float(low), float(high)
-    raise malformed("range must be two numbers, the lesser first")
+    raise malformed("range must be two numbers up to 1e100, the lesser first")
 
 
 def _text(grader: dict[str, Any], name: str) -> str:

@@ -41,6 +41,8 @@ from assay.rpc.errors import CallError
 
 FAILURE_CLASS = "judge_failed"
 _GREATEST = 1e100  # what is beyond is no measurement, and its square no number
+_SAID = ("reward", "reward_components", "verdict", "extracted_answer")
+_MARKS = ("_ng_failure_class", "_ng_failure_judge_error", "_ng_failure_terminal", "mask_sample")
 TASK_INDEX = "_ng_task_index"
 ROLLOUT_INDEX = "_ng_rollout_index"
 _EXTRACT = {
@@ -90,7 +92,8 @@ def response_text(output: list[Any]) -> str:
 
 
 def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
-    """The rollout with what came of it."""
+    """The rollout with what came of it; a row that is verified again keeps nothing of before."""
+    body = _unsaid(body)
     error = fault_of([result])
     if error is not None:
         return {**body, **failure(error, body.get("instance_config"))}
@@ -103,6 +106,17 @@ def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
     if judgement.HasField("extracted_answer"):
         said["extracted_answer"] = judgement.extracted_answer
     return {**body, **said}
+
+
+def _unsaid(body: dict[str, Any]) -> dict[str, Any]:
+    """The rollout without an earlier judgement, and without the marks of a row that we failed."""
+    bare = {name: value for name, value in body.items() if name not in _SAID}
+    if body.get("_ng_failure_class") != FAILURE_CLASS:
+        return bare
+    bare = {name: value for name, value in bare.items() if name not in _MARKS}
+    if isinstance(instance := bare.get("instance_config"), dict):
+        bare["instance_config"] = {k: v for k, v in instance.items() if k != "mask_sample"}
+    return bare
 
 
 def failure(error: CallError, instance: object = None) -> dict[str, Any]:
