@@ -216,7 +216,8 @@ async def pages(facade: Facade, journal: Path) -> None:
 
 async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
-    tokens.write_text("".join(hash_token(name, f"{name}-token").line + "\n" for name in "ab"))
+    names = ("a", "b", "default")
+    tokens.write_text("".join(hash_token(name, f"{name}-token").line + "\n" for name in names))
     made = make_certificates(tmp_path)
     tls = ServerTls(made.server.cert_file, made.server.key_file, made.ca_file)
     access = Access(tokens_file=tokens, tenant_items_in_flight=2, tenant_calls=3)
@@ -238,7 +239,7 @@ async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None
         for right in ("Bearer a-token", "bearer a-token", basic("a-token"), basic("b-token", "")):
             assert (await facade.get("/v1/verifiers", authorization=right)).status == 200
 
-        for token, wanted in (("a-token", 403), ("the-operator's", 200)):
+        for token, wanted in (("a-token", 403), ("default-token", 403), ("the-operator's", 200)):
             shown = await facade.get("/journal/", authorization=basic(token))
             assert shown.status == wanted, "a tenant does not read what others wrote"
 

@@ -39,7 +39,7 @@ def routes(front: Front) -> list[Route]:
         return RedirectResponse("journal/")
 
     async def shown(request: Request) -> Response:
-        front.need_operator()
+        front.need_operator(request)
         query = dict(request.query_params)
         below = f"/{request.path_params['below']}"
         if below == "/export":
