@@ -212,6 +212,10 @@ async def pages(facade: Facade, journal: Path) -> None:
             found = json.loads(line.partition(b" ")[2])["item_id"]
     events.close()
     connection.close()
+    await asyncio.to_thread(journal.unlink)
+    for below in ("", "export", "events"):
+        gone = await facade.get(f"/journal/{below}")
+        assert (gone.status, b"no such file" in gone.body) == (503, True)
 
 
 async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None:
