@@ -25,8 +25,9 @@ from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.journal.reader import Reader
 from assay.rpc import tracing
 from assay.rpc.access import Access
-from assay.rpc.errors import ConfigError
+from assay.rpc.errors import ConfigError, refuse
 from assay.rpc.metrics import CallMetrics
+from assay.rpc.reasons import Reason
 from assay.rpc.serving import ServeConfig
 from assay.rpc.tls import ServerTls
 from assay.rpc.tokens import hash_token
@@ -293,6 +294,48 @@ async def test_a_judge_gives_the_score_of_a_model_grader() -> None:
         logit = await graded("42")
         assert logit["reward"] is None, "a logit is no score from 0 to 1"
         assert "logits" in logit["metadata"]["errors"]["model_grader_server_error_details"]
+
+
+class SlowGenrm(FakeGenrm):
+    """Takes a second for each answer, and remembers how long it might have taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.allowed_s: list[float] = []
+
+    async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
+        if method == "JudgeResponses":
+            self.allowed_s.append(timeout_s)
+            await asyncio.sleep(min(1.0, timeout_s))
+            if timeout_s < 1.0:
+                raise refuse(Reason.DEADLINE_EXCEEDED, "too late")
+        return await super().call(method, request, timeout_s=timeout_s)
+
+
+async def test_the_graders_of_a_multi_grader_share_one_deadline() -> None:
+    judge = SlowGenrm()
+    one = {"type": "score_model", "name": "j", "model": "tiny",
+           "input": [{"role": "user", "content": "Is it right?"}]}  # fmt: skip
+    multi = {"type": "multi", "name": "m", "calculate_output": "a",
+             "graders": dict.fromkeys("abcdef", one)}  # fmt: skip
+    async with AsyncJudgeClient(transport=judge) as client, serving(genrm=client) as facade:
+        asked = {"grader": multi, "model_sample": "42"}
+        late = await facade.post(GRADERS, asked, x_timeout_s="2.5")
+    assert reason(late) == (504, "DEADLINE_EXCEEDED")
+    assert len(judge.allowed_s) == 3
+    assert sorted(judge.allowed_s, reverse=True) == judge.allowed_s
+
+
+async def test_who_looks_at_the_journal_holds_no_drain_up(tmp_path: Path) -> None:
+    async with serving(journal=tmp_path / "journal.db") as facade:
+        connection = facade.connect()
+        connection.request("GET", "/journal/events")
+        events = await asyncio.to_thread(connection.getresponse)
+        assert (await asyncio.to_thread(events.readline)).startswith(b":")
+        async with asyncio.timeout(20):
+            await facade.server.stop(40)
+        assert (await asyncio.to_thread(events.read)).strip() == b"", "its end is a whole one"
+        connection.close()
 
 
 @pytest.mark.parametrize(

@@ -133,19 +133,24 @@ class Front:
             raise forbidden("only the token of --token-file opens this: it shows what all wrote")
 
     async def score(
-        self, request: Request, items: Sequence[reward_pb2.Item]
+        self,
+        request: Request,
+        items: Sequence[reward_pb2.Item],
+        timeout_s: float | None = None,
     ) -> Sequence[reward_pb2.Result]:
         """Scores items: one result for each, in their order, a judgement or a fault.
 
         Args:
             request: the call that they came with.
             items: with ids that are unique.
+            timeout_s: seconds until the deadline; None: those that the call says.
 
         Raises:
             CallError: the call as a whole is refused; no item was judged.
         """
         batch = reward_pb2.BatchScoreRequest(items=items)
-        timeout_s = self.timeout_s(request)
+        if timeout_s is None:
+            timeout_s = self.timeout_s(request)
         with self.charged(len(items)):
             response = await self.scorer.batch_score(batch, timeout_s=timeout_s)
         add_faults(response.results)

@@ -38,7 +38,7 @@ from assay.clients.judging import JudgeItem, JudgeSettings
 from assay.reward_server.http import formula, grading
 from assay.reward_server.http.front import Front, malformed, read_object
 from assay.reward_server.http.items import make_item, text_of
-from assay.rpc.errors import reason_of
+from assay.rpc.errors import reason_of, refuse
 from assay.rpc.reasons import Reason
 
 PATH = "/v1/fine_tuning/alpha/graders/run"
@@ -145,12 +145,24 @@ def routes(front: Front) -> list[Route]:
 
 
 class _Grading:
-    """Grades one sample."""
+    """Grades one sample, within one deadline for all that its grader is made of."""
 
     def __init__(self, front: Front, request: Request, values: dict[str, Any]) -> None:
         self._front = front
         self._request = request
         self._values = values
+        self._due_s = time.monotonic() + front.timeout_s(request)
+
+    def _left_s(self) -> float:
+        """Seconds until the call's deadline.
+
+        Raises:
+            DeadlineError: it has passed.
+        """
+        left_s = self._due_s - time.monotonic()
+        if left_s <= 0:
+            raise refuse(Reason.DEADLINE_EXCEEDED, "the deadline came before all graders were done")
+        return left_s
 
     async def grade(self, grader: dict[str, Any], *, inner: bool = False) -> Graded:
         """What a grader says.
@@ -189,7 +201,7 @@ class _Grading:
         if metric in grading.VERIFIERS:
             name, told = metric.partition("_")[0], {"part": "whole", **grading.VERIFIERS[metric]}
             item = make_item("0", text, (name, ""), label=reference, parameters=told)
-            (result,) = await self._front.score(self._request, [item])
+            (result,) = await self._front.score(self._request, [item], self._left_s())
             return _of_result(result)
         compare = grading.SIMILARITIES.get(metric)
         if compare is None or max(len(text), len(reference)) > grading.MAX_CHARS:
@@ -208,8 +220,7 @@ class _Grading:
         ]
         job = ExecutionJob(Program("python", _MAIN, files=files), fetch_paths=(_RESULT,))
         with self._front.charged(1):
-            timeout_s = self._front.timeout_s(self._request)
-            (ran,) = await self._front.sandbox.execute([job], timeout_s=timeout_s)
+            (ran,) = await self._front.sandbox.execute([job], timeout_s=self._left_s())
         if isinstance(ran, Fault):
             return failed("python_grader_server_error", ran.reason)
         found = {file.path: file.content for file in ran.files}
@@ -241,8 +252,9 @@ class _Grading:
         item = JudgeItem(prompt, response, rubric=rubric or prompt)
         settings = JudgeSettings(model=_text(grader, "model"))
         with self._front.charged(1):
-            timeout_s = self._front.timeout_s(self._request)
-            (said,) = await self._front.genrm.judge_responses([item], settings, timeout_s=timeout_s)
+            (said,) = await self._front.genrm.judge_responses(
+                [item], settings, timeout_s=self._left_s()
+            )
         if isinstance(said, Fault):
             if said.reason == Reason.JUDGE_UNPARSED:
                 return failed("model_grader_parse_error")

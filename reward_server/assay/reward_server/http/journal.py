@@ -24,6 +24,7 @@ from assay.reward_server.journal.explorer import HEADERS, answer, filter_of
 from assay.reward_server.journal.page import message
 from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.rpc.errors import ConfigError
+from assay.rpc.gate import Gate, Phase
 
 _PAGE = 500
 _LOOK_S = 0.5
@@ -48,7 +49,8 @@ def routes(front: Front) -> list[Route]:
             except (ConfigError, sqlite3.Error) as error:
                 return _page(*_unreadable(path, error))
             if below == "/events":
-                return Stream(_events(path, filter_of(query), after), "text/event-stream", HEADERS)
+                events = _events(path, filter_of(query), after, front.rim.gate)
+                return Stream(events, "text/event-stream", HEADERS)
             return Stream(_exported(path, filter_of(query)), "application/jsonl", HEADERS)
         return _page(*await asyncio.to_thread(_answer, path, below, query))
 
@@ -97,9 +99,12 @@ async def _exported(path: Path, chosen: Filter) -> AsyncGenerator[bytes, None]:
         yield b"".join(_line(record) + b"\n" for record in found)
 
 
-async def _events(path: Path, chosen: Filter, after: int) -> AsyncGenerator[bytes, None]:
+async def _events(
+    path: Path, chosen: Filter, after: int, gate: Gate
+) -> AsyncGenerator[bytes, None]:
+    """Entries as they come, until the server drains: who looks on does not hold it up."""
     yield b": entries as they come\n\n"
-    while True:
+    while gate.phase is not Phase.DRAINING:
         found, after = await asyncio.to_thread(_some, path, chosen, after)
         for record in found:
             yield b"id: %d\ndata: %s\n\n" % (record["id"], _line(record))

@@ -33,16 +33,14 @@ from starlette.routing import Route
 
 from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
+from assay.clients.adapters.gym_rows import FAILED_OVER_HTTP, unsaid
 from assay.clients.execution import CallTest, StdioTest, TestSuite, suite_to_proto
 from assay.reward_server.http.front import Front, malformed, read_object
 from assay.reward_server.http.items import Parameters, make_item, text_of
 from assay.reward_server.http.problems import fault_of, http_status
 from assay.rpc.errors import CallError
 
-FAILURE_CLASS = "judge_failed"
 _GREATEST = 1e100  # what is beyond is no measurement, and its square no number
-_SAID = ("reward", "reward_components", "verdict", "extracted_answer")
-_MARKS = ("_ng_failure_class", "_ng_failure_judge_error", "_ng_failure_terminal", "mask_sample")
 TASK_INDEX = "_ng_task_index"
 ROLLOUT_INDEX = "_ng_rollout_index"
 _EXTRACT = {
@@ -93,7 +91,7 @@ def response_text(output: list[Any]) -> str:
 
 def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
     """The rollout with what came of it; a row that is verified again keeps nothing of before."""
-    body = _unsaid(body)
+    body = unsaid(body)
     error = fault_of([result])
     if error is not None:
         return {**body, **failure(error, body.get("instance_config"))}
@@ -108,17 +106,6 @@ def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
     return {**body, **said}
 
 
-def _unsaid(body: dict[str, Any]) -> dict[str, Any]:
-    """The rollout without an earlier judgement, and without the marks of a row that we failed."""
-    bare = {name: value for name, value in body.items() if name not in _SAID}
-    if body.get("_ng_failure_class") != FAILURE_CLASS:
-        return bare
-    bare = {name: value for name, value in bare.items() if name not in _MARKS}
-    if isinstance(instance := bare.get("instance_config"), dict):
-        bare["instance_config"] = {k: v for k, v in instance.items() if k != "mask_sample"}
-    return bare
-
-
 def failure(error: CallError, instance: object = None) -> dict[str, Any]:
     """The fields of a failed row.
 
@@ -128,7 +115,7 @@ def failure(error: CallError, instance: object = None) -> dict[str, Any]:
     """
     row: dict[str, Any] = {
         "reward": 0.0,
-        "_ng_failure_class": FAILURE_CLASS,
+        "_ng_failure_class": FAILED_OVER_HTTP,
         "_ng_failure_judge_error": f"{error.reason}: {error}",
         "mask_sample": True,
         "instance_config": {
