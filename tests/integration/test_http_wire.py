@@ -26,6 +26,7 @@ from assay.reward_server.journal.reader import Reader
 from assay.rpc import tracing
 from assay.rpc.access import Access
 from assay.rpc.errors import ConfigError, refuse
+from assay.rpc.log_format import TextFormatter
 from assay.rpc.metrics import CallMetrics
 from assay.rpc.reasons import Reason
 from assay.rpc.serving import ServeConfig
@@ -370,6 +371,18 @@ async def test_a_drain_waits_for_calls_and_then_ends_them() -> None:
         await stopping
         with pytest.raises(ConnectionError):
             await facade.get("/healthz")
+
+
+async def test_a_path_writes_no_line_of_its_own_into_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "assay.rpc.calls")
+    caplog.handler.setFormatter(TextFormatter())
+    async with serving() as facade:
+        path = "/%0a12:00:00%20ERROR%20forged%1b%5b31m"
+        assert reason(await facade.get(path)) == (404, "UNKNOWN_METHOD")
+    (line,) = [line for line in caplog.text.splitlines() if "forged" in line]
+    assert f"call method={path} " in line
 
 
 async def test_a_defect_is_a_problem_without_its_text(
