@@ -373,6 +373,27 @@ async def test_a_drain_waits_for_calls_and_then_ends_them() -> None:
             await facade.get("/healthz")
 
 
+async def test_a_caller_who_goes_as_the_drain_ends_its_call_is_cancelled() -> None:
+    async with serving() as facade:
+        host, port = facade.address.split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        body = json.dumps({"items": [item("sleep 60", "obedient")]}).encode()
+        head = f"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await until(lambda: facade.obedient.asked[-1] == "sleep 60")
+        (call,) = facade.server._gate._running
+        assert call.task is not None
+        writer.transport.abort()
+        while not call.task.cancelling():  # noqa: ASYNC110 - nobody tells of it
+            await asyncio.sleep(0)
+        call.evicted = True  # what a drain does, before the call has come to its end
+        call.task.cancel()
+        await until(lambda: not facade.server._gate.running)
+        metrics = (await facade.get("/metrics")).body.decode()
+    assert 'code="CANCELLED",method="/v1/score",reason="CANCELLED"} 1.0' in metrics
+    assert 'code="OK",method="/v1/score"' not in metrics
+
+
 async def test_a_path_writes_no_line_of_its_own_into_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -270,7 +270,12 @@ class _Run:
     def ended_early(self) -> CallError | None:
         """What a cancellation means: the drain, or a caller who went away; None for neither."""
         task = asyncio.current_task()
-        if task is None or not (self._call.evicted or self._gone) or task.uncancel() > 0:
+        ours = self._call.evicted + self._gone  # both, where a drain and a caller end it at once
+        if task is None or not ours:
+            return None
+        for _ in range(ours):
+            others = task.uncancel()
+        if others:
             return None
         if self._gone:
             return refuse(Reason.CANCELLED, "the caller went away")
