@@ -113,6 +113,20 @@ def test_gyms_own_agent_keeps_the_marks_of_a_failed_row(dead_target: str) -> Non
     assert kept["instance_config"] == {"mask_sample": True}
 
 
+def test_a_row_that_is_verified_again_is_a_judgement_or_a_fault(
+    app: TestClient, dead_target: str
+) -> None:
+    asked = rollout(RIGHT, expected_answer="4", instance_config={"seed": 1})
+    with app_of(target=dead_target, task="math", timeout_s=0.5) as away:
+        failed = away.post("/verify", json=asked).json()
+        good = app.post("/verify", json=failed).json()
+        assert good == app.post("/verify", json=asked).json()
+        assert not {"mask_sample", *(name for name in good if "_ng_failure" in name)} & good.keys()
+        again = away.post("/verify", json=good).json()
+    assert not {"verdict", "extracted_answer", "reward_components"} & again.keys()
+    assert again["_ng_failure_class"] == "assay_fault"
+
+
 def test_raise_is_a_503(trouble: Trouble) -> None:
     settings = {"target": trouble.target, "task": "math", "timeout_s": 1.5, "on_fault": "raise"}
     with app_of(**settings) as app:

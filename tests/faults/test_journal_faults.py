@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -18,7 +21,7 @@ import pytest
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.clients import Item, RewardClient
 from assay.reward_server.journal.reader import Filter, Reader, Record
-from assay.reward_server.journal.store import MIN_LIMIT_BYTES
+from assay.reward_server.journal.store import MIN_LIMIT_BYTES, Store
 from assay.reward_server.journal.writer import Journal
 from assay.rpc.errors import ConfigError
 from journal_support import filled, ticket
@@ -207,3 +210,27 @@ async def test_a_path_that_cannot_be_a_journals_is_refused(tmp_path: Path) -> No
         with pytest.raises(ConfigError, match=words):
             await Journal(path, MIN_LIMIT_BYTES).start()
     await first.close()
+
+
+async def test_what_comes_while_the_last_batch_is_written_is_written_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, begun, go_on = Store.append, threading.Event(), threading.Event()
+
+    def slow_disk(store: Store, rows: Any, dropped: int = 0) -> bool:
+        begun.set()
+        go_on.wait(20)
+        return append(store, rows, dropped)
+
+    monkeypatch.setattr(Store, "append", slow_disk)
+    journal = Journal(tmp_path / "journal", MIN_LIMIT_BYTES)
+    await journal.start()
+    journal.offer([ticket("first")])
+    await asyncio.to_thread(begun.wait, 20)
+    journal.offer([ticket("second")])
+    closing = asyncio.create_task(journal.close())
+    await asyncio.sleep(0)  # it has asked the thread to end
+    go_on.set()
+    await closing
+    assert [record["item_id"] for record in records(tmp_path / "journal")] == ["first", "second"]
+    assert journal.state().dropped == 0

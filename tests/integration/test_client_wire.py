@@ -437,6 +437,26 @@ def test_sync_client_closes_while_another_thread_waits() -> None:
             client.score(items(1))
 
 
+WAITS_FOR_EVER = """
+import queue, sys
+from assay.clients import Item, RewardClient
+
+items = queue.SimpleQueue()
+items.put(Item("x", reference="x", verifier="exact"))
+for result in RewardClient(sys.argv[1]).stream(iter(items.get, None)):
+    sys.exit(7 if result.judgement else 1)
+"""
+
+
+def test_a_process_ends_whatever_its_stream_waits_for() -> None:
+    with FakeRewardServer() as server:
+        done = subprocess.run(
+            [sys.executable, "-c", WAITS_FOR_EVER, server.address],
+            timeout=60, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (7, "")
+
+
 def test_sync_client_survives_a_fork() -> None:
     with FakeRewardServer() as server, RewardClient(server.address, timeout_s=20) as client:
         assert reasons(client.score(items(1))) == [None]

@@ -25,8 +25,10 @@ from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.journal.reader import Reader
 from assay.rpc import tracing
 from assay.rpc.access import Access
-from assay.rpc.errors import ConfigError
+from assay.rpc.errors import ConfigError, refuse
+from assay.rpc.log_format import TextFormatter
 from assay.rpc.metrics import CallMetrics
+from assay.rpc.reasons import Reason
 from assay.rpc.serving import ServeConfig
 from assay.rpc.tls import ServerTls
 from assay.rpc.tokens import hash_token
@@ -212,11 +214,16 @@ async def pages(facade: Facade, journal: Path) -> None:
             found = json.loads(line.partition(b" ")[2])["item_id"]
     events.close()
     connection.close()
+    await asyncio.to_thread(journal.unlink)
+    for below in ("", "export", "events"):
+        gone = await facade.get(f"/journal/{below}")
+        assert (gone.status, b"no such file" in gone.body) == (503, True)
 
 
 async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
-    tokens.write_text("".join(hash_token(name, f"{name}-token").line + "\n" for name in "ab"))
+    names = ("a", "b", "default")
+    tokens.write_text("".join(hash_token(name, f"{name}-token").line + "\n" for name in names))
     made = make_certificates(tmp_path)
     tls = ServerTls(made.server.cert_file, made.server.key_file, made.ca_file)
     access = Access(tokens_file=tokens, tenant_items_in_flight=2, tenant_calls=3)
@@ -238,7 +245,7 @@ async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None
         for right in ("Bearer a-token", "bearer a-token", basic("a-token"), basic("b-token", "")):
             assert (await facade.get("/v1/verifiers", authorization=right)).status == 200
 
-        for token, wanted in (("a-token", 403), ("the-operator's", 200)):
+        for token, wanted in (("a-token", 403), ("default-token", 403), ("the-operator's", 200)):
             shown = await facade.get("/journal/", authorization=basic(token))
             assert shown.status == wanted, "a tenant does not read what others wrote"
 
@@ -290,6 +297,48 @@ async def test_a_judge_gives_the_score_of_a_model_grader() -> None:
         assert "logits" in logit["metadata"]["errors"]["model_grader_server_error_details"]
 
 
+class SlowGenrm(FakeGenrm):
+    """Takes a second for each answer, and remembers how long it might have taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.allowed_s: list[float] = []
+
+    async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
+        if method == "JudgeResponses":
+            self.allowed_s.append(timeout_s)
+            await asyncio.sleep(min(1.0, timeout_s))
+            if timeout_s < 1.0:
+                raise refuse(Reason.DEADLINE_EXCEEDED, "too late")
+        return await super().call(method, request, timeout_s=timeout_s)
+
+
+async def test_the_graders_of_a_multi_grader_share_one_deadline() -> None:
+    judge = SlowGenrm()
+    one = {"type": "score_model", "name": "j", "model": "tiny",
+           "input": [{"role": "user", "content": "Is it right?"}]}  # fmt: skip
+    multi = {"type": "multi", "name": "m", "calculate_output": "a",
+             "graders": dict.fromkeys("abcdef", one)}  # fmt: skip
+    async with AsyncJudgeClient(transport=judge) as client, serving(genrm=client) as facade:
+        asked = {"grader": multi, "model_sample": "42"}
+        late = await facade.post(GRADERS, asked, x_timeout_s="2.5")
+    assert reason(late) == (504, "DEADLINE_EXCEEDED")
+    assert len(judge.allowed_s) == 3
+    assert sorted(judge.allowed_s, reverse=True) == judge.allowed_s
+
+
+async def test_who_looks_at_the_journal_holds_no_drain_up(tmp_path: Path) -> None:
+    async with serving(journal=tmp_path / "journal.db") as facade:
+        connection = facade.connect()
+        connection.request("GET", "/journal/events")
+        events = await asyncio.to_thread(connection.getresponse)
+        assert (await asyncio.to_thread(events.readline)).startswith(b":")
+        async with asyncio.timeout(20):
+            await facade.server.stop(40)
+        assert (await asyncio.to_thread(events.read)).strip() == b"", "its end is a whole one"
+        connection.close()
+
+
 @pytest.mark.parametrize(
     ("bind", "access", "trouble"),
     [("0.0.0.0", Access(), "is not loopback"), ("no.such.host.invalid", Access(), "invalid")],
@@ -322,6 +371,39 @@ async def test_a_drain_waits_for_calls_and_then_ends_them() -> None:
         await stopping
         with pytest.raises(ConnectionError):
             await facade.get("/healthz")
+
+
+async def test_a_caller_who_goes_as_the_drain_ends_its_call_is_cancelled() -> None:
+    async with serving() as facade:
+        host, port = facade.address.split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        body = json.dumps({"items": [item("sleep 60", "obedient")]}).encode()
+        head = f"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await until(lambda: facade.obedient.asked[-1] == "sleep 60")
+        (call,) = facade.server._gate._running
+        assert call.task is not None
+        writer.transport.abort()
+        while not call.task.cancelling():  # noqa: ASYNC110 - nobody tells of it
+            await asyncio.sleep(0)
+        call.evicted = True  # what a drain does, before the call has come to its end
+        call.task.cancel()
+        await until(lambda: not facade.server._gate.running)
+        metrics = (await facade.get("/metrics")).body.decode()
+    assert 'code="CANCELLED",method="/v1/score",reason="CANCELLED"} 1.0' in metrics
+    assert 'code="OK",method="/v1/score"' not in metrics
+
+
+async def test_a_path_writes_no_line_of_its_own_into_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "assay.rpc.calls")
+    caplog.handler.setFormatter(TextFormatter())
+    async with serving() as facade:
+        path = "/%0a12:00:00%20ERROR%20forged%1b%5b31m"
+        assert reason(await facade.get(path)) == (404, "UNKNOWN_METHOD")
+    (line,) = [line for line in caplog.text.splitlines() if "forged" in line]
+    assert f"call method={path} " in line
 
 
 async def test_a_defect_is_a_problem_without_its_text(

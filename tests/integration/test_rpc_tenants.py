@@ -350,6 +350,33 @@ async def test_a_stream_is_slowed_and_loses_nothing(file: Path, tokens: dict[str
         assert sum([len(answer.results) async for answer in call]) == 150
 
 
+async def test_a_token_taken_away_ends_its_streams(file: Path, tokens: dict[str, str]) -> None:
+    worker = OneWorker()
+    worker.go.set()
+    more = asyncio.Event()
+
+    async def chunks() -> AsyncIterator[reward_pb2.StreamScoreRequest]:
+        yield reward_pb2.StreamScoreRequest(items=[reward_pb2.Item(id="before")])
+        await more.wait()
+        yield reward_pb2.StreamScoreRequest(items=[reward_pb2.Item(id="after")])
+
+    async with (
+        await start([worker.service()], ServeConfig(access=Access(file))) as server,
+        open_channel(server.address, token=tokens["alice"]) as channel,
+    ):
+        new_stub: Any = reward_pb2_grpc.RewardServiceStub
+        call = new_stub(channel).StreamScore(chunks(), timeout=LIMIT_S)
+        answers = aiter(call)
+        assert (await anext(answers)).results[0].id == "before"
+        await asyncio.to_thread(write, file, hash_token("bob", tokens["bob"]).line)
+        server.reload()
+        more.set()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await anext(answers)
+        assert from_rpc_error(caught.value).reason == Reason.UNAUTHENTICATED
+    assert worker.order == ["before"]
+
+
 async def test_calls_at_a_time_are_bounded_for_each_tenant(
     file: Path, tokens: dict[str, str]
 ) -> None:

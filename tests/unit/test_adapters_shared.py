@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from assay.clients.adapters.faults import (
     raise_for_faults,
     read_policy,
 )
+from assay.clients.adapters.gym_rows import FAILED_OVER_HTTP, FAULTED, unsaid
 from assay.clients.adapters.rows import RowReader, label_of, reference_of
 from assay.clients.adapters.settings import (
     Settings,
@@ -48,6 +50,27 @@ def test_a_fault_raises_what_travels_between_processes() -> None:
         raise_for_faults([GOOD, BAD])
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (copy.item_id, copy.fault, str(copy)) == ("b", BAD.fault, str(caught.value))
+
+
+OWN = st.dictionaries(
+    st.sampled_from(["response", "expected_answer", "explanation", "instance_config"]),
+    st.integers() | st.dictionaries(st.sampled_from(["seed", "n"]), st.integers(), max_size=2),
+)
+MARKS = {"_ng_failure_reason": "QUEUE_FULL", "_ng_failure_terminal": True, "mask_sample": True}
+
+
+@given(OWN, st.sampled_from([FAULTED, FAILED_OVER_HTTP]))
+def test_a_row_of_gym_keeps_nothing_of_an_earlier_verification(
+    row: dict[str, Any], our: str
+) -> None:
+    assert unsaid(row) == row
+    assert unsaid({**row, "reward": 1.0, "verdict": "fine", "extracted_answer": "4"}) == row
+    failed = {**row, **MARKS, "reward": 0.0, "_ng_failure_class": our}
+    if isinstance(row.get("instance_config"), dict):
+        failed["instance_config"] = {**row["instance_config"], "mask_sample": True}
+    assert unsaid(failed) == row
+    others = {**row, **MARKS, "_ng_failure_class": "agent_failed"}
+    assert unsaid(others) == others, "somebody else's failure is theirs to take back"
 
 
 @given(st.text(max_size=8))

@@ -249,6 +249,18 @@ def test_a_failed_row_is_masked_and_routed() -> None:
     assert good == {**body, "reward": 1.0, "reward_components": {"match": 1.0}, "verdict": "fine"}
 
 
+def test_a_row_that_is_verified_again_is_a_judgement_or_a_fault() -> None:
+    body = rollout(expected_answer="4", instance_config={"seed": 1})
+    failed = nemo_gym.answer(body, faulted("MISSING_REFERENCE"))
+    good = nemo_gym.answer(failed, judged(1.0, match=1.0))
+    said = {"reward": 1.0, "reward_components": {"match": 1.0}, "verdict": "fine"}
+    assert good == {**body, **said}
+    again = nemo_gym.answer({**good, "extracted_answer": "4"}, faulted("MISSING_REFERENCE"))
+    assert again == failed
+    others = {**body, "_ng_failure_class": "agent_failed", "mask_sample": True}
+    assert nemo_gym.answer(others, judged(1.0, match=1.0)) == {**others, **said}
+
+
 def test_statistics_leave_failed_rows_out() -> None:
     rows = [
         {"_ng_task_index": 0, "reward": 1.0, "response": {"usage": {"tokens": 4}}},
@@ -309,6 +321,19 @@ def test_templates_name_the_sample_and_the_item() -> None:
     for missing in ("{{ item.x }}", "{{ sample.output_json.n[7] }}", "{{ secret }}"):
         with pytest.raises(grading.VariableError):
             grading.render(missing, values)
+
+
+def test_half_a_surrogate_pair_of_a_sample_is_text_once_rendered() -> None:
+    values = grading.namespace(r'{"a": "x\ud800", "b": "\ud83d\ude00"}', None)
+    assert grading.render("{{ sample.output_json.a }}", values) == "x\ufffd"
+    assert grading.render("{{ sample.output_json.b }}", values) == "\U0001f600"
+
+
+@pytest.mark.parametrize("found", [[0, 10**400], [-(10**400), 0], [1, 1], [0, None], [0]])
+def test_a_range_is_two_numbers_that_a_score_can_have(found: list[Any]) -> None:
+    with pytest.raises(BadRequestError, match="range"):
+        graders._range(found)
+    assert graders._range([0, 10]) == (0.0, 10.0)
 
 
 def test_checks_of_texts() -> None:

@@ -20,8 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.reward_server.domain import Span
+from assay.reward_server.http import journal
 from assay.reward_server.journal import page
 from assay.reward_server.journal.explorer import Explorer
+from assay.reward_server.journal.reader import Filter, Reader
 from assay.rpc.errors import ConfigError
 from journal_support import LATE, filled, judgement, ticket
 
@@ -165,6 +167,45 @@ def test_what_cannot_be_served_is_refused(explorer: Explorer, tmp_path: Path) ->
         Explorer(tmp_path / "none", 0)
     with pytest.raises(ConfigError, match="cannot be used"):
         Explorer(explorer.path, explorer.server_port)
+
+
+def test_an_export_that_breaks_off_does_not_look_whole(tmp_path: Path) -> None:
+    path = tmp_path / "broken.sqlite"
+    asyncio.run(filled(path, [[ticket(str(n), response="x" * 2000) for n in range(1000)]]))
+    with Explorer(path, 0) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        with path.open("r+b") as file:
+            file.seek(path.stat().st_size * 3 // 4)
+            file.write(b"\xff" * (path.stat().st_size // 8))
+        try:
+            with pytest.raises(http.client.IncompleteRead) as caught:
+                get(server, "/export")
+        finally:
+            server.shutdown()
+    lines = caught.value.partial.splitlines()
+    assert [json.loads(line)["item_id"] for line in lines] == [str(n) for n in range(len(lines))]
+    assert 0 < len(lines) < 1000
+
+
+def test_entries_that_come_while_it_looks_are_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "growing.sqlite"
+    asyncio.run(filled(path, [[ticket("a")]]))
+    last_id, coming = Reader.last_id, ["b", "c"]
+
+    def while_it_grows(reader: Reader) -> int:
+        found = last_id(reader)
+        if coming:
+            asyncio.run(filled(path, [[ticket(coming.pop(0))]]))
+        return found
+
+    monkeypatch.setattr(Reader, "last_id", while_it_grows)
+    told, after = [], 0
+    for _ in range(4):
+        found, after = journal._some(path, Filter(), after)
+        told += [record["item_id"] for record in found]
+    assert told == ["a", "b", "c"]
 
 
 def test_a_browser_shows_it_and_runs_nothing(explorer: Explorer, tmp_path: Path) -> None:

@@ -126,3 +126,4 @@ def test_wrong_tasks(request_body: Any, trouble: str) -> None:
 def test_its_languages_are_listed_where_they_are_served() -> None:
     assert [each["language"] for each in codeforces.answer_runtimes(INFO)] == ["cf_python3"]
     assert not codeforces.is_task([])
+    assert not codeforces.is_task({"language": ["c++17"]})

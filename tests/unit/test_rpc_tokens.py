@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
@@ -64,6 +66,21 @@ def test_a_file_that_lets_nobody_in_is_refused(
         TokensFile(path)
     assert "secret-token" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_change_that_keeps_size_and_date_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    old, new = new_token(), new_token()
+    path.write_text(hash_token("team-a", old).line)
+    os.utime(path, (1, 1))
+    door = Doorman(file=TokensFile(path))
+    path.write_text(hash_token("team-a", new).line)
+    os.utime(path, (1, 1))  # as rsync -t, cp -p and some mounts leave it
+    end_s = time.monotonic() + 15
+    while door.tenant_of(f"Bearer {old}") is not None:
+        assert time.monotonic() < end_s, "the old token still opens the door"
+        time.sleep(0.05)
+    assert door.tenant_of(f"Bearer {new}") == "team-a"
 
 
 def test_the_command_stores_the_line_and_shows_the_token_once(tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ def test_a_file_may_have_the_programs_usual_name() -> None:
         ({"run_timeout": "5"}, "run_timeout"),
         ({"compile_timeout": -1}, "compile_timeout"),
         ({"memory_limit_MB": True}, "memory_limit_MB"),
+        ({"memory_limit_MB": 10**400}, "memory_limit_MB"),
+        ({"run_timeout": -(10**400)}, "run_timeout"),
         ({"stdin": 5}, "stdin"),
         ({"files": []}, "files"),
         ({"files": {"a": "not base64!"}}, "files['a']"),

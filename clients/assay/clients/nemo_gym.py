@@ -30,13 +30,13 @@ from pydantic import ConfigDict
 from starlette.responses import JSONResponse
 
 from assay.clients.adapters.faults import FaultPolicy, read_policy
+from assay.clients.adapters.gym_rows import FAULTED, unsaid
 from assay.clients.adapters.rows import Message
 from assay.clients.adapters.scoring import score_awaited
 from assay.clients.adapters.settings import NAMES, Settings, read_settings
 from assay.clients.adapters.single import read_item
 from assay.clients.types import Fault, Judgement
 
-FAILURE_CLASS = "assay_fault"
 _REFERENCES = ("reference", "expected_answer", "answer")
 
 
@@ -75,7 +75,7 @@ class AssayResourcesServer(SimpleResourcesServer):
     async def verify(self, body: AssayVerifyRequest) -> JSONResponse:
         """The rollout's row with its reward; of a fault a failed row, or 503."""
         settings = self._settings()
-        data = body.model_dump(mode="json")
+        data = unsaid(body.model_dump(mode="json"))
         item = read_item(settings, _prompt(data), _response(data), _row(body.model_extra or {}))
         [result] = await score_awaited(settings, [item])
         if isinstance(result.outcome, Fault):
@@ -111,7 +111,7 @@ def _failed(data: dict[str, Any], fault: Fault, policy: FaultPolicy) -> JSONResp
             "reward": 0.0,
             "mask_sample": True,
             "instance_config": {**(data.get("instance_config") or {}), "mask_sample": True},
-            "_ng_failure_class": FAILURE_CLASS,
+            "_ng_failure_class": FAULTED,
             "_ng_failure_reason": fault.reason,
             "_ng_failure_message": fault.message,
         }

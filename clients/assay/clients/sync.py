@@ -8,6 +8,9 @@ closes at the end of its `with`, or of the process.
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import queue
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -140,8 +143,32 @@ async def _close(results: Any) -> None:
 
 
 async def _taken_in_thread(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items of a blocking iterable, without blocking the loop."""
+    """The items of a blocking iterable, each taken when it is asked for, without blocking the loop.
+
+    In a thread that the end of the process does not wait for, unlike those of `asyncio.to_thread`:
+    a source may wait for an item that never comes.
+    """
     end = object()
     iterator = iter(items)
-    while (item := await asyncio.to_thread(next, iterator, end)) is not end:
-        yield item  # type: ignore[misc]  # the sentinel is gone, which mypy does not see
+    places: queue.SimpleQueue[Future[Any] | None] = queue.SimpleQueue()
+
+    def take() -> None:
+        while (place := places.get()) is not None:
+            if place.set_running_or_notify_cancel():
+                try:
+                    place.set_result(next(iterator, end))
+                except BaseException as error:  # noqa: BLE001  # the caller's own; it gets it back
+                    place.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(take,), name="assay-source", daemon=True).start()
+    try:
+        while True:
+            place: Future[Any] = Future()
+            places.put(place)
+            item = await asyncio.wrap_future(place)
+            if item is end:
+                return
+            yield item
+    finally:
+        places.put(None)

@@ -16,7 +16,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, closing, nullcontext
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -89,7 +89,8 @@ class CallRim(grpc.aio.ServerInterceptor):
             request_id=accept_request_id(metadata.get(METADATA_KEY)),
             always_open=method.startswith((HEALTH_PREFIX, REFLECTION_PREFIX)),
         )
-        tenant = self._tenant_of(method, metadata.get(AUTHORIZATION_KEY))
+        offered = metadata.get(AUTHORIZATION_KEY)
+        tenant = self._tenant_of(method, offered)
         if tenant is None:
             return self._refusal(
                 call, refuse(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
@@ -103,7 +104,7 @@ class CallRim(grpc.aio.ServerInterceptor):
         call.known = True
         if tracing.on() and not call.always_open:
             call.headers = metadata
-        return self._wrap(call, handler)
+        return self._wrap(call, handler, offered)
 
     def _tenant_of(self, method: str, offered: str | bytes | None) -> str | None:
         """Whose call it is; None for one that is not let in."""
@@ -119,7 +120,22 @@ class CallRim(grpc.aio.ServerInterceptor):
 
         return grpc.stream_stream_rpc_method_handler(cast("Any", refuse_call))
 
-    def _wrap(self, call: Call, handler: _Handler) -> _Handler:
+    async def _while_known(
+        self, requests: AsyncIterator[_T], method: str, offered: str | bytes | None
+    ) -> AsyncIterator[_T]:
+        """The requests of a stream, for as long as the token that opened it opens the door.
+
+        Raises:
+            UnauthenticatedError: the token was taken away meanwhile.
+        """
+        async for request in requests:
+            if self._tenant_of(method, offered) is None:
+                raise refuse(
+                    Reason.UNAUTHENTICATED, "the bearer token was taken away in mid-stream"
+                )
+            yield request
+
+    def _wrap(self, call: Call, handler: _Handler, offered: str | bytes | None) -> _Handler:
         """The same kind of handler, run inside the rim."""
         inner = cast("Callable[[Any, _Context], Any]", _function_of(handler))
         read = _reader(handler.request_deserializer)
@@ -127,7 +143,7 @@ class CallRim(grpc.aio.ServerInterceptor):
 
         def let_in(meter: Meter, request: Any) -> Any:
             if handler.request_streaming:
-                return meter.admit_each(request)
+                return meter.admit_each(self._while_known(request, call.method, offered))
             message = read(request)
             meter.admit(message)
             return message

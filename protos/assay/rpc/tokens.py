@@ -207,10 +207,17 @@ class Doorman:
         """
         if not self.asks:
             return ""
-        offered = authorization.encode() if isinstance(authorization, str) else authorization or b""
-        if not offered.startswith(_SCHEME):
-            return None
-        return _owner(offered[len(_SCHEME) :], (*self._fixed, *self._filed()))
+        offered = _token_of(authorization)
+        return None if offered is None else _owner(offered, (*self._fixed, *self._filed()))
+
+    def is_operator(self, authorization: str | bytes | None) -> bool:
+        """Whether this is the one token of `--token-file`, whatever tenants are called.
+
+        Args:
+            authorization: as `tenant_of`.
+        """
+        offered = _token_of(authorization)
+        return offered is not None and _owner(offered, self._fixed) is not None
 
     def reload(self) -> None:
         """Reads the tokens file now, if there is one."""
@@ -219,6 +226,12 @@ class Doorman:
 
     def _filed(self) -> list[TokenHash]:
         return self._file.tokens if self._file else []
+
+
+def _token_of(authorization: str | bytes | None) -> bytes | None:
+    """The token that is offered; None where there is none."""
+    offered = authorization.encode() if isinstance(authorization, str) else authorization or b""
+    return offered[len(_SCHEME) :] if offered.startswith(_SCHEME) else None
 
 
 def _owner(token: bytes, known: Iterable[TokenHash]) -> str | None:
@@ -231,5 +244,6 @@ def _owner(token: bytes, known: Iterable[TokenHash]) -> str | None:
     return owner
 
 
-def _stamp(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_mtime_ns, status.st_size, status.st_ino
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    """Of a file as it is: the times of its content and of its mode, its size, and which it is."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

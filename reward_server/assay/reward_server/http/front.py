@@ -32,9 +32,11 @@ from assay.rpc.errors import CallError, call_error, make_status, refuse
 from assay.rpc.quotas import Meter
 from assay.rpc.reasons import Reason
 from assay.rpc.serving import Rim
-from assay.rpc.tokens import DEFAULT_TENANT
 
 TIMEOUT_HEADER = "x-timeout-s"
+OPERATOR = "operator"
+"""Under this name the state of a call says whether it came with the token of --token-file."""
+
 _SHOWN_CHARS = 200
 
 
@@ -117,33 +119,38 @@ class Front:
             )
         return verifier, task
 
-    def need_operator(self) -> None:
+    def need_operator(self, request: Request) -> None:
         """Sees to it that the caller may read what others had scored.
 
-        That is who has the one token of --token-file (the tenant "default"), or a user of this
-        machine where no token is asked for.
+        That is who has the one token of --token-file, or a user of this machine where no token is
+        asked for; never somebody whom a tokens file or a certificate gives the operator's name.
 
         Raises:
             UnauthenticatedError: it is a tenant among others, or anybody.
         """
-        tenant = tenant_var.get()
-        if tenant != DEFAULT_TENANT and (tenant or self.public):
+        is_open = not (self.public or self.rim.door.asks or tenant_var.get())
+        if not is_open and not request.scope["state"][OPERATOR]:
             raise forbidden("only the token of --token-file opens this: it shows what all wrote")
 
     async def score(
-        self, request: Request, items: Sequence[reward_pb2.Item]
+        self,
+        request: Request,
+        items: Sequence[reward_pb2.Item],
+        timeout_s: float | None = None,
     ) -> Sequence[reward_pb2.Result]:
         """Scores items: one result for each, in their order, a judgement or a fault.
 
         Args:
             request: the call that they came with.
             items: with ids that are unique.
+            timeout_s: seconds until the deadline; None: those that the call says.
 
         Raises:
             CallError: the call as a whole is refused; no item was judged.
         """
         batch = reward_pb2.BatchScoreRequest(items=items)
-        timeout_s = self.timeout_s(request)
+        if timeout_s is None:
+            timeout_s = self.timeout_s(request)
         with self.charged(len(items)):
             response = await self.scorer.batch_score(batch, timeout_s=timeout_s)
         add_faults(response.results)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +38,7 @@ from assay.clients.judging import JudgeItem, JudgeSettings
 from assay.reward_server.http import formula, grading
 from assay.reward_server.http.front import Front, malformed, read_object
 from assay.reward_server.http.items import make_item, text_of
-from assay.rpc.errors import reason_of
+from assay.rpc.errors import reason_of, refuse
 from assay.rpc.reasons import Reason
 
 PATH = "/v1/fine_tuning/alpha/graders/run"
@@ -61,6 +62,7 @@ _DETAILS = (
 )
 _MAX_GRADERS = 16
 _MAX_DETAIL_CHARS = 2_000
+_GREATEST = 1e100
 _RESULT = "assay-result.json"
 _MAIN = """\
 import json, math, sys
@@ -143,12 +145,24 @@ def routes(front: Front) -> list[Route]:
 
 
 class _Grading:
-    """Grades one sample."""
+    """Grades one sample, within one deadline for all that its grader is made of."""
 
     def __init__(self, front: Front, request: Request, values: dict[str, Any]) -> None:
         self._front = front
         self._request = request
         self._values = values
+        self._due_s = time.monotonic() + front.timeout_s(request)
+
+    def _left_s(self) -> float:
+        """Seconds until the call's deadline.
+
+        Raises:
+            DeadlineError: it has passed.
+        """
+        left_s = self._due_s - time.monotonic()
+        if left_s <= 0:
+            raise refuse(Reason.DEADLINE_EXCEEDED, "the deadline came before all graders were done")
+        return left_s
 
     async def grade(self, grader: dict[str, Any], *, inner: bool = False) -> Graded:
         """What a grader says.
@@ -187,7 +201,7 @@ class _Grading:
         if metric in grading.VERIFIERS:
             name, told = metric.partition("_")[0], {"part": "whole", **grading.VERIFIERS[metric]}
             item = make_item("0", text, (name, ""), label=reference, parameters=told)
-            (result,) = await self._front.score(self._request, [item])
+            (result,) = await self._front.score(self._request, [item], self._left_s())
             return _of_result(result)
         compare = grading.SIMILARITIES.get(metric)
         if compare is None or max(len(text), len(reference)) > grading.MAX_CHARS:
@@ -206,8 +220,7 @@ class _Grading:
         ]
         job = ExecutionJob(Program("python", _MAIN, files=files), fetch_paths=(_RESULT,))
         with self._front.charged(1):
-            timeout_s = self._front.timeout_s(self._request)
-            (ran,) = await self._front.sandbox.execute([job], timeout_s=timeout_s)
+            (ran,) = await self._front.sandbox.execute([job], timeout_s=self._left_s())
         if isinstance(ran, Fault):
             return failed("python_grader_server_error", ran.reason)
         found = {file.path: file.content for file in ran.files}
@@ -215,9 +228,12 @@ class _Grading:
             text = ran.stderr.text if ran.end == "exited" else f"{ran.end}: {ran.stderr.text}"
             return failed("python_grader_runtime_error", text or "grade() was not run")
         try:
-            return Graded(float(json.loads(found[_RESULT])))
-        except (ValueError, TypeError):
-            return failed("python_grader_runtime_error", "grade() did not give a number")
+            reward = float(json.loads(found[_RESULT]))
+        except (ValueError, TypeError, OverflowError):
+            reward = math.nan
+        if not math.isfinite(reward):
+            return failed("python_grader_runtime_error", "grade() did not give a finite number")
+        return Graded(reward)
 
     async def _score_model(self, grader: dict[str, Any]) -> Graded:
         low, high = _range(grader.get("range"))
@@ -236,8 +252,9 @@ class _Grading:
         item = JudgeItem(prompt, response, rubric=rubric or prompt)
         settings = JudgeSettings(model=_text(grader, "model"))
         with self._front.charged(1):
-            timeout_s = self._front.timeout_s(self._request)
-            (said,) = await self._front.genrm.judge_responses([item], settings, timeout_s=timeout_s)
+            (said,) = await self._front.genrm.judge_responses(
+                [item], settings, timeout_s=self._left_s()
+            )
         if isinstance(said, Fault):
             if said.reason == Reason.JUDGE_UNPARSED:
                 return failed("model_grader_parse_error")
@@ -291,9 +308,10 @@ def _range(found: object) -> tuple[float, float]:
         return 0.0, 1.0
     if isinstance(found, list) and len(found) == 2:
         low, high = found
-        if isinstance(low, int | float) and isinstance(high, int | float) and low < high:
+        numbers = isinstance(low, int | float) and isinstance(high, int | float)
+        if numbers and -_GREATEST <= low < high <= _GREATEST:
             return float(low), float(high)
-    raise malformed("range must be two numbers, the lesser first")
+    raise malformed("range must be two numbers up to 1e100, the lesser first")
 
 
 def _text(grader: dict[str, Any], name: str) -> str:

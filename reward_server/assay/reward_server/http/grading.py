@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _TEMPLATE = re.compile(r"\{\{\s*([A-Za-z_][\w.\[\]]*)\s*\}\}")
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _STEP = re.compile(r"\.?([A-Za-z_]\w*)|\[(\d{1,6})\]")
 MAX_CHARS = 8_000
 OPERATIONS = ("eq", "ne", "like", "ilike")
@@ -41,10 +42,14 @@ def namespace(model_sample: str, item: object) -> dict[str, Any]:
 def render(template: str, values: Mapping[str, Any]) -> str:
     """A template with its {{ names }} filled in; what is no text is written as JSON.
 
+    A sample may write half a surrogate pair as an escape of its JSON, which no text can hold: it
+    becomes U+FFFD, so that the sample is judged like any other.
+
     Raises:
         VariableError: a name is not there.
     """
-    return _TEMPLATE.sub(lambda match: _text(_find(match[1], values)), template)
+    filled = _TEMPLATE.sub(lambda match: _text(_find(match[1], values)), template)
+    return _HALF_PAIR.sub("\ufffd", filled)
 
 
 def string_check(operation: str, text: str, reference: str) -> float:

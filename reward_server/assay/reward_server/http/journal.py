@@ -24,6 +24,7 @@ from assay.reward_server.journal.explorer import HEADERS, answer, filter_of
 from assay.reward_server.journal.page import message
 from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.rpc.errors import ConfigError
+from assay.rpc.gate import Gate, Phase
 
 _PAGE = 500
 _LOOK_S = 0.5
@@ -39,16 +40,19 @@ def routes(front: Front) -> list[Route]:
         return RedirectResponse("journal/")
 
     async def shown(request: Request) -> Response:
-        front.need_operator()
+        front.need_operator(request)
         query = dict(request.query_params)
         below = f"/{request.path_params['below']}"
-        if below == "/export":
+        if below in ("/export", "/events"):
+            try:
+                after = await asyncio.to_thread(_last_id, path)
+            except (ConfigError, sqlite3.Error) as error:
+                return _page(*_unreadable(path, error))
+            if below == "/events":
+                events = _events(path, filter_of(query), after, front.rim.gate)
+                return Stream(events, "text/event-stream", HEADERS)
             return Stream(_exported(path, filter_of(query)), "application/jsonl", HEADERS)
-        if below == "/events":
-            after = await asyncio.to_thread(_last_id, path)
-            return Stream(_events(path, filter_of(query), after), "text/event-stream", HEADERS)
-        status, text, kind = await asyncio.to_thread(_answer, path, below, query)
-        return Response(text.encode("utf-8", "replace"), status, dict(HEADERS), media_type=kind)
+        return _page(*await asyncio.to_thread(_answer, path, below, query))
 
     return [Route("/journal", bare), Route("/journal/{below:path}", shown)]
 
@@ -59,7 +63,15 @@ def _answer(path: Path, below: str, query: dict[str, str]) -> tuple[int, str, st
         with Reader(path) as reader:
             return answer(reader, below, query, path.name)
     except (ConfigError, sqlite3.Error) as error:
-        return 503, message(path.name, f"The journal cannot be read: {error}"), "text/html"
+        return _unreadable(path, error)
+
+
+def _unreadable(path: Path, error: Exception) -> tuple[int, str, str]:
+    return 503, message(path.name, f"The journal cannot be read: {error}"), "text/html"
+
+
+def _page(status: int, text: str, kind: str) -> Response:
+    return Response(text.encode("utf-8", "replace"), status, dict(HEADERS), media_type=kind)
 
 
 def _last_id(path: Path) -> int:
@@ -68,11 +80,15 @@ def _last_id(path: Path) -> int:
 
 
 def _some(path: Path, chosen: Filter, after: int) -> tuple[list[Record], int]:
-    """At most so many entries after one, and the id of the last that was looked at."""
+    """At most so many entries after one, and the id of the last that was looked at.
+
+    The writer goes on meanwhile: what is found may be later than what was the last.
+    """
     with Reader(path) as reader:
         last = reader.last_id()
         found = list(islice(reader.each(chosen, after=after), _PAGE))
-    return found, found[-1]["id"] if len(found) == _PAGE else max(last, after)
+    seen = found[-1]["id"] if found else after
+    return found, seen if len(found) == _PAGE else max(last, seen)
 
 
 async def _exported(path: Path, chosen: Filter) -> AsyncGenerator[bytes, None]:
@@ -83,9 +99,12 @@ async def _exported(path: Path, chosen: Filter) -> AsyncGenerator[bytes, None]:
         yield b"".join(_line(record) + b"\n" for record in found)
 
 
-async def _events(path: Path, chosen: Filter, after: int) -> AsyncGenerator[bytes, None]:
+async def _events(
+    path: Path, chosen: Filter, after: int, gate: Gate
+) -> AsyncGenerator[bytes, None]:
+    """Entries as they come, until the server drains: who looks on does not hold it up."""
     yield b": entries as they come\n\n"
-    while True:
+    while gate.phase is not Phase.DRAINING:
         found, after = await asyncio.to_thread(_some, path, chosen, after)
         for record in found:
             yield b"id: %d\ndata: %s\n\n" % (record["id"], _line(record))

@@ -33,13 +33,13 @@ from starlette.routing import Route
 
 from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
+from assay.clients.adapters.gym_rows import FAILED_OVER_HTTP, unsaid
 from assay.clients.execution import CallTest, StdioTest, TestSuite, suite_to_proto
 from assay.reward_server.http.front import Front, malformed, read_object
 from assay.reward_server.http.items import Parameters, make_item, text_of
 from assay.reward_server.http.problems import fault_of, http_status
 from assay.rpc.errors import CallError
 
-FAILURE_CLASS = "judge_failed"
 _GREATEST = 1e100  # what is beyond is no measurement, and its square no number
 TASK_INDEX = "_ng_task_index"
 ROLLOUT_INDEX = "_ng_rollout_index"
@@ -90,7 +90,8 @@ def response_text(output: list[Any]) -> str:
 
 
 def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
-    """The rollout with what came of it."""
+    """The rollout with what came of it; a row that is verified again keeps nothing of before."""
+    body = unsaid(body)
     error = fault_of([result])
     if error is not None:
         return {**body, **failure(error, body.get("instance_config"))}
@@ -114,7 +115,7 @@ def failure(error: CallError, instance: object = None) -> dict[str, Any]:
     """
     row: dict[str, Any] = {
         "reward": 0.0,
-        "_ng_failure_class": FAILURE_CLASS,
+        "_ng_failure_class": FAILED_OVER_HTTP,
         "_ng_failure_judge_error": f"{error.reason}: {error}",
         "mask_sample": True,
         "instance_config": {

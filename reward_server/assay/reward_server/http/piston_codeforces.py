@@ -83,7 +83,7 @@ class Verdict:
 
 def is_task(body: object) -> bool:
     """The request is one for this package."""
-    return isinstance(body, dict) and body.get("language") in LANGUAGES
+    return isinstance(body, dict) and body.get("language") in tuple(LANGUAGES)
 
 
 def read_task(body: object, info: SandboxInfo) -> Task:

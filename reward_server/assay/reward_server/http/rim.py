@@ -29,7 +29,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.reward_server.http.config import HttpConfig
-from assay.reward_server.http.front import forbidden
+from assay.reward_server.http.front import OPERATOR, forbidden
 from assay.reward_server.http.problems import CLIENT_CLOSED_REQUEST, problem_response
 from assay.rpc import tracing
 from assay.rpc.calls import METADATA_KEY, accept_request_id, begin_call
@@ -83,7 +83,7 @@ class HttpRim:
         headers = Headers(scope=scope)
         label = self._label_of(scope)
         call = Call(
-            method=label or str(scope["path"])[:_MAX_LOGGED_CHARS],
+            method=label or _as_sent(scope),
             request_id=accept_request_id(headers.get(METADATA_KEY)),
             always_open=scope["path"] in OPEN_PATHS,
         )
@@ -160,10 +160,13 @@ class HttpRim:
                     "that no other site's page reaches it by a name of its own: use one of them, "
                     "or give it a token",
                 )
-        tenant = "" if call.always_open else self._rim.door.tenant_of(_bearer(headers))
+        offered = _bearer(headers)
+        state = scope.setdefault("state", {})
+        state[OPERATOR] = self._rim.door.is_operator(offered)
+        tenant = "" if call.always_open else self._rim.door.tenant_of(offered)
         if tenant is None:
             raise refuse(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
-        call.tenant = tenant or scope.get("state", {}).get(CERTIFIED, "")
+        call.tenant = tenant or state.get(CERTIFIED, "")
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
         """The whole body.
@@ -267,7 +270,12 @@ class _Run:
     def ended_early(self) -> CallError | None:
         """What a cancellation means: the drain, or a caller who went away; None for neither."""
         task = asyncio.current_task()
-        if task is None or not (self._call.evicted or self._gone) or task.uncancel() > 0:
+        ours = self._call.evicted + self._gone  # both, where a drain and a caller end it at once
+        if task is None or not ours:
+            return None
+        for _ in range(ours):
+            others = task.uncancel()
+        if others:
             return None
         if self._gone:
             return refuse(Reason.CANCELLED, "the caller went away")
@@ -292,6 +300,12 @@ def _replay(body: bytes) -> Callable[[], Awaitable[Message]]:
         raise AssertionError
 
     return receive
+
+
+def _as_sent(scope: Scope) -> str:
+    """A path that is none of ours, for logs: its %0a stays one, and makes no line of its own."""
+    path: bytes = scope["raw_path"]
+    return path[:_MAX_LOGGED_CHARS].decode("ascii", "backslashreplace")
 
 
 def _authority(address: str) -> SplitResult:

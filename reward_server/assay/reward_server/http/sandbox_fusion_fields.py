@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import math
 import posixpath
 from collections.abc import Mapping
 
@@ -95,7 +94,7 @@ class Fields:
         value = self.raw(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.bad(name, "must be a number")
-        if not math.isfinite(value) or abs(value) >= 2**53:
+        if not -(2**53) < value < 2**53:  # NaN, infinities and what no float can hold are not
             raise self.bad(name, "must be a finite number below 2**53")
         return float(value)
 

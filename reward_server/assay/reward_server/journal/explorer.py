@@ -14,6 +14,7 @@ import contextlib
 import json
 import sqlite3
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -70,6 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: Explorer
     timeout = 30.0
+    protocol_version = "HTTP/1.1"
     server_version = "assay-journal"
     sys_version = ""
 
@@ -99,9 +101,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*answer(reader, path, query, title))
 
     def _export(self, reader: Reader, chosen: Filter) -> None:
+        """The entries, in chunks: an export that is cut short does not look like a whole one."""
+        records = reader.each(chosen)
+        first = next(records, None)
         self._head(200, "application/jsonl", None)
-        for record in reader.each(chosen):
-            self.wfile.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        with contextlib.suppress(ConfigError, sqlite3.Error):  # the head is out: it stays open
+            for record in chain(() if first is None else (first,), records):
+                line = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            self.wfile.write(b"0\r\n\r\n")
 
     def _send(self, code: int, text: str, kind: str = "text/html") -> None:
         body = text.encode("utf-8", "replace")
@@ -113,6 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         if length is not None:
             self.send_header("Content-Length", str(length))
+        else:
+            self.send_header("Transfer-Encoding", "chunked")
         self.send_header("Connection", "close")
         for name, value in HEADERS.items():
             self.send_header(name, value)

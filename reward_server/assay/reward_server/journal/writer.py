@@ -185,6 +185,7 @@ class Journal:
                 self._wake.clear()
                 self._closing.wait(_GATHER_S)
                 self._drain(store)
+            self._drain(store)  # what came while the last batch was written
             store.close()
             trouble = "closed"
         except ConfigError as error:
