@@ -34,3 +34,15 @@ def test_a_defect_of_the_server_is_not() -> None:
     ):
         assert error.reason == "INTERNAL"
         assert not is_retryable(error)
+
+
+def test_another_service_at_the_address_is_said() -> None:
+    told = make_status(Reason.UNKNOWN_METHOD, "this server has no method /x/Y")
+    error = failed(grpc.StatusCode.UNIMPLEMENTED, "", told.SerializeToString())
+    assert error.reason == "UNKNOWN_METHOD"
+    assert "10.0.0.1:50051 is no reward server: this server has no method /x/Y" in str(error)
+
+
+def test_the_cause_of_a_refused_connection_is_said_without_grpcs_brackets() -> None:
+    details = "failed to connect to all addresses; last error: UNKNOWN: [Domain name not found]"
+    assert "(Domain name not found);" in str(failed(grpc.StatusCode.UNAVAILABLE, details))

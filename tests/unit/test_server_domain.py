@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -138,6 +139,35 @@ def test_an_unknown_route_lists_the_known(name: str, task: str, reason: str, lis
     with pytest.raises(Unjudgeable, match=lists) as caught:
         Registry([Probe()]).resolve(name, task)
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "said"),
+    [
+        ("prob", "", "did you mean 'probe'"),
+        ("", "probin", "did you mean 'probing'"),
+        ("probing", "", "there is a task of that name"),
+        ("", "probe", "there is a verifier of that name"),
+    ],
+)
+def test_an_unknown_route_says_what_may_have_been_meant(name: str, task: str, said: str) -> None:
+    with pytest.raises(Unjudgeable, match=said):
+        Registry([Probe()]).resolve(name, task)
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({"data": 4}, r"is data; .* list of texts; write numbers as texts$"),
+        ({"data": [4, 0.5]}, r"; write numbers as texts$"),
+        ({"data": {"a": 1}}, r"is data; .* list of texts$"),
+        ({"data": True}, r"list of texts$"),
+        ({"anchor": "x"}, "is an anchor; "),
+    ],
+)
+def test_a_reference_of_another_kind_is_named(item: dict[str, Any], said: str) -> None:
+    with pytest.raises(Unjudgeable, match=said):
+        Item(Candidate("4"), **item).answers()
 
 
 def test_a_name_or_task_claimed_twice_is_an_error() -> None:
