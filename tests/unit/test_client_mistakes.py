@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from assay.clients import ClientTls, Item, RewardClient
 from assay.clients.parameters import find_verifier
 from assay.clients.testing import FakeRewardServer
+from assay.clients.testing.report import Report
 from assay.rpc.errors import ConfigError
 from assay.rpc.hints import did_you_mean
 
@@ -49,3 +50,18 @@ def test_a_name_is_suggested_only_where_one_is_near(name: str, text: str) -> Non
     assert did_you_mean(name.swapcase(), known) == f"; did you mean {name!r}?"
     assert did_you_mean(text, []) == ""
     assert did_you_mean(text, known) in {"", *(f"; did you mean {one!r}?" for one in known)}
+
+
+def test_checks_that_came_out_alike_are_one_line_of_a_report() -> None:
+    report = Report("shout", "1")
+    for number in range(40):
+        report.add("hostile", f"text {number}", "raised KeyError" if number % 4 else "")
+    report.add("hostile", "another", "timed out")
+    assert str(report).splitlines() == [
+        "shout 1: 10 checks passed, 31 failed",
+        "  ok    hostile: text 0, text 4, text 8 and 7 more",
+        "  FAIL  hostile: text 1, text 2, text 3 and 27 more: raised KeyError",
+        "  FAIL  hostile: another: timed out",
+    ]
+    with pytest.raises(AssertionError, match="27 more: raised KeyError"):
+        report.raise_for_failures()

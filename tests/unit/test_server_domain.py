@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -221,6 +223,24 @@ def test_the_border_lets_nothing_unsound_through(
     assert isinstance(outcome, Fault)
     assert outcome.reason == reason
     assert "candidate" not in outcome.message
+
+
+def test_a_verifier_that_raises_is_told_where_but_not_what() -> None:
+    outcome = border.judge(Probe(answer=ValueError("text of the candidate")), Item(Candidate("x")))
+    assert isinstance(outcome, Fault)
+    said = (
+        r"verifier 'probe' raised ValueError at test_server_domain\.py:(\d+); the server's log .*"
+    )
+    found = re.fullmatch(said, outcome.message)
+    assert found
+    line = Path(__file__).read_text().splitlines()[int(found[1]) - 1]
+    assert line.strip().startswith("raise ")
+
+
+def test_what_is_no_judgement_is_named() -> None:
+    outcome = border.judge(Probe(answer=cast("Any", 1.0)), Item(Candidate("x")))
+    assert isinstance(outcome, Fault)
+    assert outcome.message == "verifier 'probe' returned a float, not a Judgement"
 
 
 def test_the_border_tidies_texts() -> None:
