@@ -90,6 +90,9 @@ def error_of_call(
     status = status_sent(error)
     if status is not None:
         found = call_error(status)
+        if found.reason == Reason.UNAUTHENTICATED:
+            remedy = "give the operator's token (token=, --token-file, ASSAY_TOKEN)"
+            return refuse(Reason.UNAUTHENTICATED, f"{found} at {target}; {remedy}")
         if found.reason != Reason.UNKNOWN_METHOD:
             return found
         asked = f"{target} is no {_NAMES[service].partition(' ')[2]}: {found}"
