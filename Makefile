@@ -20,6 +20,7 @@ PARALLEL := -n auto --dist loadfile
 WHEELS := hatchling numpy torch "./protos[tracing]" ./clients "./reward_server[chemistry,puzzles]" "./sandbox[docker]" "./genrm[train]" ./trainer
 TORCH_INDEX ?=
 PYTEST_ARGS ?=
+HTTP_PORT ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-adapters check fmt protos validate-data audit wheelhouse up bench clean
@@ -155,8 +156,8 @@ wheelhouse: $(INSTALLED) ## wheelhouse/: wheels of Assay and of all it needs, fo
 	@rm -rf wheelhouse && mv wheelhouse.partial wheelhouse
 	@du -sh wheelhouse
 
-up: $(INSTALLED) ## Start the installed services on loopback
-	@$(BIN)/assay up
+up: $(INSTALLED) ## Start the installed services on loopback; HTTP_PORT=8080 for HTTP too
+	@$(BIN)/assay up $(HTTP_PORT:%=--http-port %)
 
 bench: $(INSTALLED) ## Side-by-side measurements
 	@$(BIN)/python -m bench

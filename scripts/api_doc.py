@@ -27,7 +27,7 @@ from grpc_tools import protoc
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "protos"
 FOLDER = ROOT / "docs" / "reference"
-_WRITTEN = "Written by `scripts/api_doc.py` from the comments of the contract; do not edit."
+_WRITTEN = "<!-- Written by scripts/api_doc.py from the comments of the contract; do not edit. -->"
 # Numbers of the fields of descriptors, of which the paths to comments are made.
 _SERVICES, _METHODS = FileDescriptorProto.SERVICE_FIELD_NUMBER, 2
 _MESSAGES, _FIELDS = FileDescriptorProto.MESSAGE_TYPE_FIELD_NUMBER, 2
@@ -72,7 +72,7 @@ class Page:
     def render(self) -> str:
         """The page."""
         file = self._file
-        head = f"# {file.package}\n\n{_WRITTEN} The source: [`{Path(file.name).name}`]"
+        head = f"# {file.package}\n\n{_WRITTEN}\n\nThe source: [`{Path(file.name).name}`]"
         parts = [f"{head}(../../protos/{file.name}).\n", self._about(_SYNTAX)]
         for number, service in enumerate(file.service):
             parts += self._service(service, (_SERVICES, number))

@@ -52,12 +52,15 @@ _ISOLATION = {
 }
 _HEAD = """# Verifiers
 
-Written by `scripts/verifiers_doc.py` from the verifiers themselves; do not edit. Ask for one by its
-name (`verifier`) or by a task (`task`). Parameters are typed and checked; `assay verifiers` prints
-those of a server. A version changes whenever some item would be judged otherwise. The Python of
-each is an item for `RewardClient.score` ([quickstart.md](quickstart.md)); every server judges the
-rows of the table below it when it starts. To add one: [write-a-verifier.md](write-a-verifier.md).
-To compose them: [profiles.md](profiles.md).
+<!-- Written by scripts/verifiers_doc.py from the verifiers themselves; do not edit. -->
+
+What a reward server can judge. Ask for a verifier by its name (`verifier="math"`), or name a task
+(`task="gsm8k"`) and the server picks the verifier. Each has below: an item to copy into
+`RewardClient.score` ([quickstart.md](quickstart.md)), its parameters, which are typed and checked,
+what it gives for some responses (every server judges those rows when it starts), and its known
+limits. A version changes whenever some item would be judged otherwise. `assay verifiers` prints
+what a running server has. To add one: [write-a-verifier.md](write-a-verifier.md). To compose them:
+[profiles.md](profiles.md).
 """
 
 

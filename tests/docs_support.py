@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 
 FENCE = re.compile(r"^( *)```([\w-]*)\n(.*?)^\1```\s*$", re.MULTILINE | re.DOTALL)
-_RUN = "<!-- run -->"
+_RUN = re.compile(r"<!-- run(?: with (\w+))? -->$")
 _LINK = re.compile(r"(?<!\\)\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 _CONTROL = {"&", "&&", "|", ";", ">", "<"}
 _SHELLS = {"", "sh", "bash", "console"}
@@ -27,6 +27,8 @@ class Block:
         language: what its fence says.
         text: what is in it.
         runs: marked to be run against services.
+        needs: what it imports that our own environment does not have: it is run in that of
+            `make test-adapters`. Empty for none.
         prints: the text block that follows it, if it is marked to be run.
     """
 
@@ -35,6 +37,7 @@ class Block:
     language: str
     text: str
     runs: bool = False
+    needs: str = ""
     prints: str | None = None
 
     def __str__(self) -> str:
@@ -64,7 +67,8 @@ def blocks(repository: Path) -> Iterator[Block]:
         fences = list(FENCE.finditer(text))
         for number, fence in enumerate(fences):
             before = text[: fence.start()].rstrip()
-            runs = before.endswith(_RUN)
+            mark = _RUN.search(before)
+            runs, needs = mark is not None, (mark[1] or "") if mark else ""
             following = fences[number + 1] if number + 1 < len(fences) else None
             beside = following is not None and not text[fence.end() : following.start()].strip()
             prints = (
@@ -72,7 +76,7 @@ def blocks(repository: Path) -> Iterator[Block]:
             )
             name = str(page.relative_to(repository))
             line = text.count("\n", 0, fence.start()) + 1
-            yield Block(name, line, fence[2], _dedented(fence), runs, prints)
+            yield Block(name, line, fence[2], _dedented(fence), runs, needs, prints)
 
 
 def _dedented(fence: re.Match[str]) -> str:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import pytest
 
 from assay.clients import RewardClient
-from assay.clients.cli import run
+from assay.clients.cli import _BROUGHT_BY, _SUMMARIES, GROUP, run
 from assay.clients.commands.doctor import look_at_certificate
 from assay.clients.commands.up import choose_ports
 from assay.clients.testing import FakeRewardServer
@@ -27,7 +30,8 @@ COMMAND = [sys.executable, "-c", "from assay.clients.cli import main; main()"]
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["nothing"], 2, "No such command 'nothing'"),
+        (["nothing"], 2, "No such command 'nothing' (see"),
+        (["scoer"], 2, "No such command 'scoer'; did you mean 'score'?"),
         (["score"], 2, "Missing argument"),
         (["score", "a"], 2, "Missing option"),
         (["score", "a", "-o", "b", "--timeout", "soon"], 2, "not a valid float"),
@@ -67,6 +71,38 @@ def test_help_lists_the_commands_without_loading_them() -> None:
     for name in ("up", "serve", "score", "verifiers", "doctor", "train"):
         assert re.search(rf"^  {name} ", done.stdout, re.MULTILINE)
     assert done.stdout.endswith("False\n")
+
+
+def commands() -> list[EntryPoint]:
+    return [entry for entry in entry_points(group=GROUP) if entry.module.startswith("assay.")]
+
+
+def test_every_command_has_a_line_in_the_help_and_examples_on_lines_of_their_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for entry in commands():
+        assert _SUMMARIES[entry.name]
+        assert run([entry.name, "--help"]) == 0
+        out = capsys.readouterr().out
+        assert "\\b" not in out, entry.name
+        assert not re.search(r"\S +assay (train|score|code-prm|ladder|label)[\w-]* \S+\.", out), out
+
+
+def test_a_command_that_is_not_installed_names_its_package(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = {
+        entry.name: entry.dist.name
+        for entry in commands()
+        if entry.dist and entry.dist.name != "assay-clients"
+    }
+    assert theirs == _BROUGHT_BY
+    monkeypatch.setattr("assay.clients.cli.entry_points", lambda group: ())
+    for name, package in _BROUGHT_BY.items():
+        assert run([name]) == 1
+        err = capsys.readouterr().err
+        folder = package.removeprefix("assay-").replace("-", "_")
+        assert f"comes with {package}; in a checkout of Assay, run: pip install ./{folder}\n" in err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,6 +168,30 @@ def test_up_starts_services_and_stops_them(stop: signal.Signals) -> None:
     assert (up.returncode, err) == (0, "")
     assert "stopped" in out
     assert run(["verifiers", "--target", address]) == 1
+
+
+def test_up_is_stopped_while_it_starts() -> None:
+    command = [*COMMAND, "up", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as up:
+        assert up.stdout is not None
+        assert "starting" in up.stdout.readline()
+        up.send_signal(signal.SIGINT)
+        out, err = up.communicate(timeout=60)
+    assert (up.returncode, out, err) == (130, "", "")
+
+
+def test_up_speaks_http_where_it_is_asked_to() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    command = [*COMMAND, "up", "--port", "0", "--http-port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as up:
+        assert up.stdout is not None
+        shown = "".join(iter(up.stdout.readline, "Ctrl-C stops them.\n"))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            assert answer.status == 200
+        up.send_signal(signal.SIGINT)
+        up.communicate(timeout=60)
+    assert f"http://127.0.0.1:{port}" in shown
 
 
 def test_serve_genrm_without_a_model_says_how_to_name_one() -> None:

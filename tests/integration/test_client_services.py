@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -48,6 +49,24 @@ def test_a_service_that_dies_at_once_says_why() -> None:
     services = EmbeddedServices(["reward"], arguments={"reward": ["--no-such-flag"]})
     with pytest.raises(StartupError, match=r"'reward' ended with code 2: .*--no-such-flag"):
         services.start()
+
+
+def test_a_start_that_is_given_up_leaves_nothing_behind() -> None:
+    asked = threading.Event()
+    asked.set()
+    services = EmbeddedServices(["reward"], stop=asked)
+    spawned: list[int] = []
+    spawn = services._spawn
+
+    def spawn_and_tell(name: str, package: str) -> object:
+        child = spawn(name, package)
+        spawned.append(child.process.pid)
+        return child
+
+    services._spawn = spawn_and_tell  # type: ignore[method-assign, assignment]
+    with pytest.raises(StartupError, match="'reward' was stopped before it was ready"):
+        services.start()
+    assert [is_alive(pid) for pid in spawned] == [False]
 
 
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:

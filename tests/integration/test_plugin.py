@@ -179,10 +179,14 @@ def test_a_verifier_that_is_not_served_is_a_failure_and_no_exception(
     metadata = tmp_path / "broken_one-0.1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-one\nVersion: 0.1\n")
-    (metadata / "entry_points.txt").write_text("[assay.verifiers]\nbroken = broken_one:Nothing\n")
+    entries = "[assay.verifiers]\nbroken = broken_one:Nothing\ntorn = torn_one:Nothing\n"
+    (metadata / "entry_points.txt").write_text(entries)
+    (tmp_path / "torn_one.py").write_text("def nothing(:\n")
     monkeypatch.setenv("PYTHONPATH", _path_with(tmp_path))
     report = check_verifier("broken-one", [])
     assert [check.what for check in report.failures] == ["the server has it"]
     assert any("left out" in note for note in report.notes), report
+    kinds = [note.partition(":")[0] for note in report.notes if "left out" not in note]
+    assert kinds == ["ModuleNotFoundError", "SyntaxError"], report
     with pytest.raises(AssertionError, match="left out"):
         report.raise_for_failures()

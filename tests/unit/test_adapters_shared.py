@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 import os
 import pickle
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from assay.clients.adapters.faults import (
     judgement_of,
     raise_for_faults,
     read_policy,
+    tell_faults,
 )
 from assay.clients.adapters.gym_rows import FAILED_OVER_HTTP, FAULTED, unsaid
 from assay.clients.adapters.rows import RowReader, label_of, reference_of
@@ -186,3 +189,52 @@ def test_components_are_logged_by_name_and_absent_ones_are_none() -> None:
     assert metrics["r/component/style"] == [0.5]
     assert metrics["r/fault_ratio"] == [0.5, 1.0]
     assert extras["r_component_style"] == [0.5, None, None]
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+reasons = map("REASON_{}".format, itertools.count())
+
+
+@given(st.lists(st.integers(0, 20), max_size=30))
+def test_what_has_no_judgement_is_told_but_does_not_fill_the_log(sizes: list[int]) -> None:
+    reason = next(reasons)  # a process counts each by itself
+    told: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = told.append  # type: ignore[method-assign]
+    logger = logging.getLogger("assay.clients.adapters.faults")
+    logger.addHandler(handler)
+    try:
+        for size in sizes:
+            tell_faults([GOOD, *[Result("b", Fault(reason, "why"))] * size])
+    finally:
+        logger.removeHandler(handler)
+    assert (len(told) > 0) == (sum(sizes) > 0)
+    assert len(told) <= sum(sizes).bit_length()
+    assert all(f"{reason}: why" in record.getMessage() for record in told)
+
+
+def test_a_missing_reference_names_the_columns_that_are_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reader = RowReader(task="math")
+    columns = {"solution": ["4"], "trainer_state": object()}
+    said = reader.missing(columns, "reference_column=")
+    assert said == (
+        "the data has no column 'reference' or 'answer', but: solution; "
+        "name it with reference_column="
+    )
+    assert reader.missing({"answer": ["4"]}, "reference_column=") == ""
+    fault = Fault("MISSING_REFERENCE", "it needs one")
+    tell_faults([Result("a", fault)] * 10_000, said)
+    assert warned(caplog)[-1].endswith(f"MISSING_REFERENCE: {fault.message}; {said}")
+
+
+@pytest.mark.parametrize("prompts", [["p"], ["p"] * 3])
+def test_rows_that_are_not_as_many_as_completions_are_refused(prompts: list[str]) -> None:
+    with pytest.raises(ConfigError, match=f"2 completions, but {len(prompts)} prompts"):
+        RowReader(task="math").items(prompts, ["4", "5"], None, {"answer": ["4", "5"]})
+    with pytest.raises(ConfigError, match=f"2 completions, but {len(prompts)} references"):
+        RowReader(task="math").items(["p", "p"], ["4", "5"], None, {"answer": prompts})

@@ -34,3 +34,22 @@ def test_a_defect_of_the_server_is_not() -> None:
     ):
         assert error.reason == "INTERNAL"
         assert not is_retryable(error)
+
+
+def test_another_service_at_the_address_is_said() -> None:
+    told = make_status(Reason.UNKNOWN_METHOD, "this server has no method /x/Y")
+    error = failed(grpc.StatusCode.UNIMPLEMENTED, "", told.SerializeToString())
+    assert error.reason == "UNKNOWN_METHOD"
+    assert "10.0.0.1:50051 is no reward server: this server has no method /x/Y" in str(error)
+
+
+def test_the_cause_of_a_refused_connection_is_said_without_grpcs_brackets() -> None:
+    details = "failed to connect to all addresses; last error: UNKNOWN: [Domain name not found]"
+    assert "(Domain name not found);" in str(failed(grpc.StatusCode.UNAVAILABLE, details))
+
+
+def test_a_token_that_is_missing_is_asked_for_in_the_words_of_the_client() -> None:
+    told = make_status(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
+    error = failed(grpc.StatusCode.UNAUTHENTICATED, "", told.SerializeToString())
+    assert error.reason == "UNAUTHENTICATED"
+    assert "unknown at 10.0.0.1:50051; give the operator's token (token=," in str(error)

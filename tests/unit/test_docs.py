@@ -198,6 +198,13 @@ def _settings(name: str, given: list[str], repository: Path) -> None:
             assert pipelines.load(path, texts, Path("runs/none"))
 
 
+def test_nothing_of_ours_is_said_to_be_on_an_index(all_blocks: list[Block]) -> None:
+    """What is not there would not be found, or be somebody else's; extras of the installed are."""
+    for block in all_blocks:
+        found = re.search(r"pip install (?:[^\n#]* )?assay-", block.text)
+        assert found is None, f"{block}: {found[0]}"
+
+
 def test_marked_blocks_say_what_they_print(all_blocks: list[Block]) -> None:
     marked = [block for block in all_blocks if block.runs]
     assert len(marked) >= 2

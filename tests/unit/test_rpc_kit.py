@@ -116,6 +116,12 @@ def test_an_address_without_a_port_is_refused(target: str) -> None:
         open_channel(target)
 
 
+@pytest.mark.parametrize("target", ["http://127.0.0.1:50051", "grpc://h:1", "https://h:1,i:2"])
+def test_a_url_is_no_address(target: str) -> None:
+    with pytest.raises(ConfigError, match=r"URL; write HOST:PORT|write IP:PORT,IP:PORT"):
+        read_target(target)
+
+
 @pytest.mark.parametrize(
     ("text", "uri", "loopback"),
     [

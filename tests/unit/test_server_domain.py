@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -140,6 +143,35 @@ def test_an_unknown_route_lists_the_known(name: str, task: str, reason: str, lis
     assert caught.value.reason == reason
 
 
+@pytest.mark.parametrize(
+    ("name", "task", "said"),
+    [
+        ("prob", "", "did you mean 'probe'"),
+        ("", "probin", "did you mean 'probing'"),
+        ("probing", "", "there is a task of that name"),
+        ("", "probe", "there is a verifier of that name"),
+    ],
+)
+def test_an_unknown_route_says_what_may_have_been_meant(name: str, task: str, said: str) -> None:
+    with pytest.raises(Unjudgeable, match=said):
+        Registry([Probe()]).resolve(name, task)
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({"data": 4}, r"is data; .* list of texts; write numbers as texts$"),
+        ({"data": [4, 0.5]}, r"; write numbers as texts$"),
+        ({"data": {"a": 1}}, r"is data; .* list of texts$"),
+        ({"data": True}, r"list of texts$"),
+        ({"anchor": "x"}, "is an anchor; "),
+    ],
+)
+def test_a_reference_of_another_kind_is_named(item: dict[str, Any], said: str) -> None:
+    with pytest.raises(Unjudgeable, match=said):
+        Item(Candidate("4"), **item).answers()
+
+
 def test_a_name_or_task_claimed_twice_is_an_error() -> None:
     with pytest.raises(RegistryError, match="probe"):
         Registry([Probe(), Probe()])
@@ -191,6 +223,24 @@ def test_the_border_lets_nothing_unsound_through(
     assert isinstance(outcome, Fault)
     assert outcome.reason == reason
     assert "candidate" not in outcome.message
+
+
+def test_a_verifier_that_raises_is_told_where_but_not_what() -> None:
+    outcome = border.judge(Probe(answer=ValueError("text of the candidate")), Item(Candidate("x")))
+    assert isinstance(outcome, Fault)
+    said = (
+        r"verifier 'probe' raised ValueError at test_server_domain\.py:(\d+); the server's log .*"
+    )
+    found = re.fullmatch(said, outcome.message)
+    assert found
+    line = Path(__file__).read_text().splitlines()[int(found[1]) - 1]
+    assert line.strip().startswith("raise ")
+
+
+def test_what_is_no_judgement_is_named() -> None:
+    outcome = border.judge(Probe(answer=cast("Any", 1.0)), Item(Candidate("x")))
+    assert isinstance(outcome, Fault)
+    assert outcome.message == "verifier 'probe' returned a float, not a Judgement"
 
 
 def test_the_border_tidies_texts() -> None:

@@ -15,7 +15,9 @@ from importlib.metadata import EntryPoint, entry_points, version
 
 import click
 
+from assay.clients.services import how_to_install
 from assay.rpc.errors import AssayError, ConfigError
+from assay.rpc.hints import did_you_mean
 
 GROUP = "assay.commands"
 _SUMMARIES = {
@@ -30,10 +32,21 @@ _SUMMARIES = {
     "code-prm": "Process supervision for code: labels, process reward model, dense run.",
     "label-code": "Label the lines of programs by what a policy can still make of them.",
     "ladder": "Train a config with parts switched on or off, and compare.",
+    "token": "Make the bearer tokens that services ask for.",
     "train": "Train a language model with rewards from services.",
     "train-rm": "Train a judge: pairwise, Bradley-Terry or process reward model.",
     "up": "Start every installed service and keep them running.",
     "verifiers": "What a reward server judges.",
+}
+
+
+_BROUGHT_BY = {
+    "code-prm": "assay-trainer",
+    "journal": "assay-reward-server",
+    "label-code": "assay-genrm",
+    "ladder": "assay-trainer",
+    "train": "assay-trainer",
+    "train-rm": "assay-genrm",
 }
 
 
@@ -45,7 +58,22 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = [entry for entry in entry_points(group=GROUP) if entry.name == cmd_name]
-        return _load(found[0]) if found else None
+        if found:
+            return _load(found[0])
+        if cmd_name in _BROUGHT_BY:
+            package = _BROUGHT_BY[cmd_name]
+            raise ConfigError(f"`assay {cmd_name}` comes with {package}; {how_to_install(package)}")
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As in click, with the command that was probably meant in the error."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"{error.message.rstrip('.')}{near}", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -65,7 +93,7 @@ def _load(entry: EntryPoint) -> click.Command:
     except ImportError as error:
         owner = entry.dist.name if entry.dist else entry.module
         raise ConfigError(
-            f"`assay {entry.name}` cannot start: {error}; run: pip install {owner}"
+            f"`assay {entry.name}` cannot start: {error}; {how_to_install(owner)}"
         ) from error
     return command
 

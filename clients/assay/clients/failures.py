@@ -15,7 +15,7 @@ import grpc
 
 from assay.rpc import tracing
 from assay.rpc.calls import METADATA_KEY, request_id_var
-from assay.rpc.errors import CallError, ServerError, call_error, make_status, status_sent
+from assay.rpc.errors import CallError, ServerError, call_error, make_status, refuse, status_sent
 from assay.rpc.reasons import Reason
 
 T = TypeVar("T")
@@ -89,7 +89,17 @@ def error_of_call(
     """
     status = status_sent(error)
     if status is not None:
-        return call_error(status)
+        found = call_error(status)
+        if found.reason == Reason.UNAUTHENTICATED:
+            remedy = "give the operator's token (token=, --token-file, ASSAY_TOKEN)"
+            return refuse(Reason.UNAUTHENTICATED, f"{found} at {target}; {remedy}")
+        if found.reason != Reason.UNKNOWN_METHOD:
+            return found
+        asked = f"{target} is no {_NAMES[service].partition(' ')[2]}: {found}"
+        return refuse(
+            Reason.UNKNOWN_METHOD,
+            f"{asked}; correct the address (`assay doctor` looks for services)",
+        )
     call: Any = error  # at run time a grpc.Call or an AioRpcError, which its type does not say
     code: grpc.StatusCode = call.code()
     details = " ".join((call.details() or "").split())
@@ -108,7 +118,7 @@ def error_of_call(
     elif code is grpc.StatusCode.UNAVAILABLE and (trouble := _trouble(details)):
         message = f"{target} {trouble}"
     elif code is grpc.StatusCode.UNAVAILABLE:
-        cause = cause.rpartition(": ")[2]
+        cause = cause.rpartition(": ")[2].strip("[]")
         message = (
             f"no{_NAMES[service].removeprefix('a')} answers at {target} ({cause}); "
             f"start one with `assay serve {service}`, or correct the address"

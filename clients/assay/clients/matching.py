@@ -17,8 +17,14 @@ def name_items(items: Sequence[Item]) -> list[str]:
     """The id of each item: its own, or its position for one that has none.
 
     Raises:
+        TypeError: One is no `Item`.
         BadRequestError: Two items share an id, or an id is longer than 256 bytes.
     """
+    given: Sequence[object] = items  # whatever its annotation promises
+    for position, item in enumerate(given):
+        if not isinstance(item, Item):
+            kind = type(item).__name__
+            raise TypeError(f"items[{position}] is a {kind}; pass Item(response, reference, ...)")
     ids = [item.id or str(position) for position, item in enumerate(items)]
     for item_id, count in Counter(ids).items():
         if count > 1:

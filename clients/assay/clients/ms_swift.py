@@ -25,7 +25,7 @@ from typing import Any
 
 from swift.rewards import AsyncORM, orms
 
-from assay.clients.adapters.faults import FaultPolicy, judgement_of, read_policy
+from assay.clients.adapters.faults import FaultPolicy, judgement_of, read_policy, tell_faults
 from assay.clients.adapters.rows import RowReader, text_of
 from assay.clients.adapters.settings import client_of, read_settings
 from assay.clients.types import Item
@@ -78,6 +78,7 @@ class AssayReward(AsyncORM):
         spent = columns.get("response_token_ids") or [()] * len(items)
         items = [_with_count(item, turns) for item, turns in zip(items, spent, strict=True)]
         results = await asyncio.wrap_future(client_of(self.settings).submit(items))
+        tell_faults(results, self.reader.missing(columns, "ASSAY_REFERENCE_COLUMN"))
         if self.policy is FaultPolicy.RAISE:
             return [judgement_of(result).reward for result in results]
         return [result.reward for result in results]

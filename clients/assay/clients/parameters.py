@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from assay.clients.types import Parameter, ParameterInfo, ServerInfo, VerifierInfo
 from assay.rpc.errors import ConfigError
+from assay.rpc.hints import did_you_mean
 
 
 def read_parameters(info: VerifierInfo, pairs: Sequence[str]) -> dict[str, Parameter]:
@@ -61,7 +62,8 @@ def find_verifier(server: ServerInfo, name: str) -> VerifierInfo:
     info = server.find(name)
     if info is None:
         names = ", ".join(verifier.name for verifier in server.verifiers)
-        raise ConfigError(f"no verifier has the name {name!r}; this server has: {names}")
+        near = did_you_mean(name, (verifier.name for verifier in server.verifiers))
+        raise ConfigError(f"no verifier has the name {name!r}{near}; this server has: {names}")
     return info
 
 

@@ -21,6 +21,7 @@ from assay.api.execution.v1 import execution_pb2
 from assay.clients.row_items import Defaults, Keys, Responder, RowError, id_of, item_of, kind_of
 from assay.clients.types import Item, Result, ServerInfo
 from assay.rpc.errors import ConfigError
+from assay.rpc.hints import did_you_mean
 
 OUTPUT_KEYS = (
     "reward",
@@ -162,15 +163,18 @@ def check_routes(source: Source, found: Survey, info: ServerInfo) -> list[str]:
     Raises:
         ConfigError: A verifier or task is unknown, or a reference is absent where one is needed.
     """
-    names = ", ".join(verifier.name for verifier in info.verifiers)
+    names = [verifier.name for verifier in info.verifiers]
+    tasks = sorted(task for verifier in info.verifiers for task in verifier.tasks)
     used = set()
     for (verifier, task), line in found.routes.items():
         judge = info.find(verifier, task)
         if judge is None and verifier:
-            _wrong(source, line, f"no verifier has the name {verifier!r}; this server has: {names}")
+            near = did_you_mean(verifier, names)
+            said = f"no verifier has the name {verifier!r}{near}"
+            _wrong(source, line, f"{said}; this server has: {', '.join(names)}")
         if judge is None:
-            tasks = ", ".join(sorted(t for v in info.verifiers for t in v.tasks))
-            _wrong(source, line, f"no verifier judges the task {task!r}; this server has: {tasks}")
+            said = f"no verifier judges the task {task!r}{did_you_mean(task, tasks)}"
+            _wrong(source, line, f"{said}; this server has: {', '.join(tasks)}")
         used.add(f"{judge.name} {judge.version}")
         bare = found.bare.get((verifier, task))
         if judge.needs_reference and bare is not None:

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,12 @@ PACKAGES = {
     "sandbox": "assay-sandbox",
     "genrm": "assay-genrm",
 }
+_FOLDERS = {
+    "assay-reward-server": "reward_server",
+    "assay-sandbox": "sandbox",
+    "assay-genrm": "genrm",
+    "assay-trainer": "trainer",
+}
 DEFAULT_PORTS = {"reward": 50051, "sandbox": 50052, "genrm": 50053}
 
 _READY = re.compile(r"^assay \S+ ready on (\S+:\d+)\s*$", re.MULTILINE)
@@ -44,6 +51,13 @@ _KILL_WAIT_S = 10.0
 def installed_services() -> dict[str, EntryPoint]:
     """The services of this environment, by name, sorted."""
     return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
+
+
+def how_to_install(package: str) -> str:
+    """What to type for a package; none of ours is on an index, so they come from a checkout."""
+    folder = _FOLDERS.get(package.replace("_", "-"))
+    where = f"in a checkout of Assay, run: pip install ./{folder}"
+    return where if folder else f"run: pip install {package}"
 
 
 def package_of(name: str) -> str:
@@ -65,9 +79,9 @@ def _why_absent(name: str) -> str:
     package = PACKAGES[name]
     try:
         found = version(package)
-        return f"{package} {found} brings no service {name!r}; run: pip install --upgrade {package}"
+        return f"{package} {found} brings no service {name!r}; {how_to_install(package)}"
     except PackageNotFoundError:
-        return f"the service {name!r} is not installed; run: pip install {package}"
+        return f"the service {name!r} is not installed here; {how_to_install(package)}"
 
 
 def _prefix(name: str) -> str:
@@ -104,7 +118,9 @@ class EmbeddedServices:
             by hand. Otherwise an operator's token or certificate does not lock this process out of
             its own services.
         log_dir: where their output is kept, as NAME.out and NAME.err. None: a temporary folder.
-        start_timeout_s: how long a service may take to be ready, in seconds.
+        start_timeout_s: how long the services of a stage may take to be ready, in seconds: the
+            reward server starts when the others are ready.
+        stop: once it is set, a start that is under way is given up.
     """
 
     def __init__(
@@ -117,6 +133,7 @@ class EmbeddedServices:
         use_settings: bool = False,
         log_dir: Path | None = None,
         start_timeout_s: float = 120.0,
+        stop: threading.Event | None = None,
     ) -> None:
         self.addresses: dict[str, str] = {}
         self._names = tuple(names)
@@ -127,6 +144,7 @@ class EmbeddedServices:
         self._log_dir = log_dir
         self._temporary: Path | None = None
         self._start_timeout_s = start_timeout_s
+        self._stop = stop or threading.Event()
         self._children: dict[str, _Child] = {}
 
     def __enter__(self) -> EmbeddedServices:
@@ -147,13 +165,13 @@ class EmbeddedServices:
         Raises:
             ConfigError: A service is unknown or not installed.
             StartupError: A service ended, or was not ready in time; the text holds its last line on
-                stderr.
+                stderr. Or the start was given up.
         """
         packages = {name: package_of(name) for name in self._names}
         try:
-            deadline_s = time.monotonic() + self._start_timeout_s
             first = [name for name in self._names if name in _TOLD_OF["reward"]]
             for stage in (first, [name for name in self._names if name not in first]):
+                deadline_s = time.monotonic() + self._start_timeout_s
                 for name in stage:
                     self._children[name] = self._spawn(name, packages[name])
                 for name in stage:
@@ -290,5 +308,6 @@ class EmbeddedServices:
                     f"the service {name!r} was not ready within {self._start_timeout_s:g} s: "
                     f"{child.last_words()}"
                 )
-            time.sleep(_POLL_S)
+            if self._stop.wait(_POLL_S):
+                raise StartupError(f"the service {name!r} was stopped before it was ready")
         return address

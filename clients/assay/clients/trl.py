@@ -33,6 +33,7 @@ from assay.clients.adapters.faults import (
     kind_of,
     raise_for_faults,
     read_policy,
+    tell_faults,
 )
 from assay.clients.adapters.rows import Message, RowReader, text_of
 from assay.clients.client import AsyncRewardClient
@@ -121,6 +122,7 @@ class _RewardFunction:
 
     def rewards(self, results: Sequence[Result], columns: Mapping[str, Any]) -> list[float | None]:
         self.reporter.report(results, columns)
+        tell_faults(results, self.reader.missing(columns, "reference_column="))
         if self.on_fault is FaultPolicy.RAISE:
             raise_for_faults(results)
         return [result.reward for result in results]

@@ -98,6 +98,11 @@ def _list(text: str) -> Target:
 
 
 def _check_port(text: str) -> None:
+    if text.startswith(("http://", "https://", "grpc://", "grpcs://")):
+        raise ConfigError(
+            f"the address {text!r} is a URL; write HOST:PORT of the gRPC port, as in "
+            "127.0.0.1:50051"
+        )
     port = text.rpartition(":")[2]
     if not port.isdigit() or not 0 < int(port) < 65536 or text.startswith(":"):
         raise ConfigError(f"the address {text!r} is not HOST:PORT, as in 127.0.0.1:50051")

@@ -60,9 +60,9 @@ class ClientTls:
             address.
     """
 
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
+    ca_file: Path | str | None = None
+    cert_file: Path | str | None = None
+    key_file: Path | str | None = None
     server_name: str | None = None
 
     def credentials(self) -> grpc.ChannelCredentials:
@@ -89,16 +89,16 @@ class ClientTls:
         )
 
 
-def _read(path: Path, what: str) -> bytes:
+def _read(path: Path | str, what: str) -> bytes:
     try:
-        return path.read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(f"{what} file {path} cannot be read: {reason}") from error
 
 
 def _read_pair(
-    cert_file: Path, key_file: Path, cert_what: str, key_what: str
+    cert_file: Path | str, key_file: Path | str, cert_what: str, key_what: str
 ) -> tuple[bytes, bytes]:
     """The bytes of a certificate chain and its key, checked to be PEM and to belong together."""
     chain, key = _read(cert_file, cert_what), _read(key_file, key_what)
@@ -117,7 +117,7 @@ def _read_pair(
     return chain, key
 
 
-def _read_authorities(path: Path | None, what: str) -> bytes | None:
+def _read_authorities(path: Path | str | None, what: str) -> bytes | None:
     if path is None:
         return None
     authorities = _read(path, what)

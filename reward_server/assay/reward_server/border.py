@@ -11,7 +11,9 @@ import dataclasses
 import logging
 import math
 import re
+import traceback
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from assay.reward_server.domain import (
@@ -51,7 +53,7 @@ def judge(verifier: Verifier, item: Item) -> Outcome:
         # The border: a defect of one verifier must cost its own item only. The text of the
         # exception may hold the candidate's, so it stays in the log.
         _log.exception("verifier %s failed", spec.name)
-        return failed(spec, f"raised {type(error).__name__}")
+        return failed(spec, _raised(error))
 
 
 def glance(verifier: Verifier, item: Item) -> Outcome | None:
@@ -91,7 +93,7 @@ def step(
         return None, checked(spec, Fault(trouble.reason, trouble.message, {"verifier": spec.name}))
     except Exception as error:  # noqa: BLE001 - the border
         _log.exception("verifier %s failed", spec.name)
-        return None, failed(spec, f"raised {type(error).__name__}")
+        return None, failed(spec, _raised(error))
 
 
 async def judge_all(
@@ -103,10 +105,20 @@ async def judge_all(
         found = await verifier.judge_all(items, timeout_s)
     except Exception as error:  # noqa: BLE001 - the border
         _log.exception("verifier %s failed", spec.name)
-        return [RemoteOutcome(failed(spec, f"raised {type(error).__name__}"))] * len(items)
+        return [RemoteOutcome(failed(spec, _raised(error)))] * len(items)
     if len(found) != len(items):
         return [RemoteOutcome(failed(spec, "lost count of its items"))] * len(items)
     return [dataclasses.replace(one, outcome=checked(spec, one.outcome)) for one in found]
+
+
+def _raised(error: Exception) -> str:
+    """What a verifier raised, and the last line of its own file on the way there."""
+    frames = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    own = [(file, line) for file, line in frames[1:] if file == frames[1][0]]
+    place = f" at {Path(own[-1][0]).name}:{own[-1][1]}" if own else ""
+    return f"raised {type(error).__name__}{place}; the server's log has the traceback"
 
 
 def checked(spec: VerifierSpec, outcome: Outcome) -> Outcome:
@@ -116,6 +128,9 @@ def checked(spec: VerifierSpec, outcome: Outcome) -> Outcome:
             return failed(spec, "gave a reason that is none")
         facts = {one_line(key): _fact(value) for key, value in outcome.metadata.items()}
         return Fault(outcome.reason, one_line(outcome.message), facts)
+    given: object = outcome  # whatever its annotation promises
+    if not isinstance(given, Judgement):
+        return failed(spec, f"returned a {type(given).__name__}, not a Judgement")
     trouble = (
         _trouble_with_size(outcome)
         or _trouble_with_numbers(spec, outcome)

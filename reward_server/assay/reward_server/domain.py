@@ -71,6 +71,11 @@ class Candidate:
     turns: tuple[Message, ...] = ()
 
 
+def _is_numbers(data: JsonValue) -> bool:
+    listed = data if isinstance(data, list) else [data]
+    return bool(listed) and all(type(value) in (int, float) for value in listed)
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One thing to judge.
@@ -132,7 +137,13 @@ class Item:
             Unjudgeable: UNSUPPORTED_INPUT when the reference is of another kind.
         """
         if not self.references:
-            raise Unjudgeable(UNSUPPORTED_INPUT, "this verifier needs answers as reference")
+            found = "tests" if self.tests is not None else "data"
+            found = "an anchor" if self.anchor is not None else found
+            raise Unjudgeable(
+                UNSUPPORTED_INPUT,
+                f"the reference is {found}; this verifier takes a text or a list of texts"
+                + ("; write numbers as texts" if _is_numbers(self.data) else ""),
+            )
         return self.references
 
     def response(self) -> str:

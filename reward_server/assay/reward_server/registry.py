@@ -9,7 +9,7 @@ an error, because routing would be a matter of chance.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from assay.reward_server.verifiers.exact import ExactVerifier
 from assay.reward_server.verifiers.mathematics import MathVerifier
 from assay.reward_server.verifiers.self_verify import SelfVerifyVerifier
 from assay.reward_server.verifiers.tool_call import ToolCallVerifier
+from assay.rpc.hints import did_you_mean
 
 ENTRY_POINT_GROUP = "assay.verifiers"
 
@@ -124,9 +125,10 @@ class Registry:
         """
         if name:
             if name not in self._by_name:
+                near = self._near(name, self._by_name, self._by_task, "task")
                 raise Unjudgeable(
                     "UNKNOWN_VERIFIER",
-                    f"no verifier is named {name[:80]!r}; known: {self._known()}{hint(name)}",
+                    f"no verifier is named {name[:80]!r}{near}; known: {self._known()}{hint(name)}",
                 )
             return self._by_name[name]
         if task not in self._by_task:
@@ -136,11 +138,18 @@ class Registry:
                 if task
                 else "neither verifier nor task"
             )
+            near = self._near(task, self._by_task, self._by_name, "verifier")
             raise Unjudgeable(
                 "UNKNOWN_TASK",
-                f"{what}; known tasks: {tasks}; name one or a verifier{hint(task)}",
+                f"{what}{near}; known tasks: {tasks}; name one or a verifier{hint(task)}",
             )
         return self._by_task[task]
+
+    def _near(self, word: str, known: Iterable[str], others: Container[str], kind: str) -> str:
+        """What was meant by an unknown name: one of the other kind, or one spelt nearly so."""
+        if word in others:
+            return f"; there is a {kind} of that name"
+        return did_you_mean(word, known)
 
     def _known(self) -> str:
         return ", ".join(sorted(self._by_name)) or "none"

@@ -118,10 +118,12 @@ def _run(settings: configs.Config, folder: folders.RunFolder) -> int:
     calm()
     from rich.console import Console  # noqa: PLC0415  # after calm(), which libraries read when they are imported
 
+    from assay.trainer.full_disk import said_when_full  # noqa: PLC0415
     from assay.trainer.run import INTERRUPTED, run  # noqa: PLC0415
 
     try:
-        report = run(settings, folder, Console())
+        with said_when_full(folder.path):
+            report = run(settings, folder, Console())
     except ConfigError:
         if launch.is_main():
             forget_if_untouched(folder)

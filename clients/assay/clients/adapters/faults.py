@@ -7,11 +7,17 @@ docs/trainers/, and was read in that trainer's source.
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 
 from assay.clients.types import Fault, Judgement, Result
 from assay.rpc.errors import AssayError, ConfigError
+from assay.rpc.reasons import Reason
+
+_log = logging.getLogger(__name__)
+_told: Counter[str] = Counter()
 
 
 class FaultPolicy(StrEnum):
@@ -101,3 +107,25 @@ def explanation_of(result: Result) -> str:
             return message
         case judgement:
             return judgement.explanation
+
+
+def tell_faults(results: Iterable[Result], missing: str = "") -> None:
+    """Says on the log why samples get no reward: trainers that take NaN or None for it are mute.
+
+    The first sample of a reason is told, and then whenever as many more have come as there were
+    before: a run whose server is gone does not fill its log.
+
+    Args:
+        results: of one call.
+        missing: what to do where a reference is missing, if the adapter knows.
+    """
+    faults = [result.fault for result in results if result.fault]
+    for reason, count in Counter(fault.reason for fault in faults).items():
+        before, _told[reason] = _told[reason], _told[reason] + count
+        if before.bit_length() == _told[reason].bit_length():
+            continue
+        said = next(fault.message for fault in faults if fault.reason == reason)
+        if missing and reason == Reason.MISSING_REFERENCE:
+            said = f"{said}; {missing}"
+        text = "%d samples without a judgement (%d so far): %s: %s"
+        _log.warning(text, count, _told[reason], reason, said)

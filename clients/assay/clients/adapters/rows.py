@@ -49,9 +49,10 @@ class RowReader:
 
         Raises:
             ConfigError: The reference column that was asked for is not in the data, or holds
-                something that is no reference.
+                something that is no reference, or there are not as many rows as completions.
         """
         references = self._column(columns)
+        _check_lengths(len(completions), prompts=prompts, references=references)
         groups: dict[str, int] = {}
         items = []
         for row, completion in enumerate(completions):
@@ -71,6 +72,18 @@ class RowReader:
             )
         return items
 
+    def missing(self, columns: Mapping[str, Any], setting: str) -> str:
+        """What to do about references that are missing; empty where the data has their column.
+
+        Args:
+            columns: of a batch.
+            setting: how this adapter's user names the column.
+        """
+        if self._column(columns) is not None:
+            return ""
+        usual = " or ".join(repr(name) for name in self.usual_columns)
+        return f"the data has no column {usual}, but: {_names(columns)}; name it with {setting}"
+
     def _reference(self, references: Sequence[Any] | None, row: int) -> Reference | None:
         if references is None:
             return None
@@ -79,15 +92,25 @@ class RowReader:
     def _column(self, columns: Mapping[str, Any]) -> Sequence[Any] | None:
         if self.reference_column:
             if self.reference_column not in columns:
-                known = ", ".join(
-                    sorted(name for name, value in columns.items() if isinstance(value, list))
-                )
                 raise ConfigError(
-                    f"the data has no column {self.reference_column!r}; it has: {known}"
+                    f"the data has no column {self.reference_column!r}; it has: {_names(columns)}"
                 )
             named: Sequence[Any] = columns[self.reference_column]
             return named
         return next((columns[name] for name in self.usual_columns if name in columns), None)
+
+
+def _names(columns: Mapping[str, Any]) -> str:
+    """The names of the data's columns; what a trainer passes beside them is no list."""
+    return ", ".join(sorted(k for k, v in columns.items() if isinstance(v, list))) or "none"
+
+
+def _check_lengths(wanted: int, **found: Sequence[Any] | None) -> None:
+    for name, rows in found.items():
+        if rows is not None and len(rows) != wanted:
+            raise ConfigError(
+                f"{wanted} completions, but {len(rows)} {name}; pass one for each completion"
+            )
 
 
 def _cell(columns: Mapping[str, Any], name: str, row: int) -> str:

@@ -7,7 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from assay.clients.adapters.faults import FaultPolicy, explanation_of, judgement_of
+from assay.clients.adapters.faults import (
+    FaultPolicy,
+    explanation_of,
+    judgement_of,
+    tell_faults,
+)
 from assay.clients.adapters.settings import Settings, client_of
 from assay.clients.types import Item, Result
 
@@ -15,17 +20,20 @@ from assay.clients.types import Item, Result
 def score(settings: Settings, items: Sequence[Item]) -> list[Result]:
     """Scores items and waits; one item travels with those of other threads."""
     client = client_of(settings)
-    if len(items) == 1:
-        return [client.score_one(items[0])]
-    return client.score(items)
+    results = [client.score_one(items[0])] if len(items) == 1 else client.score(items)
+    tell_faults(results)
+    return results
 
 
 async def score_awaited(settings: Settings, items: Sequence[Item]) -> list[Result]:
     """The same on any event loop, without a thread; one item travels with those of other tasks."""
     client = client_of(settings)
     if len(items) == 1:
-        return [await asyncio.wrap_future(client.submit_one(items[0]))]
-    return await asyncio.wrap_future(client.submit(items))
+        results = [await asyncio.wrap_future(client.submit_one(items[0]))]
+    else:
+        results = await asyncio.wrap_future(client.submit(items))
+    tell_faults(results)
+    return results
 
 
 def number_of(result: Result, policy: FaultPolicy) -> float:

@@ -22,7 +22,7 @@ from assay.clients.commands import stalls
 from assay.clients.commands.options import read_server, server_options
 from assay.clients.execution import ExecutionClient
 from assay.clients.judging import JudgeClient
-from assay.clients.services import DEFAULT_PORTS, PACKAGES, installed_services
+from assay.clients.services import DEFAULT_PORTS, PACKAGES, how_to_install, installed_services
 from assay.clients.sync import RewardClient
 from assay.rpc import health
 from assay.rpc.errors import CallError
@@ -86,7 +86,7 @@ def look_at_packages() -> list[Finding]:
     findings.append(
         Finding(
             "services installed",
-            services or "none: pip install assay-reward-server",
+            services or f"none; {how_to_install('assay-reward-server')}",
             bool(services),
         )
     )

@@ -16,6 +16,7 @@ from rich.table import Table
 from assay.clients.services import (
     DEFAULT_PORTS,
     EmbeddedServices,
+    how_to_install,
     installed_services,
     package_of,
 )
@@ -90,13 +91,24 @@ def _stop_signal() -> Iterator[threading.Event]:
     help="Port of the reward server; the others follow. 0: free ports.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--http-port",
+    type=click.IntRange(1, 65535),
+    help="The reward server speaks HTTP too, at this port.",
+)
 @click.option("--log-dir", metavar="DIR", help="Keep the services' output here.")
 @click.option("--models", metavar="FILE", help="TOML file of genrm's models.")
 @click.option(
     "--model", "shortcuts", multiple=True, metavar="NAME=PATH", help="A model of genrm; repeatable."
 )
 def up(
-    *, port: int, host: str, log_dir: str | None, models: str | None, shortcuts: tuple[str, ...]
+    *,
+    port: int,
+    host: str,
+    http_port: int | None,
+    log_dir: str | None,
+    models: str | None,
+    shortcuts: tuple[str, ...],
 ) -> None:
     """Start every installed service, wait until all are ready, keep them running until Ctrl-C.
 
@@ -107,27 +119,57 @@ def up(
     ]
     names, remark = choose_services(list(installed_services()), asked)
     if not names:
-        raise ConfigError("no service is installed; run: pip install assay-reward-server")
+        raise ConfigError(f"no service is installed here; {how_to_install('assay-reward-server')}")
+    http = [] if http_port is None else ["--http-port", str(http_port), "--http-bind", host]
+    if http:
+        package_of("reward")
     console = Console()
     ports = choose_ports(names, port)
-    services = EmbeddedServices(
-        names,
-        arguments={"genrm": asked},
-        ports=ports,
-        host=host,
-        use_settings=True,
-        log_dir=Path(log_dir) if log_dir else None,
-        start_timeout_s=_START_WITH_MODELS_S if "genrm" in names else _START_S,
-    )
-    with _stop_signal() as stop, services:
-        table = Table("service", "address", "status")
-        for name in names:
-            table.add_row(name, services.address_of(name), "serving")
-        console.print(table)
-        if remark:
-            console.print(remark, highlight=False)
-        console.print("Ctrl-C stops them.")
-        while not stop.wait(_LOOK_S):
-            for name, last_words in services.dead().items():
-                raise StartupError(f"the service {name!r} ended by itself: {last_words}")
+    with _stop_signal() as stop:
+        console.print(f"starting {', '.join(names)} ...", highlight=False)
+        services = EmbeddedServices(
+            names,
+            arguments={"genrm": asked, "reward": http},
+            ports=ports,
+            host=host,
+            use_settings=True,
+            log_dir=Path(log_dir) if log_dir else None,
+            start_timeout_s=_START_WITH_MODELS_S if "genrm" in names else _START_S,
+            stop=stop,
+        )
+        try:
+            services.start()
+        except StartupError as error:
+            if stop.is_set():
+                raise click.Abort from error
+            raise
+        try:
+            console.print(_table(services, names, http_port))
+            if remark:
+                console.print(remark, highlight=False)
+            console.print("Ctrl-C stops them.")
+            _watch(services, stop)
+        finally:
+            services.stop()
     console.print("stopped")
+
+
+def _table(services: EmbeddedServices, names: list[str], http_port: int | None) -> Table:
+    table = Table("service", "address", "status")
+    for name in names:
+        address = services.address_of(name)
+        table.add_row(name, address, "serving")
+        if name == "reward" and http_port is not None:
+            table.add_row("", f"http://{address.rpartition(':')[0]}:{http_port}", "serving")
+    return table
+
+
+def _watch(services: EmbeddedServices, stop: threading.Event) -> None:
+    """Returns when it is asked to.
+
+    Raises:
+        StartupError: A service ended by itself.
+    """
+    while not stop.wait(_LOOK_S):
+        for name, last_words in services.dead().items():
+            raise StartupError(f"the service {name!r} ended by itself: {last_words}")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -32,10 +33,13 @@ from assay.clients.testing.soundness import check_judgement, check_spec
 from assay.clients.testing.wrong_items import check_parameters, check_references
 from assay.clients.types import Result
 from assay.rpc.errors import CallError, StartupError
+from assay.rpc.hints import did_you_mean
 from assay.rpc.tls import ClientTls
 
 _SEED = 20_240_607
 _START_S = 60.0
+# The last line of a traceback.
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception)\b")
 
 
 def check_verifier(
@@ -103,9 +107,11 @@ def check_verifier(
 
 
 def _why_left_out(logs: Path) -> Iterator[str]:
-    """What the server logged about plug-ins that it could not load."""
-    for line in (logs / "reward.err").read_text(errors="replace").splitlines():
-        if "left out" in line or line.startswith(("ImportError", "ModuleNotFoundError")):
+    """What the server logged about plug-ins that it could not load; its processes say it each."""
+    lines = (logs / "reward.err").read_text(errors="replace").splitlines()
+    said = (line.partition(": ")[2] if "left out" in line else line for line in lines)
+    for line in dict.fromkeys(said):
+        if "left out" in line or _EXCEPTION.match(line):
             yield clip(line, 300)
 
 
@@ -119,8 +125,11 @@ def _check(  # noqa: PLR0917  # one caller; each is a different thing
 ) -> None:
     server = client.list_verifiers()
     info = server.find(report.verifier)
-    names = ", ".join(verifier.name for verifier in server.verifiers)
-    report.add("serving", "the server has it", "" if info else f"the server has: {names}")
+    names = [verifier.name for verifier in server.verifiers]
+    near = did_you_mean(report.verifier, names).removeprefix("; ")
+    others = f"the server has: {', '.join(names)}"
+    trouble = "" if info else "; ".join(filter(None, (near, others)))
+    report.add("serving", "the server has it", trouble)
     if info is None:
         return
     report.version = info.version

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+# How many checks of a group that came out alike are named.
+_SHOWN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -69,9 +72,13 @@ class Report:
         passed = len(self.checks) - failed
         name = f"{self.verifier} {self.version}".strip()
         lines = [f"{name}: {passed} checks passed, {failed} failed"]
+        alike: dict[tuple[str, str], list[str]] = {}
         for check in checks:
-            mark = "ok  " if check.ok else "FAIL"
-            trouble = f": {check.trouble}" if check.trouble else ""
-            lines.append(f"  {mark}  {check.group}: {check.what}{trouble}")
+            alike.setdefault((check.group, check.trouble), []).append(check.what)
+        for (group, trouble), whats in alike.items():
+            mark = "FAIL" if trouble else "ok  "
+            more = f" and {len(whats) - _SHOWN} more" if len(whats) > _SHOWN else ""
+            said = f"{', '.join(whats[:_SHOWN])}{more}" + (f": {trouble}" if trouble else "")
+            lines.append(f"  {mark}  {group}: {said}")
         lines += [f"  note  {note}" for note in self.notes]
         return "\n".join(lines)

@@ -184,7 +184,7 @@ def report(outcome: Outcome, seconds: float) -> Iterable[str]:
               help="Label comments as if they were code: without this guard a policy learns to "
               "write many.")  # fmt: skip
 def label_code(rows: Path, out: Path, model: str, **options: Any) -> None:
-    r"""Label the lines of programs, for `assay train-rm`.
+    """Label the lines of programs, for `assay train-rm`.
 
     ROWS is a JSON Lines file of "prompt", "tests", and "code" or, with prose and fences,
     "response". A program is searched for its longest prefix that the policy can still complete to
@@ -195,7 +195,7 @@ def label_code(rows: Path, out: Path, model: str, **options: Any) -> None:
     \b
       assay label-code samples.jsonl labels.jsonl --model runs/dapo/model --samples 20
       assay train-rm configs/rm-steps.toml data.paths='["labels.jsonl"]' data.labels=signed
-    """
+    """  # noqa: D301  # click takes the escape itself
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
     skipped: Counter[str] = Counter()

@@ -42,7 +42,7 @@ _NEEDED = ("trl", "datasets", "accelerate")
 def train_rm(
     config: str | None, overrides: tuple[str, ...], resume: str | None, run_dir: Path | None
 ) -> None:
-    r"""Train a judge: pairwise, Bradley-Terry, or a process reward model.
+    """Train a judge: pairwise, Bradley-Terry, or a process reward model.
 
     CONFIG.toml says everything; KEY=VALUE changes it, such as optim.learning_rate=1e-5. What comes
     out is served by `assay serve genrm --model NAME=RUN_DIR/model`.
@@ -51,7 +51,7 @@ def train_rm(
       assay train-rm configs/rm-pairwise.toml data.paths='["pairs.jsonl"]'
       assay train-rm configs/rm-steps.toml data.paths='["steps.jsonl.gz"]' run.steps=500
       assay train-rm --resume runs/rm-pairwise-20260101-120000
-    """
+    """  # noqa: D301  # click takes the escape itself
     if config is not None and "=" in config:  # `--resume RUN_DIR key=value`: all are overrides
         overrides, config = (config, *overrides), None
     _check_installed()

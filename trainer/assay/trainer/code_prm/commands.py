@@ -23,7 +23,7 @@ from assay.trainer.code_prm.stages import Paths
     help="Where everything is kept. A pipeline that is there goes on: stages that are whole stay.",
 )
 def code_prm(config: Path, overrides: tuple[str, ...], folder: Path) -> None:
-    r"""Process supervision for code: label lines, train a PRM on them, train a policy with it.
+    """Process supervision for code: label lines, train a PRM on them, train a policy with it.
 
     The stages: problems, a run with unit tests alone, samples of its checkpoints, labels for their
     lines, a process reward model, and a run from the start again with its scores of lines and a
@@ -34,7 +34,7 @@ def code_prm(config: Path, overrides: tuple[str, ...], folder: Path) -> None:
       assay code-prm configs/pipelines/code_prm.toml
       assay code-prm configs/pipelines/code_prm.toml problems.source=jsonl problems.path=rows.jsonl
       assay code-prm configs/pipelines/code_prm.toml guards.span_normalisation=false --dir runs/hack
-    """
+    """  # noqa: D301  # click takes the escape itself
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
     from assay.clients.runs.progress import Display  # noqa: PLC0415
