@@ -38,6 +38,7 @@ _FILES = {
 }
 _LINKS = {
     "/box": f"{SCRATCH}/box",
+    "/mnt": f"{SCRATCH}/box",  # where programs that were written for other sandboxes put files
     TMP_LINK: TMP,
     "/dev/shm": SHM,  # noqa: S108
     "/dev/fd": "/proc/self/fd",
