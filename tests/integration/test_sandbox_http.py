@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import sandbox_service
+from assay.sandbox.jail import detect
 from sandbox_http_support import Answer, get, post, reward_server
 
 SLOTS = 2
@@ -24,7 +25,7 @@ SLOTS = 2
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    flags = ("--languages", "python,c", "--slots", str(SLOTS))
+    flags = ("--languages", "python,c,pytest", "--slots", str(SLOTS))
     with (
         sandbox_service.running(*flags) as (target, _),
         reward_server("--sandbox-target", target) as address,
@@ -61,6 +62,19 @@ def test_a_program_with_stdin_and_files(server: str) -> None:
     assert found.body["status"] == "Success"
     assert found.body["run_result"]["stdout"] == "infile\n"
     assert found.body["files"] == {"out.bin": base64.b64encode(bytes([0, 255])).decode()}
+
+
+def test_mnt_is_the_programs_own_folder(server: str) -> None:
+    if detect().level != "namespaces":
+        pytest.skip("without namespaces a program sees the machine's own /mnt, and cannot write it")
+    files = {"/mnt/data/a.txt": base64.b64encode(b"file").decode()}
+    code = (
+        "text = open('/mnt/data/a.txt').read() + open('data/a.txt').read()\n"
+        "open('/mnt/b', 'w').write(text)"
+    )
+    found = run_code(server, code, files=files, fetch_files=["/mnt/b"])
+    assert found.body["status"] == "Success"
+    assert base64.b64decode(found.body["files"]["/mnt/b"]) == b"filefile"
 
 
 @pytest.mark.parametrize(
@@ -318,6 +332,47 @@ def test_the_commands_of_the_documentation(server: str, repository: Path) -> Non
             check=True,
         )
         assert part in done.stdout, command
+
+
+SUITE = "def test_sum():\n    assert 1 + 1 == {}\n"
+
+
+@pytest.mark.parametrize(("sum_", "status", "code"), [(2, "Success", 0), (3, "Failed", 1)])
+def test_a_suite_of_pytests(server: str, sum_: int, status: str, code: int) -> None:
+    found = run_code(server, SUITE.format(sum_), "pytest")
+    assert (found.status, found.body["status"]) == (200, status)
+    assert found.body["run_result"]["return_code"] == code
+    assert "test_main.py" in found.body["run_result"]["stdout"]
+
+
+def test_an_autoeval_row_is_judged_with_its_tests(server: str) -> None:
+    row = {
+        "id": 3,
+        "content": "Sum the column a.",
+        "labels": {"programming_language": "python"},
+        "test": {
+            "code": "import csv\n#<INSERT>\nassert total() == 6",
+            "asset": {"a.csv": base64.b64encode(b"a\n2\n4\n").decode()},
+        },
+    }
+    config: dict[str, Any] = {"dataset_type": "AutoEvalDataset", "provided_data": row}
+    code = "def total():\n    return sum(int(r['a']) for r in csv.DictReader(open('a.csv')))"
+    found = submit(server, fenced(code), config)
+    assert (found.status, found.body["accepted"], found.body["id"]) == (200, True, 7)
+    assert found.body["extracted_code"] == code
+    assert submit(server, fenced("def total():\n    return 5"), config).body["accepted"] is False
+    # The tests share the process, so who leaves early passes, unless a flag has to be printed.
+    early = fenced("import sys\nsys.exit(0)")
+    assert submit(server, early, config).body["accepted"] is True
+    flagged = config | {"extra": {"append_flag": True}}
+    assert submit(server, early, flagged).body["accepted"] is False
+    assert submit(server, fenced(code), flagged).body["accepted"] is True
+    body = {"dataset": "mine", "config": config}
+    assert post(server, "/get_prompt_by_id", body).body["prompt"] == "Sum the column a."
+    body["config"] = config | {"provided_data": [row, row]}
+    assert [each["id"] for each in post(server, "/get_prompts", body).body] == [3, 3]
+    body["config"] = config | {"dataset_type": "MBPPDataset"}
+    assert post(server, "/get_prompt_by_id", body).status == 422
 
 
 def test_open_r1s_codeforces_tests_are_judged(server: str) -> None:

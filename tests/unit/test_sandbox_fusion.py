@@ -98,7 +98,9 @@ def test_a_file_may_have_the_programs_usual_name() -> None:
         ({"files": {"../a": "eA=="}}, "files['../a']"),
         ({"files": {"/etc/a": "eA=="}}, "files['/etc/a']"),
         ({"files": {"": "eA=="}}, "files['']"),
-        ({"fetch_files": ["/mnt/b"]}, "fetch_files"),
+        ({"fetch_files": ["/etc/b"]}, "fetch_files"),
+        ({"fetch_files": ["/mnt/../b"]}, "fetch_files"),
+        ({"fetch_files": ["/mnt"]}, "fetch_files"),
         ({"fetch_files": "a"}, "fetch_files"),
     ],
 )

@@ -41,12 +41,14 @@ from assay.sandbox.prepared import CompileFailed
 
 ALL_NAMES = {
     "python", "c", "cpp", "java", "javascript", "typescript", "go", "rust", "bash", "sql",
+    "pytest", "jest", "junit",
 }  # fmt: skip
 
 
 def toolchain(name: str, warm: str = "/warm") -> Toolchain:
     commands = {tool.command: f"/tools/{tool.command}" for tool in LANGUAGES[name].tools}
-    return Toolchain(name, commands, (), "0", warm)
+    libraries = {each.name: f"/lib/{each.name}" for each in LANGUAGES[name].libraries}
+    return Toolchain(name, commands, (), "0", warm, libraries)
 
 
 def file(path: str, text: str = "") -> BoxFile:

@@ -72,6 +72,11 @@ def _most_options(command: Any) -> Any:
 )
 @click.option("--languages", default="", help="Serve these, by comma. Empty: all that work here.")
 @click.option(
+    "--python-packages",
+    default=",".join(_RUNNER.python_packages),
+    help="Python programs may import these, by comma.",
+)
+@click.option(
     "--isolation-floor",
     type=click.Choice(FLOORS),
     default=_RUNNER.isolation_floor,
@@ -107,6 +112,7 @@ def cli(
     log_json: bool,
     token_file: Path | None,
     languages: str,
+    python_packages: str,
     **flags: Any,
 ) -> None:
     """Run untrusted programs over gRPC.
@@ -119,7 +125,8 @@ def cli(
     try:
         setup_logging(log_level, json=log_json)
         tracing.set_up("sandbox")
-        flags["languages"] = tuple(filter(None, (name.strip() for name in languages.split(","))))
+        flags["languages"] = _names(languages)
+        flags["python_packages"] = _names(python_packages)
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
         access = take_access(flags)
         config = ServerConfig(
@@ -132,6 +139,10 @@ def cli(
     except AssayError as error:
         click.echo(f"assay sandbox: {error}", err=True)
         sys.exit(1)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from assay.rpc import limits, ray_cluster
 from assay.rpc.access import Access
 from assay.rpc.errors import ConfigError
 from assay.rpc.process import usable_cores
-from assay.sandbox.domain import MIB, Limits
+from assay.sandbox.domain import MIB, PYTHON_PACKAGES, Limits
 
 ENVIRONMENT_PREFIX = "ASSAY_SANDBOX"
 DEFAULT_PORT = 50052
@@ -31,6 +31,8 @@ class RunnerConfig:
         pool: where they run: "local", wardens of this machine, or "ray", placed by Ray.
         ray_address: of the Ray cluster, HOST:PORT; "auto" for that of this machine's node.
         languages: which languages to serve, by name; empty for all that are installed.
+        python_packages: distributions beside the service that Python programs may import in the
+            jail, with what these require.
         backend: what isolates: "jail" (the kernel's own walls), "docker" or "runsc" (a container
             for each run).
         image: the container image, for the Docker backends; empty for their default.
@@ -56,6 +58,7 @@ class RunnerConfig:
     pool: str = "local"
     ray_address: str = ray_cluster.DEFAULT_ADDRESS
     languages: tuple[str, ...] = ()
+    python_packages: tuple[str, ...] = PYTHON_PACKAGES
     backend: str = "jail"
     image: str = ""
     isolation_floor: str = "namespaces"
@@ -112,6 +115,7 @@ class RunnerConfig:
             **{
                 **data,
                 "languages": tuple(data["languages"]),
+                "python_packages": tuple(data["python_packages"]),
                 "cache_dir": None if folder is None else Path(folder),
             }
         )

@@ -9,6 +9,9 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+PYTHON_PACKAGES = ("numpy", "pytest")
+"""Distributions that Python programs may import where they are installed and nobody says more."""
+
 MIB = 2**20
 
 

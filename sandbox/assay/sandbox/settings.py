@@ -6,7 +6,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
-from assay.sandbox.domain import Limits
+from assay.sandbox.domain import PYTHON_PACKAGES, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class WardenSettings:
         cache_dir: folder of compiled programs; empty for none.
         cache_bytes: bytes that it may hold.
         max_limits: the greatest limits that a job may ask for.
+        python_packages: distributions beside the service that Python programs may import.
     """
 
     slot: int
@@ -32,6 +33,7 @@ class WardenSettings:
     cache_dir: str
     cache_bytes: int
     max_limits: Limits
+    python_packages: tuple[str, ...] = PYTHON_PACKAGES
 
     def to_json(self) -> str:
         """As text."""
@@ -41,4 +43,10 @@ class WardenSettings:
     def from_json(text: str) -> WardenSettings:
         """Reads what `to_json` wrote."""
         data = json.loads(text)
-        return WardenSettings(**{**data, "max_limits": Limits(**data["max_limits"])})
+        return WardenSettings(
+            **{
+                **data,
+                "max_limits": Limits(**data["max_limits"]),
+                "python_packages": tuple(data["python_packages"]),
+            }
+        )

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from assay.rpc.errors import AssayError, ConfigError, StartupError
 from assay.sandbox.config import FLOORS, RunnerConfig
-from assay.sandbox.domain import MIB, SandboxFault
-from assay.sandbox.jail import detect
+from assay.sandbox.domain import MIB, PYTHON_PACKAGES, SandboxFault
+from assay.sandbox.jail import detect, packages
 from assay.sandbox.languages import Toolchains, discover, language_info, warm_up
 from assay.sandbox.settings import WardenSettings
 
@@ -83,6 +83,7 @@ class Site:
             cache_dir=str(self.cache_dir / "compiled") if config.cache_mb else "",
             cache_bytes=config.cache_mb * MIB,
             max_limits=config.max_limits,
+            python_packages=config.python_packages,
         )
 
 
@@ -91,10 +92,16 @@ def survey(config: RunnerConfig) -> Site:
 
     Raises:
         ConfigError: --languages names one that is in no table, or the cache cannot be written.
-        StartupError: the walls are lower than the floor, or a language that the operator named is
-            not installed.
+        StartupError: the walls are lower than the floor, or a language or a Python package that
+            the operator named is not installed.
     """
     level, layers = _walls(config)
+    lacking = packages.missing(set(config.python_packages) - set(PYTHON_PACKAGES))
+    if lacking and config.backend == "jail":
+        raise StartupError(
+            f"--python-packages names {', '.join(sorted(lacking))}: "
+            "not installed beside the service"
+        )
     try:
         toolchains = discover(config.languages or None)
     except SandboxFault as fault:

@@ -246,6 +246,7 @@ class Warden:
             job.suite, self._defaults(job.program.language), self._settings.max_limits
         )
         program = convert.program_from_proto(job.program)
+        self._check_tested(program.language)
         level = self._boxes.candidate(program.text).level
         result = execution_pb2.TestJobResult()
         try:
@@ -257,6 +258,15 @@ class Warden:
             report = results.report_to_proto(verdicts, level)
         result.report.CopyFrom(report)
         return result.SerializeToString()
+
+    def _check_tested(self, language: str) -> None:
+        known, _ = self._toolchains.get(language)
+        if not known.test_kinds:
+            raise SandboxFault(
+                "INVALID_TEST",
+                f"A program in {known.name} is a suite of tests itself: it goes through Execute.",
+                language=known.name,
+            )
 
     def _probe(self, payload: bytes) -> bytes:
         missing = self_test(self._toolchains, payload.decode(), self._boxes, self._pump)
@@ -282,7 +292,10 @@ def _jail(settings: WardenSettings, toolchains: Toolchains) -> Boxes:
     level = next(known for known in LEVELS if known == settings.level)
     return JailBoxes(
         JailConfig(
-            slot=settings.slot, level=level, read_only_paths=tuple(toolchains.read_only_paths)
+            slot=settings.slot,
+            level=level,
+            read_only_paths=tuple(toolchains.read_only_paths),
+            packages=settings.python_packages,
         )
     )
 

@@ -87,6 +87,7 @@ _TASK = _query("task", "The kind of task, where no verifier is named.")
 
 _WAIT = _query("wait_s", "Seconds that the call may wait for a slot; 8 where it is not said.")
 _SECONDS: _Json = {"type": "number", "exclusiveMinimum": 0, "default": 10}
+_PROMPT = _object(["id", "prompt"], id={"type": ["integer", "string"]}, prompt=_TEXT, labels=_OPEN)
 _COMMAND: _Json = {
     "type": ["object", "null"],
     "properties": {
@@ -256,6 +257,34 @@ PATHS: _Json = {
         ),
         _foreign(_object(["accepted"], accepted={"type": "boolean"}), "Whether it passes."),
         _WAIT,
+    ),
+    "/get_prompts": _post(
+        "SandboxFusion",
+        "What to ask, from rows that come with the request.",
+        _body(
+            _object(
+                ["config"],
+                config=_object(
+                    ["dataset_type", "provided_data"],
+                    dataset_type=_TEXT,
+                    provided_data={"type": "array", "items": _OPEN},
+                ),
+            )
+        ),
+        _foreign({"type": "array", "items": _PROMPT}, "A prompt for each row."),
+    ),
+    "/get_prompt_by_id": _post(
+        "SandboxFusion",
+        "The same of one row.",
+        _body(
+            _object(
+                ["config"],
+                config=_object(
+                    ["dataset_type", "provided_data"], dataset_type=_TEXT, provided_data=_OPEN
+                ),
+            )
+        ),
+        _foreign(_PROMPT, "Its prompt."),
     ),
     "/run_jupyter": _post(
         "SandboxFusion",

@@ -1,6 +1,7 @@
-"""SandboxFusion's endpoints over the sandbox: /run_code, /submit, /run_jupyter, /v1/ping.
+"""SandboxFusion's endpoints over the sandbox: /run_code, /submit, /run_jupyter, prompts, /v1/ping.
 
-The mappings are in `sandbox_fusion_run`, `_submit` and `_jupyter`; here is the rim. What we could
+The mappings are in `sandbox_fusion_run`, `_submit`, `_autoeval`, `_prompts` and `_jupyter`; here is
+the rim. What we could
 not run is never "Failed": it is SandboxError, under 504 where the same request may go through later
 (verl tries that status again, and no other), 422 where the caller must change it, 200 else.
 
@@ -12,6 +13,7 @@ its request; so a call here may spend 8 s in queues, if neither `?wait_s=` in th
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable
 
 from starlette.requests import Request
@@ -19,7 +21,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.clients.types import Fault
+from assay.reward_server.http import sandbox_fusion_autoeval as autoeval
 from assay.reward_server.http import sandbox_fusion_jupyter as jupyter
+from assay.reward_server.http import sandbox_fusion_prompts as prompts
 from assay.reward_server.http import sandbox_fusion_run as run
 from assay.reward_server.http import sandbox_fusion_submit as judge
 from assay.reward_server.http.front import Front, read_json
@@ -41,12 +45,27 @@ def routes(front: Front) -> list[Route]:
         return _json(run.answer_run(wanted, execution))
 
     async def submit(request: Request) -> Response:
-        submission = judge.read_submit(await read_json(request))
+        body = await read_json(request)
+        if autoeval.wanted_by(body):
+            return await submit_autoeval(request, body)
+        submission = judge.read_submit(body)
         runs_s = submission.compile_timeout_s + submission.run_timeout_s * max(
             1, len(submission.cases)
         )
         due_s = deadline_s(front, request, runs_s)
         return _json(await _judge(box, submission, due_s))
+
+    async def submit_autoeval(request: Request, body: object) -> Response:
+        wanted = autoeval.read_autoeval(body, secrets.token_hex(10))
+        due_s = deadline_s(front, request, wanted.run.compile_timeout_s + wanted.run.run_timeout_s)
+        [execution] = await box.execute([wanted.run.job], due_s)
+        return _json(autoeval.answer_autoeval(wanted, execution))
+
+    async def get_prompts(request: Request) -> Response:
+        return _json(prompts.read_prompts(await read_json(request)))
+
+    async def get_prompt_by_id(request: Request) -> Response:
+        return _json(prompts.read_prompt(await read_json(request)))
 
     async def run_jupyter(request: Request) -> Response:
         wanted = jupyter.read_run_jupyter(await read_json(request))
@@ -60,6 +79,8 @@ def routes(front: Front) -> list[Route]:
     return [
         Route("/run_code", _answering(run_code, run.fault_status), methods=["POST"]),
         Route("/submit", _answering(submit, _submit_status), methods=["POST"]),
+        Route("/get_prompts", _answering(get_prompts, _submit_status), methods=["POST"]),
+        Route("/get_prompt_by_id", _answering(get_prompt_by_id, _submit_status), methods=["POST"]),
         Route("/run_jupyter", _answering(run_jupyter, run.fault_status), methods=["POST"]),
         Route("/v1/ping", ping),
     ]

@@ -1,20 +1,23 @@
 """What runs in the sandbox for `/run_jupyter`: the cells of a notebook, in one namespace.
 
 Its text travels, as a program (`sandbox_fusion_jupyter`); nothing of it runs in this service. It is
-Python and not IPython: a cell's last expression is shown as `text/plain`, and there are no magics,
-no shell lines and no pictures.
+Python and not IPython: a cell's last expression is shown as `text/plain`, figures of Matplotlib as
+`image/png` at the end of their cell, and there are no magics and no shell lines.
 """
 
 from __future__ import annotations
 
 import ast
+import base64
 import contextlib
 import io
 import json
+import os
 import signal
 import sys
 import traceback
 import types
+import warnings
 from pathlib import Path
 
 CELLS = "assay_cells.json"
@@ -35,6 +38,7 @@ def run_cell(cell: str, name: str, space: dict[str, object]) -> dict[str, object
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         try:
             value = _evaluate(cell, name, space)
+            shown += _figures()
             if value is not None:
                 space["_"] = value
                 shown.append({"text/plain": repr(value)})
@@ -61,8 +65,25 @@ def _evaluate(cell: str, name: str, space: dict[str, object]) -> object:
     return eval(compile(ast.Expression(last.value), name, "eval"), space)  # noqa: S307
 
 
+def _figures() -> list[dict[str, str]]:
+    """The open figures of Matplotlib as pictures, if a cell has imported it; they are closed."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    shown: list[dict[str, str]] = []
+    if pyplot is None:
+        return shown
+    for number in pyplot.get_fignums():
+        figure, picture = pyplot.figure(number), io.BytesIO()
+        figure.savefig(picture, format="png", bbox_inches="tight")
+        encoded = base64.b64encode(picture.getvalue()).decode()
+        shown.append({"image/png": encoded, "text/plain": repr(figure)})
+        pyplot.close(figure)
+    return shown
+
+
 def main() -> None:
     """Reads the cells, runs them in order, and writes what came of each."""
+    os.environ.setdefault("MPLBACKEND", "Agg")  # there is no display; show() does nothing
+    warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
     given = json.loads(Path(CELLS).read_text(encoding="utf-8"))
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import posixpath
 from collections.abc import Mapping
+
+_ALSO = "/mnt/"
 
 REQUIRED = object()
 """In place of a default: the field must be there."""
@@ -105,10 +108,40 @@ class Fields:
             raise self.bad(name, "must be above 0")
         return value
 
-    def files(self, name: str) -> dict[str, bytes]:
-        """A field that maps relative paths to contents in base64; null stands for no file."""
+    def seconds(self, name: str, default: float) -> float:
+        """A field that is a number above 0; null is as good as none."""
+        return self.positive(name) if self.has(name) else default
+
+    def identity(self, name: str) -> int | str:
+        """A field that is the caller's name for something: a number or a text."""
+        value = self.raw(name)
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise self.bad(name, "must be a number or a string")
+        return value
+
+    def loaded(self, name: str) -> object:
+        """A field that may have been written as JSON in a text."""
+        value = self.raw(name)
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value, strict=False)
+        except (ValueError, RecursionError) as error:
+            raise self.bad(name, f"is not JSON: {error}") from error
+
+    def loaded_object(self, name: str) -> Fields:
+        """The same, of an object."""
+        return Fields(self.loaded(name), (*self._path, name))
+
+    def files(self, name: str = "") -> dict[str, bytes]:
+        """A field that maps relative paths to contents in base64; null stands for no file.
+
+        Args:
+            name: of the field; empty: this object itself is that map.
+        """
         contents: dict[str, bytes] = {}
-        for path, content in self.inner(name, {})._fields.items():
+        inner = self.inner(name, {}) if name else self
+        for path, content in inner._fields.items():
             if content is None:
                 continue
             where = f"{name}[{path[:80]!r}]"
@@ -118,8 +151,12 @@ class Fields:
                 data = base64.b64decode("".join(content.split()), validate=True)
             except (binascii.Error, ValueError) as error:
                 raise self.bad(where, f"is not base64: {error}") from error
-            contents[self.relative_path(where, path)] = data
+            contents[self.own_path(where, path)] = data
         return contents
+
+    def own_path(self, name: str, path: str) -> str:
+        """A path inside the program's folder, which programs find under /mnt as well."""
+        return self.relative_path(name, path.removeprefix(_ALSO))
 
     def relative_path(self, name: str, path: str) -> str:
         """A path inside the program's folder, in its plain form."""

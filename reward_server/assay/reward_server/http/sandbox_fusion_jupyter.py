@@ -51,7 +51,7 @@ def read_run_jupyter(body: object) -> RunJupyter:
     if fields.text("kernel", "python3") != "python3":
         raise fields.bad("kernel", "must be python3")
     files = fields.files("files") | {cells.CELLS: json.dumps(given).encode()}
-    fetched = {fields.relative_path("fetch_files", path): path
+    fetched = {fields.own_path("fetch_files", path): path
                for path in fields.texts("fetch_files")}  # fmt: skip
     main = "assay_notebook.py"
     beside = tuple(SourceFile(path, data) for path, data in files.items())

@@ -4,11 +4,15 @@ The format is that of github.com/bytedance/SandboxFusion, as of 2026-07 (469de08
 
 1. Time-outs and memory above the sandbox's maximum are refused, never clipped, and never silently
    taken. `memory_limit_MB` of 0 or less is the language's default limit, not none.
-2. Paths are relative to the program's folder: nothing outside it can be written or fetched.
+2. Paths are relative to the program's folder, which is also /mnt: nothing outside it can be written
+   or fetched.
 3. A limit other than time (memory, output, processes) or a violation is an end by a signal, -9 or
    -31, and `message` says which limit it was.
-4. TypeScript is type-checked, so it has a `compile_result`.
-5. The compiler's exit code is not kept: one that failed has the `return_code` 1. The
+4. TypeScript is compiled, so it has a `compile_result`. Its types are not checked, as there; the
+   line that says so makes the compiler's line numbers one too high.
+5. Go's tests are compiled apart from their run, so `go_test` has a `compile_result`, and the line
+   that `go test` ends with stands behind the program's own output.
+6. The compiler's exit code is not kept: one that failed has the `return_code` 1. The
    `execution_time` of one that succeeded is what the sandbox spent besides the run.
 """
 
@@ -47,17 +51,26 @@ LANGUAGES = {
     "go": "go",
     "go_test": "go",
     "java": "java",
+    "junit": "junit",
     "rust": "rust",
     "bash": "bash",
     "sql": "sql",
+    "pytest": "pytest",
+    "jest": "jest",
 }
-COMPILED = frozenset({"c", "cpp", "go", "java", "rust", "typescript"})
+COMPILED = frozenset({"c", "cpp", "go", "java", "junit", "rust", "typescript"})
 _MAIN_FILES = {"python": "main.py", "c": "main.c", "cpp": "main.cpp", "rust": "main.rs",
-               "bash": "main.sh", "typescript": "main.ts", "go": "main.go"}  # fmt: skip
+               "bash": "main.sh", "typescript": "main.ts", "go": "main.go",
+               "pytest": "test_main.py", "jest": "main.test.ts"}  # fmt: skip
+_GO_TEST = "main_test.go"
+_UNCHECKED = "// @ts-nocheck\n"
 _IGNORED = "IGNORE_THIS_FILE"  # the peer's word for files that are not written
 _SIGKILL, _SIGSYS = 9, 31
 _RETRYABLE_CODES = frozenset({"UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"})
 _CALLERS_CODES = frozenset({"INVALID_ARGUMENT", "NOT_FOUND"})
+
+
+CommandResult = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +108,7 @@ def read_run_code(body: object) -> RunCode:
     memory = fields.number("memory_limit_MB", -1)
     stdin = fields.text("stdin") if fields.has("stdin") else ""
     files = {path: data for path, data in fields.files("files").items() if _IGNORED not in path}
-    fetched = {fields.relative_path("fetch_files", path): path for path in
+    fetched = {fields.own_path("fetch_files", path): path for path in
                fields.texts("fetch_files")}  # fmt: skip
     program = make_program(fields, name, fields.text("code"), files)
     return RunCode(
@@ -113,17 +126,31 @@ def read_run_code(body: object) -> RunCode:
     )
 
 
-def make_program(fields: Fields, language: str, code: str, files: dict[str, bytes]) -> Program:
+def make_program(
+    fields: Fields, language: str, code: str, files: dict[str, bytes], *, field: str = "language"
+) -> Program:
     """The program of some code and the files beside it.
+
+    Args:
+        fields: where the language was named.
+        language: the peer's name of it.
+        code: the main file.
+        files: by path.
+        field: that named the language.
 
     Raises:
         BadField: the language is not served.
     """
     ours = LANGUAGES.get(language)
     if ours is None:
-        raise fields.bad("language", f"{language[:60]!r} is not served; {_known()} are")
-    main = "main_test.go" if language == "go_test" else _MAIN_FILES.get(ours, "")
+        raise fields.bad(field, f"{language[:60]!r} is not served; {_known()} are")
+    main = _GO_TEST if language == "go_test" else _MAIN_FILES.get(ours, "")
     beside = tuple(SourceFile(path, data) for path, data in files.items())
+    if ours == "junit" and not code:
+        first = next((path for path in files if path.endswith(".java")), "")
+        return Program(ours, files=beside, entry_path=first)
+    if ours == "typescript":
+        code = _UNCHECKED + code
     if language == "go_test" or main in files:
         # Under a name of its own, since a file has the usual one.
         entry = main if main not in files else f"run_code_{main}"
@@ -176,6 +203,8 @@ def fit(job: ExecutionJob, most: Limits) -> ExecutionJob:
 def answer_run(request: RunCode, execution: Execution) -> dict[str, object]:
     """The response for a program that ran, or that did not compile."""
     compile_result, run_result, message = command_results(execution, request.compiled)
+    if run_result and request.job.program.entry_path.endswith(_GO_TEST):
+        _add_last_line(run_result)
     return {
         "status": "Success" if execution.ok else "Failed",
         "message": message,
@@ -187,6 +216,14 @@ def answer_run(request: RunCode, execution: Execution) -> dict[str, object]:
             for file in execution.files
         },
     }
+
+
+def _add_last_line(result: CommandResult) -> None:
+    """Adds what `go test` says behind the output of a test program that has ended."""
+    if result["status"] == "Finished":
+        verdict = "FAIL" if result["return_code"] else "ok  "
+        said = f"{verdict}\tcommand-line-arguments\t{result['execution_time']:.3f}s\n"
+        result["stdout"] = f"{result['stdout']}{said}"
 
 
 def answer_fault(fault: Fault) -> dict[str, object]:
@@ -234,9 +271,6 @@ def fault_body(fault: Fault) -> dict[str, object]:
     if is_callers(fault):
         body["detail"] = [{"loc": ["body"], "msg": body["message"], "type": fault.reason}]
     return body
-
-
-CommandResult = dict[str, object]
 
 
 def command_results(

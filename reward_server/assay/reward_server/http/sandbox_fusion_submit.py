@@ -18,7 +18,6 @@ What differs from github.com/bytedance/SandboxFusion (469de08):
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -125,15 +124,13 @@ def read_submit(body: object) -> Submission:
         BadField: a field is missing or wrong, or the kind of data set is not served.
     """
     fields = Fields(body)
-    problem = fields.raw("id")
-    if isinstance(problem, bool) or not isinstance(problem, int | str):
-        raise fields.bad("id", "must be a number or a string")
+    problem = fields.identity("id")
     config = fields.inner("config")
     kind = _NAMES.get(fields.text("dataset"), "")
     if not kind:
         kind = config.text("dataset_type") if config.has("dataset_type") else ""
     if kind not in _TYPES:
-        served = ", ".join(_TYPES)
+        served = ", ".join((*_TYPES, "AutoEvalDataset"))
         raise config.bad("dataset_type", f"{kind[:60]!r} is not served here; {served} are")
     if not config.has("provided_data"):
         raise config.bad("provided_data", "is required: this server keeps no data sets")
@@ -144,7 +141,7 @@ def read_submit(body: object) -> Submission:
         "id": problem,
         "dataset_type": kind,
         "completion": fields.text("completion"),
-        "compile_timeout_s": _seconds(config, "compile_timeout", _COMPILE_S),
+        "compile_timeout_s": config.seconds("compile_timeout", _COMPILE_S),
         "custom_logic": (
             config.text("custom_extract_logic") if config.has("custom_extract_logic") else ""
         ),
@@ -161,7 +158,7 @@ def read_submit(body: object) -> Submission:
         return Submission(
             **common,  # type: ignore[arg-type]
             language=language,
-            run_timeout_s=_seconds(config, "run_timeout", run_s),
+            run_timeout_s=config.seconds("run_timeout", run_s),
             cases=_cases(row),
         )
     if language not in ("", "python"):
@@ -171,30 +168,15 @@ def read_submit(body: object) -> Submission:
     return Submission(
         **common,  # type: ignore[arg-type]
         language="python",
-        run_timeout_s=_seconds(config, "run_timeout", 20.0),
+        run_timeout_s=config.seconds("run_timeout", 20.0),
         prompt=prompt,
         tests=_assertions(row, fewshot) if kind == "MBPPDataset" else _check(row),
         entry_point="" if kind == "MBPPDataset" else row.text("entry_point"),
     )
 
 
-def _seconds(config: Fields, name: str, default: float) -> float:
-    return config.positive(name) if config.has(name) else default
-
-
-def _loaded(row: Fields, name: str) -> object:
-    """A field that may have been written as JSON in a text."""
-    value = row.raw(name)
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value, strict=False)
-    except (ValueError, RecursionError) as error:
-        raise row.bad(name, f"is not JSON: {error}") from error
-
-
 def _cases(row: Fields) -> tuple[Case, ...]:
-    found = _loaded(row, "test")
+    found = row.loaded("test")
     if not isinstance(found, list) or not 0 < len(found) <= MAX_CASES:
         raise row.bad("test", f"must be a list of 1 to {MAX_CASES} cases")
     cases = []
@@ -213,7 +195,7 @@ def _check_only(case: Fields, name: str, known: str) -> None:
 
 
 def _assertions(row: Fields, fewshot: bool) -> str:
-    found = _loaded(row, "test_list")
+    found = row.loaded("test_list")
     if not isinstance(found, list) or not found or not all(isinstance(t, str) for t in found):
         raise row.bad("test_list", "must be a list of assert statements")
     return "\n".join(found[-1:] if fewshot else found)

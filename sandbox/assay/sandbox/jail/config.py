@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from assay.sandbox.domain import PYTHON_PACKAGES
+
 Level = Literal["namespaces", "uid", "confined"]
 LEVELS: tuple[Level, ...] = ("namespaces", "uid", "confined")  # strongest first
 
@@ -29,7 +31,8 @@ class JailConfig:
             namespaces).
         read_only_paths: what programs see besides the system's own folders, e.g. toolchains.
         python: the interpreter that runs Python programs.
-        packages: distributions of this environment that Python programs may import.
+        packages: distributions of this environment that Python programs may import, with what
+            these require.
         disk_bytes: size of a program's folder where its limits do not say otherwise.
         first_user: as root, the first of the host's user ids that programs run as; two for each
             box.
@@ -40,7 +43,7 @@ class JailConfig:
     level: Level = "namespaces"
     read_only_paths: tuple[str, ...] = ()
     python: str = ""
-    packages: tuple[str, ...] = ("numpy",)
+    packages: tuple[str, ...] = PYTHON_PACKAGES
     disk_bytes: int = 64 * 2**20
     first_user: int = 1_879_048_192
     cgroups: bool = True

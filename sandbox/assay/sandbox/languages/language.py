@@ -10,6 +10,7 @@ is nothing but `{name}` may become several, or none. The names that every langua
 * `{warm}`: the language's folder of things made in advance, see `Warm`; `{if_warm}`: the arguments
   of `Warm.arguments` where that folder exists, nothing where it does not.
 * `{COMMAND}` for each of its tools, e.g. `{gcc}`: the absolute path.
+* `{NAME}` for each of its libraries that is there: the absolute path.
 
 A language may add names of its own with `plan`. Doubled braces are left alone.
 """
@@ -60,6 +61,24 @@ class Tool:
     package: str
     proxy: str = ""
     sysroot: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Files that a language's programs use beside its commands.
+
+    Attributes:
+        name: by which templates ask for it.
+        places: absolute paths or glob patterns; the first that matches is the library.
+        package: the Debian package that brings it.
+        needed: the language is not served without it; else it only tells one compilation from
+            another, made with another library.
+    """
+
+    name: str
+    places: tuple[str, ...]
+    package: str
+    needed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +149,18 @@ class Language:
         main: name of the main file, from its text.
         tools: commands it needs, the most particular first; the others are taken from beside it
             where they are there.
+        libraries: files it needs, or makes use of, beside its commands.
+        distributions: Python packages of the service's environment that it needs.
         run: the command that starts a program. Empty: the zygote's own interpreter runs it.
             With a compiled executable: what it finds as its own argv.
+        starter: path of a file of ours that the zygote's interpreter runs in the program's place,
+            with the program's path as its first argument.
+        files: files of ours that a run finds.
         version: the command that prints the toolchain's version.
         self_test: a program that reads two whole numbers and prints their sum.
         self_test_stdin: what it reads; the answer is always 42.
+        failing_suite: of a language whose programs are suites of tests: one that must fail. Its
+            `self_test` is then one that must pass, and reads and answers nothing.
         compile: how it is compiled; None: it is not.
         warm: what can be made in advance.
         environment: a template, for the compilation and the run.
@@ -152,6 +178,11 @@ class Language:
     version: tuple[str, ...]
     self_test: str
     aliases: tuple[str, ...] = ()
+    libraries: tuple[Library, ...] = ()
+    distributions: tuple[str, ...] = ()
+    starter: str = ""
+    files: tuple[BoxFile, ...] = ()
+    failing_suite: str = ""
     compile: Compile | None = None
     warm: Warm | None = None
     environment: Mapping[str, str] = field(default_factory=dict)

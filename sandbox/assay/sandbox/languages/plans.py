@@ -36,11 +36,16 @@ def cpp_plan(layout: Layout) -> Values:
 # Go -----------------------------------------------------------------------------------------------
 
 GO_WARM = (
-    'go=$1; export GOCACHE="$2/cache" HOME="$2" &&\n'
+    'go=$1; export GOCACHE="$2/cache" HOME="$2"\n'
+    "testify=github.com/stretchr/testify\n"
+    'if test -d "$GOPATH/src/$testify"; then "$go" build "$testify/..."; fi\n'
     'exec "$go" list -export -f "{{if .Export}}packagefile {{.ImportPath}}={{.Export}}{{end}}" std'
     ' >"$2/importcfg"\n'
 )
-"""Compiles the standard library, where it did not come compiled, and lists what lies where."""
+"""Compiles the standard library, where it did not come compiled, and lists what lies where.
+
+Also what most suites of tests import, where it is installed; without it they compile slower.
+"""
 
 _GO_ARGUMENTS = "go=$1 warm=$2 product=$3; shift 3\n"
 _GO_CACHE = (
@@ -57,14 +62,19 @@ _GO_DIRECT = (
 )
 _GO_BUILD = _GO_ARGUMENTS + _GO_CACHE + 'exec "$go" build -ldflags="-s -w" -o "$product" "$@"\n'
 _GO_TEST = _GO_ARGUMENTS + _GO_CACHE + 'exec "$go" test -c -vet=off -o "$product" "$@"\n'
-_GO_NEEDS_BUILD = re.compile(r'^//go:embed|^import\s+"C"|^\s*"C"\s*$', re.MULTILINE)
+_GO_NEEDS_BUILD = re.compile(
+    r'^//go:embed|^import\s+"C"|^\s*"C"\s*$'
+    r'|^(?:import)?\s*(?:[\w.]+\s+)?"[\w-]+(?:\.[\w-]+)+/[^"\n]*"',
+    re.MULTILINE,
+)
 
 
 def go_plan(layout: Layout) -> Values:
     """`{script}` and `{units}`: how a program is built, and of which files.
 
     A main file whose name ends in _test.go is built as `go test` would, so that running it runs its
-    tests. A module, or a file that embeds others, is built by `go build`; everything else directly.
+    tests. A module, a file that embeds others, or one that imports what is not of the standard
+    library (its path begins with a host's name) is built by `go build`; everything else directly.
     """
     beside = PurePosixPath(layout.main).parent
     paths = [PurePosixPath(file.path) for file in layout.files]
@@ -89,8 +99,22 @@ def java_main(text: str) -> str:
 
 
 def java_plan(layout: Layout) -> Values:
-    """`{class}`: the class to start."""
-    return {"class": read_java(layout.text).main_class}
+    """`{class}`: the class to start; `{jars}`: the program's own .jar files, for the class path."""
+    jars = (file.path for file in layout.files if file.path.endswith(".jar"))
+    return {
+        "class": read_java(layout.text).main_class,
+        "jars": "".join(f":{path}" for path in jars),
+    }
+
+
+def javac(class_path: str) -> tuple[str, ...]:
+    """The command that compiles a program in Java; what it makes is packed as a tree."""
+    jvm = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-XX:-UsePerfData", "-J-Xmx768m")
+    return (
+        *("/bin/sh", "-c", TREE_SCRIPT, "sh", "{product}"),
+        *("{javac}", *jvm, "-proc:none", "-encoding", "UTF-8", "-nowarn"),
+        *("-cp", class_path, "-d", f"{OURS}/out", "{sources}"),
+    )
 
 
 # JavaScript and TypeScript ------------------------------------------------------------------------

@@ -78,9 +78,9 @@ class PreparedProgram:
         self._values = values
         self._layout = layout
         self._executable: int | None = None
-        self._files = layout.files
+        self._files = (*layout.files, *language.files)
         if compiled and language.compile:
-            self._files = tuple(file for file in layout.files if file.path != layout.main)
+            self._files = tuple(file for file in self._files if file.path != layout.main)
             if language.compile.tree:
                 self._add_tree(unpack_tree(compiled.product, language.compile.unpack_to))
             else:
@@ -114,7 +114,8 @@ class PreparedProgram:
             files = tuple(file for file in files if file.path != self._layout.main)
         values = {**self._values, **_heap(limits), "arguments": every}
         python = not self._language.run
-        argv = (self._layout.main, *every) if python else fill(self._language.run, values)
+        starter = (self._language.starter,) if self._language.starter else ()
+        argv = (*starter, self._layout.main, *every) if python else fill(self._language.run, values)
         return RunRequest(
             mode=RunMode.PYTHON if python else RunMode.EXEC,
             argv=argv,

@@ -1,12 +1,14 @@
 """Each language proves itself before it is offered: its own small program must answer rightly.
 
 The way is the one that a candidate's program takes, compilation and box and all, but for the cache.
+A language of suites shows both: a suite that passes, and one that fails.
 """
 
 from __future__ import annotations
 
 from assay.sandbox.box import Boxes, Pump
-from assay.sandbox.domain import Output, Program, RunRecord, SandboxFault
+from assay.sandbox.domain import EndKind, Output, Program, RunRecord, SandboxFault
+from assay.sandbox.languages.language import Language
 from assay.sandbox.languages.preparer import LanguagePreparer
 from assay.sandbox.languages.toolchains import Missing, Toolchains
 from assay.sandbox.prepared import CompileFailed
@@ -24,21 +26,31 @@ def self_test(toolchains: Toolchains, name: str, boxes: Boxes, pump: Pump) -> Mi
             the box are what the test is for, and are returned.
     """
     language, _ = toolchains.get(name)
-    limits = language.limits.with_(compile_wall_s=_COMPILE_WALL_S, wall_s=_WALL_S, cpu_s=_WALL_S)
+    preparer = LanguagePreparer(toolchains, None, boxes, pump)
     try:
-        preparer = LanguagePreparer(toolchains, None, boxes, pump)
-        prepared = preparer.prepare(Program(language.name, language.self_test), limits)
-        request = prepared.run(stdin=language.self_test_stdin, limits=limits)
-        running = boxes.candidate().start(request)
-        pump.add(running)
-        record = pump.finish(running)
+        record = _run(language, language.self_test, preparer, boxes, pump)
+        if not language.failing_suite:
+            right = record.ok and record.stdout.data.strip() == ANSWER
+        elif right := record.ok:
+            record = _run(language, language.failing_suite, preparer, boxes, pump)
+            right = record.end is EndKind.EXITED and record.exit_code != 0
     except CompileFailed as error:
         return Missing(language.name, f"Its self-test does not compile: {_ended(error.record)}.")
     except SandboxFault as error:
         return Missing(language.name, f"Its self-test could not run: {error.message}")
-    if record.ok and record.stdout.data.strip() == ANSWER:
+    if right:
         return None
     return Missing(language.name, f"Its self-test gave a wrong answer: {_ended(record)}.")
+
+
+def _run(
+    language: Language, source: str, preparer: LanguagePreparer, boxes: Boxes, pump: Pump
+) -> RunRecord:
+    limits = language.limits.with_(compile_wall_s=_COMPILE_WALL_S, wall_s=_WALL_S, cpu_s=_WALL_S)
+    prepared = preparer.prepare(Program(language.name, source), limits)
+    running = boxes.candidate().start(prepared.run(stdin=language.self_test_stdin, limits=limits))
+    pump.add(running)
+    return pump.finish(running)
 
 
 def _ended(record: RunRecord) -> str:

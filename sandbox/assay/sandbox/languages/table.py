@@ -14,7 +14,7 @@ Choices, with their reasons:
   stays in the JVM's first compiler; it never runs long enough for the second.
 * TypeScript is checked, not only stripped of its types: a type error is a compile error. The time
   goes into the declarations of the browser's world, which no program here can use, so they are left
-  out; Node's, which do not come with the compiler, are declared as `any`.
+  out; Node's, which do not come with the compiler, and those of packages are declared as `any`.
 * Go is compiled and linked by its tools directly; see `plans.go_plan`.
 * SQL is SQLite on an empty database in memory. A test's stdin is SQL as well and runs first, to
   fill the tables; then the program runs, and its result is compared. Dot commands that reach
@@ -34,20 +34,29 @@ from assay.sandbox.languages.language import (
     Warm,
     named,
 )
+from assay.sandbox.languages.libraries import (
+    GO_LIBRARIES,
+    GO_PATH,
+    JAVA_CLASS_PATH,
+    JAVA_TUPLES,
+    NODE_PATH,
+)
+from assay.sandbox.languages.suites import SUITES
 
 _MANAGED = Limits(memory_bytes=1024 * MIB)
 """For runtimes that bring a garbage collector and a compiler of their own."""
 
 _CXX_FLAGS = ("-O2", "-std=gnu++17", "-pipe", "-fmax-errors=20")
-_JAVAC_JVM = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-XX:-UsePerfData", "-J-Xmx768m")
-_JAVA_LIBRARIES = "/usr/share/java/javatuples.jar"
 
 _NODE_DECLARATIONS = """\
 declare var require: any, module: any, exports: any, process: any, Buffer: any, global: any;
 declare var __dirname: string, __filename: string;
 declare var console: any, performance: any, setImmediate: any, queueMicrotask: any;
 declare var URL: any, URLSearchParams: any, TextEncoder: any, TextDecoder: any;
-declare var structuredClone: any, AbortController: any;
+declare var structuredClone: any, AbortController: any, AbortSignal: any;
+type Buffer = any; type URL = any; type URLSearchParams = any; type TextEncoder = any;
+type TextDecoder = any; type AbortController = any; type AbortSignal = any;
+declare module "*";
 declare function setTimeout(handler: (...values: any[]) => void, ms?: number, ...rest: any[]): any;
 declare function setInterval(handler: (...values: any[]) => void, ms?: number, ...rest: any[]): any;
 declare function clearTimeout(timer: any): void;
@@ -139,20 +148,17 @@ int main() {
     Language(
         name="java",
         tools=(Tool("javac", "default-jdk-headless"), Tool("java", "default-jdk-headless")),
+        libraries=(JAVA_TUPLES,),
         main=plans.java_main,
         compile=Compile(
-            argv=(
-                "/bin/sh", "-c", plans.TREE_SCRIPT, "sh", "{product}",
-                "{javac}", *_JAVAC_JVM, "-proc:none", "-encoding", "UTF-8", "-nowarn",
-                "-cp", f".:{_JAVA_LIBRARIES}", "-d", f"{OURS}/out", "{sources}",
-            ),
+            argv=plans.javac(JAVA_CLASS_PATH),
             tree=True,
             unpack_to=f"{OURS}/classes",
             suffixes=(".java",),
         ),
         run=(
             "{java}", "-Xmx{heap_mib}m", "-Xss64m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-ea",
-            "-cp", f"{OURS}/classes:.:{_JAVA_LIBRARIES}", "{class}", "{arguments}",
+            "-cp", f"{OURS}/classes:{JAVA_CLASS_PATH}", "{class}", "{arguments}",
         ),
         version=("{javac}", "-version"),
         read_only=(("/etc", "java*"),),
@@ -175,6 +181,7 @@ public class Sum {
         main=plans.javascript_main,
         run=("{node}", "--max-old-space-size={heap_mib}", "{main}", "{arguments}"),
         version=("{node}", "--version"),
+        environment={"NODE_PATH": NODE_PATH},
         limits=_MANAGED,
         self_test="""\
 const words = require("fs").readFileSync(0, "utf8").trim().split(/\\s+/);
@@ -199,6 +206,7 @@ console.log(words.map(Number).reduce((a, b) => a + b));
         ),
         run=("{node}", "--max-old-space-size={heap_mib}", "{output}", "{arguments}"),
         version=("{node}", "{tsc}", "--version"),
+        environment={"NODE_PATH": NODE_PATH},
         limits=_MANAGED,
         plan=plans.typescript_plan,
         self_test="""\
@@ -211,6 +219,7 @@ console.log(words.map(Number).reduce((a: number, b: number): number => a + b));
         name="go",
         aliases=("golang",),
         tools=(Tool("go", "golang-go"),),
+        libraries=(GO_LIBRARIES,),
         main=named("main.go"),
         compile=Compile(
             argv=("/bin/sh", "-c", "{script}", "sh", "{go}", "{warm}", "{product}", "{units}"),
@@ -219,7 +228,8 @@ console.log(words.map(Number).reduce((a: number, b: number): number => a + b));
         run=("main", "{arguments}"),
         version=("{go}", "version"),
         environment={
-            "CGO_ENABLED": "0", "GOPATH": "/nonexistent", "GOPROXY": "off", "GOTOOLCHAIN": "local",
+            "CGO_ENABLED": "0", "GOPATH": GO_PATH, "GO111MODULE": "auto",
+            "GOMODCACHE": "/nonexistent", "GOPROXY": "off", "GOTOOLCHAIN": "local",
             "GOTELEMETRY": "off", "GOMEMLIMIT": "{heap_mib}MiB",
         },
         limits=_MANAGED,
@@ -282,6 +292,7 @@ fn main() {
         self_test="SELECT sum(value) FROM numbers;\n",
         self_test_stdin=b"CREATE TABLE numbers(value); INSERT INTO numbers VALUES (20), (22);",
     ),
+    *SUITES,
 )  # fmt: skip
 
 LANGUAGES: dict[str, Language] = {language.name: language for language in _ENTRIES}

@@ -14,7 +14,8 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 
 from assay.sandbox.domain import Limits, SandboxFault
@@ -33,8 +34,9 @@ class Toolchain:
         language: its name in the table.
         commands: absolute paths by command.
         read_only: absolute paths outside the system's folders that a box must show.
-        fingerprint: changes whenever one of the commands does.
+        fingerprint: changes whenever one of the commands or libraries does.
         warm: the folder of things made in advance; empty where there is none.
+        libraries: absolute paths of the libraries that are there, by name.
     """
 
     language: str
@@ -42,13 +44,18 @@ class Toolchain:
     read_only: tuple[str, ...]
     fingerprint: str
     warm: str = ""
+    libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def values(self) -> Values:
         """What its templates may name of it."""
         language = LANGUAGES[self.language]
         arguments = language.warm.arguments if language.warm and self.warm else ()
-        values: dict[str, str | tuple[str, ...]] = {**self.commands, "warm": self.warm}
+        values: dict[str, str | tuple[str, ...]] = {
+            **self.commands,
+            **self.libraries,
+            "warm": self.warm,
+        }
         return {**values, "if_warm": fill(arguments, values)}
 
     def with_warm(self, folder: Path) -> Toolchain:
@@ -191,9 +198,44 @@ def _look_for(language: Language, path: str | None) -> Toolchain | Missing:
         commands[tool.command] = str(found)
         if not str(found).startswith(_ALWAYS_SEEN):
             shown.add(str(found.parent.parent if found.parent.name == "bin" else found.parent))
+    for name in language.distributions:
+        if not _is_installed(name):
+            why = f"The Python package {name} is not installed beside the service."
+            return Missing(language.name, why)
+    libraries: dict[str, str] = {}
+    files: list[Path] = []
+    for library in language.libraries:
+        matches = [path for place in library.places for path in _matches(place)]
+        if not matches and library.needed:
+            why = f"{library.places[0]} is not there; install {library.package}."
+            return Missing(language.name, why, library.package)
+        if matches:
+            libraries[library.name] = str(matches[0])
+            files += matches
+            shown.update(str(path) for path in matches if not str(path).startswith(_ALWAYS_SEEN))
     for folder, pattern in language.read_only:
         shown.update(str(path) for path in Path(folder).glob(pattern))
-    return Toolchain(language.name, commands, tuple(sorted(shown)), _fingerprint(commands))
+    return Toolchain(
+        language.name,
+        commands,
+        tuple(sorted(shown)),
+        _fingerprint(commands, files),
+        libraries=libraries,
+    )
+
+
+def _matches(place: str) -> list[Path]:
+    """The real files that a pattern stands for, in the order of their names."""
+    root = Path("/")
+    return [Path(os.path.realpath(path)) for path in sorted(root.glob(place.removeprefix("/")))]
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _locate(tool: Tool, path: str | None, beside: str) -> Path | None:
@@ -210,9 +252,10 @@ def _locate(tool: Tool, path: str | None, beside: str) -> Path | None:
     return Path(os.path.realpath(behind)) if answer and behind.is_file() else None
 
 
-def _fingerprint(commands: Mapping[str, str]) -> str:
+def _fingerprint(commands: Mapping[str, str], files: Iterable[Path]) -> str:
     facts = []
-    for name, path in sorted(commands.items()):
+    every = [*sorted(commands.items()), *(("", str(path)) for path in files)]
+    for name, path in every:
         status = Path(path).stat()
         facts.append(f"{name} {path} {status.st_size} {status.st_mtime_ns}")
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
@@ -220,7 +263,8 @@ def _fingerprint(commands: Mapping[str, str]) -> str:
 
 def _version(language: Language, chain: Toolchain) -> str:
     if not language.version:
-        return f"Python {platform.python_version()}"
+        suites = [f"{name} {metadata.version(name)}, " for name in language.distributions]
+        return f"{''.join(suites)}Python {platform.python_version()}"
     return _ask(fill(language.version, chain.values)) or "unknown"
 
 

@@ -69,7 +69,7 @@ class Zygote:
         missing: list[str] = []
         if self._namespaces:
             sources = self._leave_namespaces()
-            missing = root.build(sources, root.links())
+            missing = root.build(sources, root.links(), self._settings["packages"])
         else:
             os.umask(0o022)
             syscalls.die_with_parent()

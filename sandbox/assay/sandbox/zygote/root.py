@@ -38,6 +38,7 @@ _FILES = {
 }
 _LINKS = {
     "/box": f"{SCRATCH}/box",
+    "/mnt": f"{SCRATCH}/box",  # where programs that were written for other sandboxes put files
     TMP_LINK: TMP,
     "/dev/shm": SHM,  # noqa: S108
     "/dev/fd": "/proc/self/fd",
@@ -78,8 +79,15 @@ def links() -> dict[str, str]:
     return {path: os.readlink(path) for path in _SYSTEM if os.path.islink(path)}
 
 
-def build(sources: Sequence[Source], system_links: dict[str, str]) -> list[str]:
+def build(
+    sources: Sequence[Source], system_links: dict[str, str], listed: Sequence[str] = ()
+) -> list[str]:
     """Makes the new root and moves into it; returns what could not be done, for people.
+
+    Args:
+        sources: what it shows.
+        system_links: the symbolic links of its top level.
+        listed: folders on the way to what it shows that may be listed; they hold nothing else.
 
     Raises:
         OSError: the namespaces do not allow it.
@@ -93,7 +101,8 @@ def build(sources: Sequence[Source], system_links: dict[str, str]) -> list[str]:
     for source in sources:
         _bind(source, base + source.path)
     for path in _ways([source.path for source in sources]):
-        os.chmod(base + path, 0o111)  # noqa: S103  # passed through, not listed
+        # Passed through, and not listed but where an interpreter looks for modules.
+        os.chmod(base + path, 0o555 if path in listed else 0o111)
     for path, target in {**system_links, **_LINKS}.items():
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         if not os.path.lexists(base + path):
