@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,19 @@ def compare(
             "change": {key: as_data(value) for key, value in changed.items()},
             "seeds": dict(runs[name]),
         }
+    return found
+
+
+def leads(
+    runs: Runs, pairs: Iterable[tuple[str, str]], keys: Sequence[str]
+) -> dict[str, dict[str, Any] | None]:
+    """Prints by how much the first of each pair is ahead of the second; the same for JSON."""
+    found = {}
+    for one, other in pairs:
+        for key in keys:
+            changed = change(runs, one, other, key)
+            found[f"{one} less {other}, {key}"] = as_data(changed)
+            print(f"{one} less {other}, {key}: {told(changed)}")
     return found
 
 

@@ -72,7 +72,7 @@ from bench.miniature import (
     told,
     train,
 )
-from bench.miniature_report import Points, Runs, change, compare, draw
+from bench.miniature_report import Points, Runs, compare, draw, leads
 from bench.miniature_tasks import COUNTING, COUNTING_SHAPE, COUNTING_WORDS, LIMIT, attempt, coin
 
 LETTERS = "ABCDEFGHIJ"
@@ -432,12 +432,7 @@ def _selection(chosen: argparse.Namespace, seeds: Sequence[int]) -> dict[str, An
 def _table(part: str, runs: Runs, first: str, pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Means over seeds, and differences paired by seed."""
     found = compare(runs, ("before", *FIGURES[part]), first)
-    for one, other in pairs:
-        for key in FIGURES[part][:2] if part == "judges" else FIGURES[part][:1]:
-            changed = change(runs, one, other, key)
-            found[f"{one} less {other}, {key}"] = as_data(changed)
-            print(f"{one} less {other}, {key}: {told(changed)}")
-    return found
+    return found | leads(runs, pairs, FIGURES[part][: 2 if part == "judges" else 1])
 
 
 def _finished(

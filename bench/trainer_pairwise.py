@@ -61,18 +61,16 @@ from bench.miniature import (
     Job,
     Service,
     Shape,
-    as_data,
     begin,
     finished,
     job_of,
     keep,
     options,
     pretrained,
-    told,
     train,
     write_problems,
 )
-from bench.miniature_report import Points, Runs, change, compare, draw
+from bench.miniature_report import Points, Runs, compare, draw, leads
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 ASKED, WRITTEN = "ABCDEFGHIJKLMNOPQRST", "abcdefghij"
@@ -291,13 +289,8 @@ def run(words: Sequence[str]) -> None:
 def _table(runs: Runs) -> dict[str, Any]:
     """Quality of samples: means over seeds, and differences paired by seed."""
     found = compare(runs, FIGURES, next(iter(runs)), ())
-    for better, other in PAIRS:
-        if better in runs and other in runs:
-            for key in ("after", "drawn"):
-                changed = change(runs, better, other, key)
-                found[f"{better} less {other}, {key}"] = as_data(changed)
-                print(f"{better} less {other}, {key}: {told(changed)}")
-    return found
+    run = [pair for pair in PAIRS if set(pair) <= set(runs)]
+    return found | leads(runs, run, ("after", "drawn"))
 
 
 def _job(arm: str, deviation: float, seed: int, chosen: argparse.Namespace) -> Job:

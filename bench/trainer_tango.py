@@ -29,11 +29,8 @@ what this can show, and no magnitudes.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import statistics
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,13 +49,15 @@ from bench.miniature import (
     Service,
     Shape,
     as_data,
+    begin,
+    finished,
+    job_of,
     keep,
+    options,
     over_seeds,
     pretrained,
-    read,
     told,
     train,
-    work_off,
     write_problems,
 )
 
@@ -312,30 +311,18 @@ def one_run(config: Config, folder: Path, models: Path) -> dict[str, Any]:
 # All runs.
 
 
-def run(options: Sequence[str]) -> None:
+def run(words: Sequence[str]) -> None:
     """Runs what is asked for and not there yet; prints what is known so far."""
-    parser = argparse.ArgumentParser(prog="bench trainer-tango")
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-tango"))
+    parser = options("trainer-tango", steps=48)
     parser.add_argument("--arms", default=",".join(ARMS))
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=48, help="of the generator")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, a core each")
-    chosen = parser.parse_args(options)
+    chosen = parser.parse_args(words)
     environment.calm()
     seeds, names = plan.read_seeds(chosen.seeds), chosen.arms.split(",")
     problems(chosen.out / "models")
     jobs = {
         (name, seed): _job(name, seed, chosen.steps, chosen.out) for seed in seeds for name in names
     }
-    work_off(jobs.values(), chosen.jobs)
-    results = {
-        name: {
-            seed: read(jobs[name, seed].result)
-            for seed in seeds
-            if jobs[name, seed].result.is_file()
-        }
-        for name in names
-    }
+    results = finished(jobs, chosen.jobs, main)
     found = {name: _table(name, results[name], results.get("outcome-only", {})) for name in names}
     keep(chosen.out / f"trainer-tango-{chosen.steps}.json", found)
 
@@ -387,21 +374,18 @@ def _tell_generator(
 
 
 def _job(name: str, seed: int, steps: int, out: Path) -> Job:
-    kept = out / f"{steps}-steps" / f"{name}-{seed}"
-    wanted = {"name": name, "seed": seed, "steps": steps, "out": str(out), "folder": str(kept)}
-    result = kept.with_suffix(f"{kept.suffix}.json")
-    arguments = ("-m", "bench.trainer_tango", json.dumps(wanted), str(result))
-    return Job(f"{name}, seed {seed}", arguments, result)
+    return job_of(
+        "trainer_tango", f"{name}, seed {seed}", out / f"{steps}-steps" / f"{name}-{seed}",
+        name=name, seed=seed, steps=steps, models=str(out / "models"),
+    )  # fmt: skip
 
 
-def main(wanted: Mapping[str, Any], result: Path) -> None:
-    """One run: what a job starts."""
-    environment.keep_freed_memory()
-    environment.calm()
-    models = Path(wanted["out"]) / "models"
+def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """One run."""
+    models = Path(wanted["models"])
     config = arm(wanted["name"], models, steps=wanted["steps"], seed=wanted["seed"])
-    keep(result, one_run(config, Path(wanted["folder"]), models))
+    return one_run(config, Path(wanted["folder"]), models)
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), Path(sys.argv[2]))
+    begin(main)

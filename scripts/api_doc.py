@@ -24,9 +24,10 @@ from google.protobuf.descriptor_pb2 import (
 )
 from grpc_tools import protoc
 
-ROOT = Path(__file__).resolve().parent.parent
-PROTOS = ROOT / "protos"
-FOLDER = ROOT / "docs" / "reference"
+import written
+
+PROTOS = written.ROOT / "protos"
+FOLDER = written.ROOT / "docs" / "reference"
 _WRITTEN = "<!-- Written by scripts/api_doc.py from the comments of the contract; do not edit. -->"
 # Numbers of the fields of descriptors, of which the paths to comments are made.
 _SERVICES, _METHODS = FileDescriptorProto.SERVICE_FIELD_NUMBER, 2
@@ -232,25 +233,14 @@ health besides; the reasons of faults are in [errors.md](../errors.md), the Pyth
     }
 
 
+def wanted() -> dict[Path, str]:
+    """Every page as it should be."""
+    return {FOLDER / name: text for name, text in render().items()}
+
+
 def main(arguments: list[str]) -> int:
     """Dispatches one of the two verbs."""
-    if arguments not in (["write"], ["check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    wanted = render()
-    if arguments == ["write"]:
-        FOLDER.mkdir(exist_ok=True)
-        for name, text in wanted.items():
-            (FOLDER / name).write_text(text, encoding="utf-8")
-        return 0
-    stale = [
-        name
-        for name, text in wanted.items()
-        if not (FOLDER / name).is_file() or (FOLDER / name).read_text(encoding="utf-8") != text
-    ]
-    for name in stale:
-        print(f"docs/reference/{name} differs from the contract: run `{sys.argv[0]} write`")
-    return int(bool(stale))
+    return written.run(__doc__, "the contract", wanted, arguments)
 
 
 if __name__ == "__main__":

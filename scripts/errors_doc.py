@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import written
 from assay.rpc.reasons import LEXICON
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "errors.md"
+DOCUMENT = written.ROOT / "docs" / "errors.md"
 BEGIN = "<!-- reasons: written by scripts/errors_doc.py from assay/rpc/reasons.py -->\n"
 END = "<!-- end of reasons -->\n"
 
@@ -32,29 +33,17 @@ def with_table(document: str, table: str) -> str:
     Raises:
         ValueError: the document does not hold both marks, once and in order.
     """
-    if document.count(BEGIN) != 1 or document.count(END) != 1:
-        raise ValueError(f"{DOCUMENT.name} must hold each of the two marks once: {BEGIN}{END}")
-    before, _, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise ValueError(f"{DOCUMENT.name} holds the end mark before the begin mark")
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+    return written.between(document, (BEGIN, END), table, DOCUMENT.name)
+
+
+def wanted() -> dict[Path, str]:
+    """The document as it should be."""
+    return {DOCUMENT: with_table(DOCUMENT.read_text(encoding="utf-8"), render_table())}
 
 
 def main(arguments: list[str]) -> int:
     """Dispatches one of the two verbs."""
-    if arguments not in (["write"], ["check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    now = DOCUMENT.read_text(encoding="utf-8")
-    wanted = with_table(now, render_table())
-    if arguments == ["write"]:
-        DOCUMENT.write_text(wanted, encoding="utf-8")
-        return 0
-    if now != wanted:
-        print(f"docs/{DOCUMENT.name} differs from the lexicon: run `{sys.argv[0]} write`")
-        return 1
-    return 0
+    return written.run(__doc__, "the lexicon", wanted, arguments)
 
 
 if __name__ == "__main__":

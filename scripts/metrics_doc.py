@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import written
 from assay.trainer.metric_table import COUNTS, GROUPS, METRICS, Metric
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
+DOCUMENT = written.ROOT / "docs" / "metrics.md"
 BEGIN = "<!-- metrics: written by scripts/metrics_doc.py from assay/trainer/metric_table.py -->\n"
 END = "<!-- end of metrics -->\n"
 
@@ -38,27 +39,17 @@ def with_tables(document: str, tables: str) -> str:
     Raises:
         ValueError: the document does not hold both marks, once and in order.
     """
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end or BEGIN in rest or END in before + after:
-        raise ValueError(f"{DOCUMENT.name} must hold each of the two marks once: {BEGIN}{END}")
-    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+    return written.between(document, (BEGIN, END), tables, DOCUMENT.name)
+
+
+def wanted() -> dict[Path, str]:
+    """The document as it should be."""
+    return {DOCUMENT: with_tables(DOCUMENT.read_text(encoding="utf-8"), render_tables())}
 
 
 def main(arguments: list[str]) -> int:
     """Dispatches one of the two verbs."""
-    if arguments not in (["write"], ["check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    now = DOCUMENT.read_text(encoding="utf-8")
-    wanted = with_tables(now, render_tables())
-    if arguments == ["write"]:
-        DOCUMENT.write_text(wanted, encoding="utf-8")
-        return 0
-    if now != wanted:
-        print(f"docs/{DOCUMENT.name} differs from the table: run `{sys.argv[0]} write`")
-        return 1
-    return 0
+    return written.run(__doc__, "the table", wanted, arguments)
 
 
 if __name__ == "__main__":

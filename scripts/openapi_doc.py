@@ -18,14 +18,14 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from grpc_tools import protoc
 from starlette.routing import BaseRoute, Route
 
+import written
 from assay.reward_server.http import openapi
 from assay.reward_server.http.app import routes_of
 from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.http.front import Front
 
-ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "reward_server" / "assay" / "reward_server" / "http" / openapi.FILE
-PROTOS = ROOT / "protos"
+DOCUMENT = written.ROOT / "reward_server" / "assay" / "reward_server" / "http" / openapi.FILE
+PROTOS = written.ROOT / "protos"
 _MESSAGE, _FIELD, _NESTED = 4, 2, 3
 
 
@@ -71,19 +71,10 @@ def render() -> str:
 
 def main(arguments: list[str]) -> int:
     """Dispatches one of the two verbs."""
-    if arguments not in (["write"], ["check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    if arguments == ["write"]:
-        if not DOCUMENT.exists():
-            DOCUMENT.write_text('{"info": {"title": "", "description": ""}, "paths": {}, '
-                                '"components": {"schemas": {}}}', encoding="utf-8")  # fmt: skip
-        DOCUMENT.write_text(render(), encoding="utf-8")
-        return 0
-    if DOCUMENT.read_text(encoding="utf-8") != render():
-        print(f"{DOCUMENT.name} differs from the contract: run `{sys.argv[0]} write`")
-        return 1
-    return 0
+    if arguments == ["write"] and not DOCUMENT.exists():
+        DOCUMENT.write_text('{"info": {"title": "", "description": ""}, "paths": {}, '
+                            '"components": {"schemas": {}}}', encoding="utf-8")  # fmt: skip
+    return written.run(__doc__, "the contract", lambda: {DOCUMENT: render()}, arguments)
 
 
 def _names(

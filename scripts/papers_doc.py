@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import written
 from assay.trainer.methods.parts import PARTS
 
-ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "papers.md"
+DOCUMENT = written.ROOT / "docs" / "papers.md"
 BEGIN = "<!-- parts: written by scripts/papers_doc.py from assay/trainer/methods -->\n"
 END = "<!-- end of parts -->\n"
 _MOST_CELLS = 6
@@ -147,7 +147,7 @@ def rows_for(rows: list[Row], reference: str) -> list[Row]:
 def exists(path: str) -> bool:
     """Whether the module of the function defines it."""
     *modules, name = path.split(".")
-    file = ROOT / _PLACES[modules[1]] / Path(*modules).with_suffix(".py")
+    file = written.ROOT / _PLACES[modules[1]] / Path(*modules).with_suffix(".py")
     defined = rf"^(?:def|class) {name}\b"
     return file.is_file() and bool(re.search(defined, file.read_text(), re.MULTILINE))
 
@@ -190,27 +190,19 @@ def with_table(document: str) -> str:
     Raises:
         ValueError: the document does not hold both marks, once and in order.
     """
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end or BEGIN in rest or END in before + after:
-        raise ValueError(f"{DOCUMENT.name} must hold each of the two marks once: {BEGIN}{END}")
-    return f"{before}{BEGIN}\n{render_table(before + after)}\n{END}{after}"
+    before, _, rest = document.partition(BEGIN)
+    table = render_table(before + rest.partition(END)[2])
+    return written.between(document, (BEGIN, END), table, DOCUMENT.name)
+
+
+def wanted() -> dict[Path, str]:
+    """The document as it should be."""
+    return {DOCUMENT: with_table(DOCUMENT.read_text(encoding="utf-8"))}
 
 
 def main(arguments: list[str]) -> int:
     """Dispatches one of the two verbs."""
-    if arguments not in (["write"], ["check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    now = DOCUMENT.read_text(encoding="utf-8")
-    wanted = with_table(now)
-    if arguments == ["write"]:
-        DOCUMENT.write_text(wanted, encoding="utf-8")
-        return 0
-    if now != wanted:
-        print(f"docs/{DOCUMENT.name} differs from the parts: run `{sys.argv[0]} write`")
-        return 1
-    return 0
+    return written.run(__doc__, "the parts", wanted, arguments)
 
 
 if __name__ == "__main__":

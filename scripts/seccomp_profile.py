@@ -12,26 +12,18 @@ of its own and nowhere else. setns is refused: nothing here enters a namespace t
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
+import written
 from assay.sandbox.backends.profiles import service_profile
 
-PROFILE = Path(__file__).resolve().parent.parent / "sandbox" / "seccomp.json"
+PROFILE = written.ROOT / "sandbox" / "seccomp.json"
 
 
 def main(arguments: list[str]) -> int:
     """Dispatches one of the two verbs."""
-    if arguments not in (["write"], ["check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    wanted = service_profile()
-    if arguments == ["write"]:
-        PROFILE.write_text(wanted, encoding="utf-8")
-        return 0
-    if not PROFILE.is_file() or PROFILE.read_text(encoding="utf-8") != wanted:
-        print(f"sandbox/{PROFILE.name} is out of date: run `{sys.argv[0]} write`")
-        return 1
-    return 0
+    return written.run(
+        __doc__, "the sandbox's tables", lambda: {PROFILE: service_profile()}, arguments
+    )
 
 
 if __name__ == "__main__":

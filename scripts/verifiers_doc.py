@@ -11,9 +11,9 @@ import inspect
 import json
 import re
 import sys
-from pathlib import Path
 from typing import cast
 
+import written
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server import border
@@ -33,7 +33,7 @@ from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "verifiers.md"
+DOCUMENT = written.ROOT / "docs" / "verifiers.md"
 _SHOWN_CHARS = 90
 _CALL_CHARS = 700
 _LINE_CHARS = 100
@@ -285,18 +285,7 @@ def _cell(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Dispatches one of the two verbs."""
-    if arguments not in (["write"], ["check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    wanted = render()
-    if arguments == ["write"]:
-        DOCUMENT.write_text(wanted, encoding="utf-8")
-        return 0
-    now = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.is_file() else ""
-    if now != wanted:
-        print(f"docs/{DOCUMENT.name} differs from the registry: run `{sys.argv[0]} write`")
-        return 1
-    return 0
+    return written.run(__doc__, "the registry", lambda: {DOCUMENT: render()}, arguments)
 
 
 if __name__ == "__main__":

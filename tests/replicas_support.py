@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from assay.clients import AsyncRewardClient, Item, Result
 from assay.rpc.health import wait_until_serving
 
 # Takes its time, so that a replica dies with items in hand, and tells which replica judged.
@@ -82,3 +86,64 @@ class Replica:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+
+def item(number: int, seconds: float = 0.0) -> Item:
+    """Something to judge that takes its time."""
+    return Item(str(seconds), id=str(number), verifier="where")
+
+
+def replica_of(result: Result) -> str:
+    """The name of the replica that judged it."""
+    assert result.judgement is not None, result
+    assert result.reward == 1.0
+    return result.judgement.explanation
+
+
+async def until_used(client: AsyncRewardClient, names: set[str]) -> None:
+    """Calls until each of these replicas has answered; the test's time-out is the limit."""
+    while names:
+        (result,) = await client.score([item(0)])
+        names = names - {replica_of(result)}
+
+
+async def stream_past_a_kill(client: AsyncRewardClient, replicas: Sequence[Replica]) -> None:
+    """Streams, kills the replica that answers first, and leaves all serving: every item is judged
+    once."""
+    count = 60
+
+    async def items() -> AsyncIterator[Item]:
+        for number in range(count):
+            yield item(number, 0.02)
+            await asyncio.sleep(0.002)
+
+    results: list[Result] = []
+    async for result in client.stream(items()):
+        if not results:
+            dead = next(replica for replica in replicas if replica.name == replica_of(result))
+            await dead.end(signal.SIGKILL)
+        results.append(result)
+    assert sorted(int(result.id) for result in results) == list(range(count))
+    assert set(map(replica_of, results)) == {replica.name for replica in replicas}
+    dead.start()
+    await until_used(client, {dead.name})
+
+
+async def call_until(over: asyncio.Event, client: AsyncRewardClient, calls: Counter[str]) -> None:
+    """Calls without a pause, and counts who judged; a fault fails it."""
+    while not over.is_set():
+        results = await client.score([item(n, 0.005) for n in range(4)], on_error="raise")
+        calls.update(map(replica_of, results))
+
+
+async def stream_until(over: asyncio.Event, client: AsyncRewardClient) -> list[Result]:
+    """One stream, an item at a time; a fault fails it."""
+
+    async def items() -> AsyncIterator[Item]:
+        for number in itertools.count():
+            if over.is_set():
+                return
+            yield item(number, 0.005)
+            await asyncio.sleep(0.02)
+
+    return [result async for result in client.stream(items(), on_error="raise")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -18,6 +19,7 @@ from email.parser import HeaderParser
 from importlib.metadata import distribution
 from pathlib import Path
 
+from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -66,6 +68,17 @@ def build_wheels(repository: Path, out: Path) -> dict[str, Wheel]:
         project = tomllib.loads((repository / folder / "pyproject.toml").read_text())["project"]
         wheels[project["name"]] = Wheel(folder, Path(next(iter(built))))
     return wheels
+
+
+def wheel_by_sdist(folder: Path, out: Path) -> Wheel:
+    """The wheel of a distribution as an index would give it: its sdist, unpacked and built."""
+    packed = Path(next(iter(SdistBuilder(str(folder)).build(directory=str(out)))))
+    with tarfile.open(packed) as archive:
+        archive.extractall(out, filter="data")
+    unpacked = out / packed.name.removesuffix(".tar.gz")
+    return Wheel(
+        folder.name, Path(next(iter(WheelBuilder(str(unpacked)).build(directory=str(out)))))
+    )
 
 
 def closure(wheels: dict[str, Wheel], names: Iterable[str]) -> set[str]:

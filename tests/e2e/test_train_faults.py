@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,6 +132,35 @@ def test_too_many_faults_stop_the_run_and_it_can_go_on(
     rows = train(config)
     assert [row["step"] for row in rows] == list(range(1, 7))
     assert [row["fault_ratio"] for row in rows] == [0, 0, 0.5, 0.5, 0, 0]
+
+
+def test_faults_of_continuations_stop_a_run_too(
+    tiny_config: MakeConfig, train: Train, exact_transport: Any
+) -> None:
+    """Every response of the batch is judged, and no continuation of one is."""
+    segments = {"unsure_per_segment": 1, "continuations": 2}
+    config = tiny_config(
+        algorithm={
+            "advantage": {"estimator": "segments", "scale": "none"}, "segments": segments
+        },
+        reward={"max_fault_ratio": 0.3, "fault_window": 1},
+        rollout={"prompts_per_step": 2, "group_size": 2},
+        eval={"prompts": 0},
+    )  # fmt: skip
+    asked = 0
+
+    def later(_call: int, _item: Any) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 4
+
+    with pytest.raises(
+        TrainingStoppedError, match=r"stopped after step 1: \d+ of the last"
+    ) as told:
+        train(config, transport=lambda: exact_transport(later))
+    found = re.search(r"(\d+) of the last (\d+) samples", str(told.value))
+    assert found is not None
+    assert int(found[1]) == int(found[2]) - 4 == asked - 4 > 0
 
 
 def test_a_service_that_is_away_for_a_moment_costs_nothing(

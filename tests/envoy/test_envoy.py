@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import signal
 import socket
 import subprocess
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import grpc
 import pytest
 
-from assay.clients import AsyncRewardClient, ClientConfig, Item, Result
+from assay.clients import AsyncRewardClient, ClientConfig, Item
 from assay.clients.retry import RetryPolicy
 from assay.rpc.errors import CallError
 from assay.rpc.health import Health, check, wait_until_serving
 from envoy_support import CONFIG, Envoy, binary, flags
-from replicas_support import Replica
+from replicas_support import (
+    Replica,
+    call_until,
+    item,
+    replica_of,
+    stream_past_a_kill,
+    stream_until,
+    until_used,
+)
 
 PROGRAM = binary()
 pytestmark = [
@@ -53,23 +60,6 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     finally:
         for part in (first, second, envoy):
             part.stop()
-
-
-def item(number: int, seconds: float = 0.0) -> Item:
-    return Item(str(seconds), id=str(number), verifier="where")
-
-
-def replica_of(result: Result) -> str:
-    assert result.judgement is not None, result
-    assert result.reward == 1.0
-    return result.judgement.explanation
-
-
-async def until_used(client: AsyncRewardClient, names: set[str]) -> None:
-    """Calls until each of these replicas has answered; the test's time-out is the limit."""
-    while names:
-        (result,) = await client.score([item(0)])
-        names = names - {replica_of(result)}
 
 
 def test_the_shipped_file_is_sound_and_up_to_date() -> None:
@@ -119,24 +109,8 @@ async def test_2000_calls_at_a_time_all_end_well(front: Front) -> None:
 
 
 async def test_a_stream_outlives_the_replica_that_is_killed_under_it(front: Front) -> None:
-    count = 60
-
-    async def items() -> AsyncIterator[Item]:
-        for number in range(count):
-            yield item(number, 0.02)
-            await asyncio.sleep(0.002)
-
-    results: list[Result] = []
     async with AsyncRewardClient(front.envoy.address) as client:
-        async for result in client.stream(items()):
-            if not results:
-                dead = next(one for one in front.pair if one.name == replica_of(result))
-                await dead.end(signal.SIGKILL)
-            results.append(result)
-        assert sorted(int(result.id) for result in results) == list(range(count))
-        assert set(map(replica_of, results)) == {"a", "b"}
-        dead.start()
-        await until_used(client, {dead.name})
+        await stream_past_a_kill(client, front.pair)
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL], ids=["rolling", "killed"])
@@ -148,32 +122,17 @@ async def test_replicas_that_end_by_turns_under_load_fail_no_call(
     calls, once = Counter[str](), Counter[str]()
     over = asyncio.Event()
 
-    async def call(client: AsyncRewardClient) -> None:
-        while not over.is_set():
-            results = await client.score([item(n, 0.005) for n in range(4)], on_error="raise")
-            calls.update(map(replica_of, results))
-
     async def call_once(client: AsyncRewardClient) -> None:
         while not over.is_set():
             (result,) = await client.score([item(0, 0.005)])
             once[result.fault.message if result.fault else "well"] += 1
 
-    async def stream(client: AsyncRewardClient) -> list[Result]:
-        async def items() -> AsyncIterator[Item]:
-            for number in itertools.count():
-                if over.is_set():
-                    return
-                yield item(number, 0.005)
-                await asyncio.sleep(0.02)
-
-        return [result async for result in client.stream(items(), on_error="raise")]
-
     target = front.envoy.address
     async with AsyncRewardClient(target) as client, AsyncRewardClient(target, config=ONCE) as hasty:
         await until_used(client, {"a", "b"})
-        callers = [asyncio.create_task(call(client)) for _ in range(3)]
+        callers = [asyncio.create_task(call_until(over, client, calls)) for _ in range(3)]
         callers.append(asyncio.create_task(call_once(hasty)))
-        streaming = asyncio.create_task(stream(client))
+        streaming = asyncio.create_task(stream_until(over, client))
         for replica in front.pair:
             await replica.end(kind)
             replica.start()

@@ -11,13 +11,14 @@ import sys
 import urllib.request
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from assay.clients import RewardClient
 from assay.clients.cli import _BROUGHT_BY, _SUMMARIES, GROUP, run
-from assay.clients.commands.doctor import look_at_certificate
+from assay.clients.commands.doctor import look_at_certificate, look_at_packages
 from assay.clients.commands.up import choose_ports
 from assay.clients.testing import FakeRewardServer
 from assay.rpc.errors import ConfigError
@@ -126,6 +127,23 @@ def test_doctor_finds_a_server_and_misses_one(capsys: pytest.CaptureFixture[str]
         assert "assay-reward-server" in capsys.readouterr().out
     assert run(["doctor", "--target", "127.0.0.1:1"]) == 1
     assert "not ok" in capsys.readouterr().out
+
+
+def test_doctor_says_whether_there_is_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found, and not imported."""
+
+    def found() -> str:
+        return {one.what: one.found for one in look_at_packages()}["--pool ray"]
+
+    if find_spec("ray") is None:
+        wanted = "pip install 'assay-reward-server[ray]' 'assay-sandbox[ray]' brings it"
+        assert found() == f"ray is not installed; {wanted}"
+    (tmp_path / "ray.py").write_text("raise AssertionError('imported')")
+    info = tmp_path / "ray-2.60.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ray\nVersion: 2.60.1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert found() == "ray 2.60.1"
 
 
 def test_doctor_reads_certificates_that_nobody_trusts(tmp_path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -127,6 +130,9 @@ async def test_the_health_command_tells_by_its_exit_code(slow: Slow) -> None:
 
 
 async def test_a_failing_self_test_ends_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    """It is the error that the start ends with; another one is a line of the log, and where they
+    came from is for who debugs."""
+    caplog.set_level(logging.DEBUG, logger="assay.rpc.serving")
     good, bad = Slow(), Slow()
 
     async def fail() -> None:
@@ -135,6 +141,7 @@ async def test_a_failing_self_test_ends_the_start(caplog: pytest.LogCaptureFixtu
     services = [
         good.service("assay.test.Good"),
         Service("assay.test.Bad", lambda _server: None, fail, bad.close),
+        Service("assay.test.Worse", lambda _server: None, fail),
     ]
     with pytest.raises(StartupError) as caught:
         await start(services, ServeConfig())
@@ -143,7 +150,20 @@ async def test_a_failing_self_test_ends_the_start(caplog: pytest.LogCaptureFixtu
     )
     assert isinstance(caught.value.__cause__, ValueError)
     assert "the self-test of assay.test.Bad failed" in caplog.text
+    assert {one.levelname for one in caplog.records if one.exc_info} == {"DEBUG"}
+    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == [
+        str(caught.value).replace("Bad", "Worse")
+    ]
     assert (good.closed, bad.closed) == (1, 1)
+
+
+def test_a_service_that_does_not_start_says_so_in_one_line() -> None:
+    command = [sys.executable, "-m", "assay.genrm", "--port", "0", "--model", "judge=/no/folder"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("assay genrm: ")
+    assert "/no/folder does not exist" in line
 
 
 async def test_a_port_in_use_is_one_line_with_the_remedy(slow: Slow) -> None:

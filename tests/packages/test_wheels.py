@@ -106,6 +106,20 @@ def test_the_services_score_and_run(services: Environment) -> None:
         assert "--port" in check(services.run("assay", "serve", service, "--help"))
 
 
+def test_what_is_installed_carries_its_licence(services: Environment, repository: Path) -> None:
+    code = """
+from importlib.metadata import distributions
+for found in distributions():
+    if found.name.startswith("assay-"):
+        (path,) = [file for file in found.files if file.match("licenses/LICENSE")]
+        print(found.name, found.read_text(f"licenses/{path.name}") == open("LICENSE").read())
+"""
+    (services.folder / "LICENSE").write_bytes((repository / "LICENSE").read_bytes())
+    lines = check(services.run("python", "-c", code)).splitlines()
+    names = ("assay-api", "assay-clients", "assay-reward-server", "assay-sandbox")
+    assert sorted(lines) == [f"{name} True" for name in names]
+
+
 def test_a_judge_service(wheels: dict[str, Wheel], tmp_path: Path) -> None:
     environment = fresh_environment(tmp_path / "venv", wheels, "assay-genrm")
     assert "--model" in check(environment.run("assay", "serve", "genrm", "--help", timeout_s=120))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -205,6 +205,9 @@ def test_a_state_is_worth_the_mean_of_its_judged_continuations(fault_rate: float
     assert metrics["continuations"] == len(continued) == 3 * len(rewards), "each state once"
     assert metrics["continuation_tokens"] == sum(len(written(one)) for one in continued)
     assert metrics["continuation_faults"] == pytest.approx(faults / len(continued))
+    told_faults = [one for one in collected.continued if one.judgement is None]
+    assert (len(collected.continued), len(told_faults)) == (len(continued), faults)
+    assert collected.results == [*(one.result for one in collected.judged), *collected.continued]
     assert metrics["valued_states"] + metrics["valueless_states"] == len(rewards)
     assert metrics["valueless_states"] == sum(not told for told in rewards.values())
     assert len(collected.judged) == 8, "continuations are no rollouts of the step"
@@ -238,6 +241,9 @@ def test_several_processes_value_as_one_does() -> None:
     one = made(Policy()).collect(0)
     two = on_ranks(2, lambda rank: made(Policy(), ranks=rank).collect(0))
     assert facts(two[0]) | facts(two[1]) == facts(one)
+    assert two[0].results == two[1].results, "each process stops where the others do"
+    outcomes = [Counter(repr(told.outcome) for told in run.results) for run in (one, two[0])]
+    assert outcomes[0] == outcomes[1]
     for name in ("continuations", "continuation_tokens", "valued_states", "segments_per_response"):
         assert two[0].metrics[name] == two[1].metrics[name] == one.metrics[name]
 

@@ -6,9 +6,11 @@ No cluster is asked: what these manifests do when they run is not tested here.
 from __future__ import annotations
 
 import copy
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,9 @@ FILES = (
     "base/network.yaml",
     "genrm/genrm.yaml",
     "queue-depth/network.yaml",
+    "traces/config.yaml",
+    "traces/network.yaml",
+    "traces-of-sandbox/network.yaml",
 )
 # name: port, the service of compose.yaml, the beginning of its variables, its flags
 SERVICES = {
@@ -258,23 +263,104 @@ def test_an_autoscaler_counts_what_waits_by_a_metric_that_is_shown(
     assert set(env) <= flags
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
-@pytest.mark.parametrize(
-    ("folder", "count"), [("base", 12), ("with-genrm", 16), ("with-queue-depth", 13)]
-)
-def test_kustomize_builds_it(repository: Path, folder: str, count: int) -> None:
-    built = subprocess.run(
-        ["kubectl", "kustomize", str(repository / "deploy" / "kubernetes" / folder)],
+def test_variables_of_traces_are_those_of_compose(
+    documents: list[dict[str, Any]], repository: Path
+) -> None:
+    compose = yaml.safe_load((repository / "compose.yaml").read_text(encoding="utf-8"))
+    said = [e.partition("=") for e in compose["services"]["reward_server"]["environment"]]
+    defaults = {name: text for name, _, text in said if name.startswith("OTEL_")}
+    told = find(documents, "ConfigMap", "traces")["data"]
+    assert set(told) == set(defaults)
+    sampling = {name for name in told if name.startswith("OTEL_TRACES_SAMPLER")}
+    assert {name: defaults[name].strip("${}").split(":-")[1] for name in sampling} == {
+        name: told[name] for name in sampling
+    }
+    code = "from assay.rpc import tracing; print(tracing.set_up('x')); tracing.close()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | told,
         capture_output=True,
         check=True,
         text=True,
     )
-    found = list(yaml.safe_load_all(built.stdout))
-    assert len(found) == count
+    assert done.stdout == "True\n"
+
+
+def test_the_sandbox_sends_spans_only_where_that_is_asked_for(
+    fresh: list[dict[str, Any]], repository: Path
+) -> None:
+    """And who does may reach the collector that its variables name."""
+    collector = find(fresh, "ConfigMap", "traces")["data"]["OTEL_EXPORTER_OTLP_ENDPOINT"]
+    _, namespace, port = re.split(r"[.:]", collector.removeprefix("http://"))
+    there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    sending = {"traces": "reward-server|genrm", "traces-of-sandbox": "sandbox"}
+    for component, names in sending.items():
+        added = patches_of(repository, component, "Deployment", names)
+        ((variables,),) = added.values()
+        assert variables == [{"configMapRef": {"name": "traces"}}]
+        assert list(added) == ["/spec/template/spec/containers/0/envFrom"]
+        for name in names.split("|"):
+            deployment = find(fresh, "Deployment", name)
+            container_of(deployment)["envFrom"] = variables
+            for version in (OLDEST, NEWEST):
+                kubernetes_validate.validate(deployment, version, strict=True)
+        policy = find(fresh, "NetworkPolicy", component)["spec"]
+        assert policy["podSelector"] == {"matchLabels": {NAME: names.split("|")[0]}}
+        assert policy["policyTypes"] == ["Egress"]
+        assert policy["egress"][-1] == {
+            "to": [there], "ports": [{"port": int(port), "protocol": "TCP"}]
+        }  # fmt: skip
+    names_are_answered = find(fresh, "NetworkPolicy", "reward-server")["spec"]["egress"][0]
+    assert policy["egress"][:-1] == [names_are_answered]
+    assert len(find(fresh, "NetworkPolicy", "traces")["spec"]["egress"]) == 1
+
+
+def built(folder: Path) -> list[dict[str, Any]]:
+    """What kustomize makes of a folder, held to the schemas."""
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(folder)], capture_output=True, check=True, text=True
+    )
+    found = list(yaml.safe_load_all(done.stdout))
     for document in found:
         kubernetes_validate.validate(document, NEWEST, strict=True)
         if document["kind"] != "Namespace":
             assert document["metadata"]["namespace"] == "assay"
+    return found
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
+def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) -> None:
+    root = os.path.relpath(repository / "deploy" / "kubernetes", tmp_path.resolve())
+    components = ["genrm", "queue-depth", "traces", "traces-of-sandbox"]
+    overlay = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "assay",
+        "resources": [f"{root}/base"],
+        "components": [f"{root}/{name}" for name in components],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    found = built(tmp_path)
+    assert len(found) == 12 + 4 + 1 + 2 + 1
+    for name in SERVICES:
+        (told,) = container_of(find(found, "Deployment", name))["envFrom"]
+        assert find(found, "ConfigMap", told["configMapRef"]["name"])["data"]
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
+@pytest.mark.parametrize(
+    ("folder", "count"),
+    [("base", 12), ("with-genrm", 16), ("with-queue-depth", 13), ("with-traces", 14)],
+)
+def test_kustomize_builds_it(repository: Path, folder: str, count: int) -> None:
+    found = built(repository / "deploy" / "kubernetes" / folder)
+    assert len(found) == count
+    sends = {
+        d["metadata"]["name"]
+        for d in found
+        if d["kind"] == "Deployment" and "envFrom" in container_of(d)
+    }
+    assert sends == ({"reward-server"} if folder == "with-traces" else set())
     server = container_of(find(found, "Deployment", "reward-server"))
     asks_judges = any(entry["name"] == "ASSAY_REWARD_GENRM_TARGET" for entry in server["env"])
     assert asks_judges == (folder == "with-genrm")

@@ -6,11 +6,12 @@ import configparser
 import re
 import subprocess
 from collections import Counter
+from email.parser import HeaderParser
 from pathlib import Path
 
 import pytest
 
-from wheels_support import DISTRIBUTIONS, Wheel, build_wheels, closure
+from wheels_support import DISTRIBUTIONS, Wheel, build_wheels, closure, wheel_by_sdist
 
 SMALL = {
     # Ours, gRPC and protobuf.
@@ -67,6 +68,21 @@ def test_every_package_is_typed(wheels: dict[str, Wheel]) -> None:
         names = wheel.names()
         for package in {*map(_package, names)} - {""}:
             assert f"assay/{package}/py.typed" in names
+
+
+def test_every_wheel_carries_the_licence(
+    wheels: dict[str, Wheel], repository: Path, tmp_path: Path
+) -> None:
+    """Also one that is built from an sdist, which has no root of the repository above it."""
+    text = (repository / "LICENSE").read_text()
+    for wheel in wheels.values():
+        by_sdist = wheel_by_sdist(repository / wheel.folder, tmp_path)
+        assert by_sdist.names() == wheel.names()
+        for one in (wheel, by_sdist):
+            assert one.read("licenses/LICENSE") == text
+            headers = HeaderParser().parsestr(one.read("METADATA"))
+            assert headers["License-Expression"] == "Apache-2.0"
+            assert headers.get_all("License-File") == ["LICENSE"]
 
 
 def test_the_contract_ships_with_its_types(wheels: dict[str, Wheel]) -> None:

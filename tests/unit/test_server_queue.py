@@ -9,9 +9,9 @@ import pytest
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import Candidate, Component, Item, Judgement
 from assay.reward_server.flights import JudgementCache, item_key
-from assay.reward_server.tickets import answer_by_s
 from assay.reward_server.verifiers.mathematics import MathVerifier
 from assay.reward_server.workers.queue import FairQueue, Job, QueueFull
+from assay.rpc.batches import answer_by_s
 from assay.rpc.errors import ConfigError
 
 SPEC = MathVerifier().spec

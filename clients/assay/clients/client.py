@@ -13,25 +13,24 @@ answer leaves an item out.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Literal
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.batching import MicroBatcher, Waiting, plan_calls
 from assay.clients.config import ClientConfig
 from assay.clients.convert import fault_of_error, make_fault, server_info_from_proto
+from assay.clients.life import ClientLife, check_timeout
 from assay.clients.matching import check_id, encode, match_results, name_items
-from assay.clients.retry import RetryPolicy, call_with_retries
+from assay.clients.retry import call_with_retries
 from assay.clients.streaming import score_stream
 from assay.clients.transport import GrpcTransport, Transport
 from assay.clients.types import Fault, Item, Result, ServerInfo
 from assay.rpc import tracing
-from assay.rpc.errors import CallError, ConfigError, refuse
+from assay.rpc.errors import CallError, ConfigError
 from assay.rpc.reasons import Reason
 from assay.rpc.tls import ClientTls
 
@@ -47,7 +46,7 @@ class _Outgoing:
     item_id: str
 
 
-class AsyncRewardClient:
+class AsyncRewardClient(ClientLife[Transport, ServerInfo]):
     """Scores items on a reward server. Belongs to the event loop that first uses it.
 
     Args:
@@ -74,30 +73,17 @@ class AsyncRewardClient:
         transport: Transport | None = None,
     ) -> None:
         check_client(target, transport, timeout_s)
-        self.target = target
-        self.timeout_s = timeout_s
-        self._config = config or ClientConfig()
-        self._transport = transport or GrpcTransport(target, tls=tls, token=token)
-        self._slots = asyncio.Semaphore(self._config.max_concurrent_calls)
+        super().__init__(
+            transport or GrpcTransport(target, tls=tls, token=token),
+            target=target,
+            server="the scorer",
+            timeout_s=timeout_s,
+            config=config,
+        )
         self._numbers = itertools.count()
-        self._info: ServerInfo | None = None
-        self._info_lock = asyncio.Lock()
         self._batcher: MicroBatcher[_Outgoing, Outcome] = MicroBatcher(
             self._send_batch, self._config.micro_batch_items, self._config.micro_batch_wait_s
         )
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed = asyncio.Event()
-
-    async def __aenter__(self) -> AsyncRewardClient:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def score(
         self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"
@@ -215,27 +201,7 @@ class AsyncRewardClient:
             CallError: The call failed after its retries.
             ConfigError: The client is closed, or belongs to another event loop.
         """
-        deadline_s = self._begin(timeout_s)
-        retry = self._config.retry
-        policy = retry.to_be_met() if self._info is None else retry
-        self._info = await self._ask_info(deadline_s, policy)
-        return self._info
-
-    async def wait_ready(self, timeout_s: float = 60.0) -> ServerInfo:
-        """Waits until the server answers.
-
-        Args:
-            timeout_s: how long to wait, in seconds.
-
-        Raises:
-            UnavailableError: It did not answer in time.
-            CallError: It answers, and refuses.
-            ConfigError: The client is closed, or belongs to another event loop.
-        """
-        deadline_s = self._begin(timeout_s)
-        patient = RetryPolicy(base_s=0.05, cap_s=1.0)
-        self._info = await self._ask_info(deadline_s, patient)
-        return self._info
+        return await self._refresh_info(timeout_s)
 
     async def close(self) -> None:
         """Ends every call: who still waits gets a fault, CANCELLED. May be called twice."""
@@ -249,43 +215,11 @@ class AsyncRewardClient:
         )
         await self._transport.close()
 
-    def _begin(self, timeout_s: float | None) -> float:
-        """Checks that the client may be used here; gives the deadline by the loop's clock."""
-        loop = asyncio.get_running_loop()
-        if self._closed.is_set():
-            raise ConfigError("the client is closed; make a new one")
-        if self._loop not in (None, loop):
-            raise ConfigError("the client belongs to another event loop; make one for each loop")
-        self._loop = loop
-        seconds = self.timeout_s if timeout_s is None else timeout_s
-        check_timeout(seconds)
-        return loop.time() + seconds
-
-    async def _ask_info(self, deadline_s: float, policy: RetryPolicy) -> ServerInfo:
-        async def attempt(remaining_s: float) -> reward_pb2.ListVerifiersResponse:
-            request = reward_pb2.ListVerifiersRequest()
-            return await self._transport.list_verifiers(request, timeout_s=remaining_s)
-
-        response = await call_with_retries(attempt, policy, deadline_s, self._sleep)
-        return server_info_from_proto(response)
-
-    async def _sleep(self, delay_s: float) -> None:
-        """Waits, or returns early when the client is closed."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(delay_s):
-                await self._closed.wait()
-
-    async def _server_info(self, deadline_s: float) -> ServerInfo:
-        """What the server judges, asked for once; concurrent callers wait for one question."""
-        if self._info is None:
-            try:
-                async with asyncio.timeout_at(deadline_s + 1.0), self._info_lock:
-                    if self._info is None:
-                        policy = self._config.retry.to_be_met()
-                        self._info = await self._ask_info(deadline_s, policy)
-            except TimeoutError:
-                raise self._late() from None
-        return self._info
+    async def _fetch_info(self, timeout_s: float) -> ServerInfo:
+        request = reward_pb2.ListVerifiersRequest()
+        return server_info_from_proto(
+            await self._transport.list_verifiers(request, timeout_s=timeout_s)
+        )
 
     async def _score_messages(
         self, messages: Sequence[reward_pb2.Item], deadline_s: float
@@ -360,13 +294,6 @@ class AsyncRewardClient:
                 outcome = dataclasses.replace(outcome, id=caller.value.item_id)  # noqa: PLW2901  # the caller's own id
             caller.answer.set_result(outcome)
 
-    def _late(self) -> CallError:
-        where = self.target or "the scorer"
-        return refuse(
-            Reason.DEADLINE_EXCEEDED,
-            f"{where} did not answer in time; allow more time or send less",
-        )
-
 
 def check_client(target: str, transport: object, timeout_s: float) -> None:
     """Checks what a client, awaited or not, is made with.
@@ -377,12 +304,6 @@ def check_client(target: str, transport: object, timeout_s: float) -> None:
     if not target and transport is None:
         raise ConfigError("no address of a reward server; pass one, such as '127.0.0.1:50051'")
     check_timeout(timeout_s)
-
-
-def check_timeout(timeout_s: float) -> None:
-    """Raises ConfigError for a time-out that is not positive."""
-    if not timeout_s > 0:
-        raise ConfigError(f"the time-out is {timeout_s} s; pass a positive number of seconds")
 
 
 def _needs_group(info: ServerInfo, message: reward_pb2.Item) -> bool:

@@ -18,8 +18,9 @@ from assay.genrm.config import (
 )
 from assay.genrm.server import run
 from assay.rpc import tracing
-from assay.rpc.access import access_flags, take_access
+from assay.rpc.access import take_access
 from assay.rpc.errors import AssayError
+from assay.rpc.flags import access_flags
 from assay.rpc.logs import setup_logging
 from assay.rpc.process import read_token
 
@@ -47,10 +48,6 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="0: any free port."
 )
 @click.option("--port-file", type=_PATH, help="Write the port here when ready.")
-@click.option("--tls-cert", type=_PATH, help="Certificate chain, PEM.")
-@click.option("--tls-key", type=_PATH, help="Private key, PEM.")
-@click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
-@click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
 @access_flags(click.option, _PATH)
 @click.option("--reward-target", default="", help="HOST:PORT of who says if an attempt is right.")
 @click.option("--reward-tls-ca", type=_PATH, help="Encrypt to the reward server; its authority.")

@@ -29,8 +29,9 @@ from assay.genrm.models import Models
 from assay.genrm.self_verification import score_dialogue
 from assay.genrm.steps import score_steps
 from assay.genrm.templates import load_templates
-from assay.genrm.tickets import LATE, Line, Plan, Ticket, answer_by_s, check_batch
+from assay.genrm.tickets import LATE, Line, Plan, Ticket
 from assay.rpc import tracing
+from assay.rpc.batches import answer_by_s, check_chunk
 from assay.rpc.errors import refuse
 from assay.rpc.queue import Lane, QueueFull
 from assay.rpc.reasons import Reason
@@ -187,7 +188,7 @@ class Runner:
     ) -> process_pb2.ScoreSelfVerificationResponse:
         """Scores dialogues; arguments and errors as for `judge_responses`."""
         deadline_s = time.monotonic() + timeout_s
-        check_batch(request.items, self._config.max_batch_items)
+        check_chunk(request.items, set(), self._config.max_batch_items)
         known = await self._attempts_correct(request, answer_by_s(0.0, timeout_s))
 
         def plan(message: process_pb2.SelfVerificationItem) -> Plan:
@@ -261,7 +262,7 @@ class Runner:
             CallError: the request as a whole is refused.
         """
         arrived_s = time.monotonic()
-        check_batch(messages, self._config.max_batch_items)
+        check_chunk(messages, set(), self._config.max_batch_items)
         tickets = _issue(messages, plan, arrived_s)
         deadline_s = answer_by_s(arrived_s, timeout_s)
         waited_for = 0

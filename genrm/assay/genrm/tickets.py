@@ -21,8 +21,6 @@ from assay.genrm.driving import Asks, drive
 from assay.genrm.engines.base import EngineTrouble
 from assay.genrm.models import ServedModel
 from assay.genrm.results import Room, fill_fault, fill_timings
-from assay.rpc import limits
-from assay.rpc.errors import refuse
 from assay.rpc.queue import FairQueue
 from assay.rpc.reasons import Reason
 from assay.rpc.trails import Stretch
@@ -30,8 +28,6 @@ from assay.rpc.trails import Stretch
 _log = logging.getLogger(__name__)
 
 LATE = Fault(Reason.DEADLINE_EXCEEDED, "the call's deadline came before the item was judged")
-_MIN_MARGIN_S = 0.05
-_MAX_MARGIN_S = 0.5
 _MEMORY = 0.2  # weight of the newest in the running mean of how long items take
 
 
@@ -174,40 +170,3 @@ async def _work(ticket: Ticket) -> None:
         _log.exception("the judge of an item failed")
         text = f"a defect of the server: {type(error).__name__}; its log says more"
         ticket.settle(Fault(Reason.INTERNAL, text))
-
-
-def check_batch(messages: Sequence[Any], max_items: int) -> None:
-    """Checks what makes a request as a whole acceptable.
-
-    Args:
-        messages: its items.
-        max_items: most items of one request.
-
-    Raises:
-        CallError: EMPTY_BATCH, BATCH_TOO_LARGE, MISSING_ITEM_ID or DUPLICATE_ITEM_ID.
-    """
-    if not messages:
-        raise refuse(Reason.EMPTY_BATCH, "the request holds no items")
-    if len(messages) > max_items:
-        raise refuse(
-            Reason.BATCH_TOO_LARGE,
-            f"the request holds {len(messages)} items, the limit is {max_items}",
-            max_items=str(max_items),
-        )
-    seen: set[str] = set()
-    for index, message in enumerate(messages):
-        if not message.id or len(message.id.encode()) > limits.MAX_ITEM_ID_BYTES:
-            what = "has no id" if not message.id else "has an id that is too long"
-            raise refuse(
-                Reason.MISSING_ITEM_ID,
-                f"item {index} {what}; an id has 1 to {limits.MAX_ITEM_ID_BYTES} bytes",
-            )
-        if message.id in seen:
-            raise refuse(Reason.DUPLICATE_ITEM_ID, f"two items have the id {message.id!r}")
-        seen.add(message.id)
-
-
-def answer_by_s(arrived_s: float, timeout_s: float) -> float:
-    """When to answer, by the monotonic clock, for the answer to arrive in time."""
-    margin_s = min(timeout_s / 2, _MAX_MARGIN_S, max(_MIN_MARGIN_S, timeout_s / 20))
-    return arrived_s + max(0.0, timeout_s - margin_s)

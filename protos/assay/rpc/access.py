@@ -14,7 +14,7 @@ import logging
 import math
 import re
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -73,54 +73,8 @@ class Access:
         return not self.is_public(host) if self.reflection is None else self.reflection
 
 
-def access_flags(option: Callable[..., Callable[[Any], Any]], path: object) -> Callable[[Any], Any]:
-    """The flags of Access, for the command of a service.
-
-    Args:
-        option: `click.option`; this package does without click.
-        path: the type of a flag that names a file.
-
-    Returns:
-        A decorator.
-    """
-    flags: list[tuple[str, dict[str, Any]]] = [
-        (
-            "--tokens-file",
-            {"type": path, "help": "Hashed tokens of tenants; read when it changes."},
-        ),
-        (
-            "--trusted-network",
-            {"is_flag": True, "help": "Serve a network without tokens or client certificates."},
-        ),
-        (
-            "--published-on",
-            {"default": "", "help": "Where the port is reached, if not at --host; for containers."},
-        ),
-        (
-            "--reflection/--no-reflection",
-            {"default": None, "help": "Tell tools the contract. [default: on loopback only]"},
-        ),
-        (
-            "--tenant-items-per-s",
-            {"type": float, "default": 0.0, "help": "Of each tenant; 0: no limit."},
-        ),
-        (
-            "--tenant-items-in-flight",
-            {"type": int, "default": 0, "help": "Of each tenant; 0: no limit."},
-        ),
-        ("--tenant-calls", {"type": int, "default": 0, "help": "Of each tenant; 0: no limit."}),
-    ]
-
-    def add(command: Any) -> Any:
-        for name, settings in reversed(flags):
-            command = option(name, **settings)(command)
-        return command
-
-    return add
-
-
 def take_access(flags: dict[str, Any]) -> Access:
-    """Takes the values of `access_flags` out of a command's values.
+    """Takes the values of `assay.rpc.flags.access_flags` out of a command's values.
 
     Raises:
         ConfigError: a limit is out of range.

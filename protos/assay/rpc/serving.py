@@ -411,28 +411,31 @@ async def _bind(
 
 
 async def _run_self_tests(services: Sequence[Service]) -> None:
-    """Runs them at the same time; each failure is logged, the first one raised."""
+    """Runs them at the same time; the first failure is raised, others are logged in a line.
+
+    Where each came from is logged for who debugs.
+    """
 
     async def run(service: Service) -> None:
         await service.self_test()
 
     outcomes = await asyncio.gather(*map(run, services), return_exceptions=True)
-    failures = [
-        (service, outcome)
-        for service, outcome in zip(services, outcomes, strict=True)
-        if outcome is not None
-    ]
-    for service, failure in failures:
-        _log.error("the self-test of %s failed", service.name, exc_info=failure)
-    for service, failure in failures:
-        text = (
-            str(failure)
-            if isinstance(failure, AssayError)
-            else f"{type(failure).__name__}: {failure}"
-        )
-        raise StartupError(
+    failures: list[StartupError] = []
+    for service, outcome in zip(services, outcomes, strict=True):
+        if outcome is None:
+            continue
+        _log.debug("the self-test of %s failed", service.name, exc_info=outcome)
+        known = isinstance(outcome, AssayError)
+        text = str(outcome) if known else f"{type(outcome).__name__}: {outcome}"
+        failure = StartupError(
             f"{service.name} does not serve: its self-test failed: {_one_line(text)}"
-        ) from failure
+        )
+        failure.__cause__ = outcome
+        failures.append(failure)
+    for failure in failures[1:]:
+        _log.error("%s", failure)
+    if failures:
+        raise failures[0]
 
 
 async def _close(services: Sequence[Service]) -> None:

@@ -18,9 +18,10 @@ from assay.reward_server.config import (
 )
 from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.server import run
-from assay.rpc import ray_cluster, tracing
-from assay.rpc.access import access_flags, take_access
+from assay.rpc import tracing
+from assay.rpc.access import take_access
 from assay.rpc.errors import AssayError
+from assay.rpc.flags import access_flags, pool_flags
 from assay.rpc.logs import setup_logging
 from assay.rpc.process import read_token
 
@@ -39,16 +40,8 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 )
 @click.option("--port-file", type=_PATH, help="Write the port here when ready.")
 @click.option("--workers", type=int, default=_SCORER.workers, help="Processes; 0: one per core.")
-@click.option(
-    "--pool",
-    type=click.Choice(ray_cluster.POOLS),
-    default=_SCORER.pool,
-    help="Where workers run: on this machine, or where Ray places them.",
-)
-@click.option(
-    "--ray-address",
-    default=_SCORER.ray_address,
-    help="HOST:PORT of Ray's head; auto: of the node here.",
+@pool_flags(
+    click.option, click.Choice, "Where workers run: on this machine, or where Ray places them."
 )
 @click.option("--queue-items", type=int, default=_SCORER.queue_items, help="Items that may wait.")
 @click.option("--queue-mb", type=int, default=_SCORER.queue_mb, help="MiB that they may hold.")
@@ -106,10 +99,6 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     help="Deadline of an HTTP call without x-timeout-s.",
 )
 @click.option("--http-verifier", default="", help="Judges where an HTTP call names none.")
-@click.option("--tls-cert", type=_PATH, help="Certificate chain, PEM.")
-@click.option("--tls-key", type=_PATH, help="Private key, PEM.")
-@click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
-@click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
 @access_flags(click.option, _PATH)
 @click.option("--sandbox-target", default="", help="HOST:PORT of the sandbox, to serve `code`.")
 @click.option("--sandbox-tls-ca", type=_PATH, help="Encrypt to the sandbox; its authority, PEM.")

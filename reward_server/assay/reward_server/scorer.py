@@ -25,7 +25,7 @@ from assay.reward_server.judging import judge_elsewhere, judge_here
 from assay.reward_server.proving import Prover
 from assay.reward_server.registry import Registry, load_registry
 from assay.reward_server.stream import StreamScoring
-from assay.reward_server.tickets import LATE, Ticket, add_results, answer_by_s, check_chunk
+from assay.reward_server.tickets import LATE, Ticket, add_results
 from assay.reward_server.workers.link import LinkError
 from assay.reward_server.workers.on_ray import RaySeats
 from assay.reward_server.workers.pool import Pool, PoolConfig
@@ -33,6 +33,7 @@ from assay.reward_server.workers.queue import QueueFull
 from assay.reward_server.workers.seat import LocalSeats, Seats
 from assay.reward_server.workers.worker import WorkerLimits
 from assay.rpc import limits
+from assay.rpc.batches import answer_by_s, check_chunk
 from assay.rpc.errors import StartupError, refuse
 from assay.rpc.queue import Lane
 from assay.rpc.reasons import Reason

@@ -17,13 +17,8 @@ from assay.api.reward.v1 import reward_pb2
 from assay.reward_server import convert
 from assay.reward_server.domain import Fault, Item, Judgement, Outcome, Verifier
 from assay.reward_server.flights import Flight
-from assay.rpc import limits
-from assay.rpc.errors import refuse
-from assay.rpc.reasons import Reason
 
 LATE = Fault("DEADLINE_EXCEEDED", "the call's deadline came before the item was judged")
-_MIN_MARGIN_S = 0.05
-_MAX_MARGIN_S = 0.5
 
 
 @dataclass(eq=False, slots=True)
@@ -95,44 +90,6 @@ class Ticket:
             self.settle(done.outcome, from_cache=True)
         else:
             self.settle(done.outcome, started_s=done.started_s, execution_s=done.execution_s)
-
-
-def check_chunk(items: Sequence[reward_pb2.Item], seen: set[str], max_items: int) -> None:
-    """Checks what makes a request as a whole acceptable.
-
-    Args:
-        items: its items.
-        seen: ids that came before in the same stream; those of these items are added.
-        max_items: most items of one request.
-
-    Raises:
-        CallError: EMPTY_BATCH, BATCH_TOO_LARGE, MISSING_ITEM_ID or DUPLICATE_ITEM_ID.
-    """
-    if not items:
-        raise refuse(Reason.EMPTY_BATCH, "the request holds no items")
-    if len(items) > max_items:
-        raise refuse(
-            Reason.BATCH_TOO_LARGE,
-            f"the request holds {len(items)} items, the limit is {max_items}",
-            max_items=str(max_items),
-        )
-    for index, item in enumerate(items):
-        item_id = item.id
-        if not item_id or len(item_id.encode()) > limits.MAX_ITEM_ID_BYTES:
-            what = "has no id" if not item_id else "has an id that is too long"
-            raise refuse(
-                Reason.MISSING_ITEM_ID,
-                f"item {index} {what}; an id has 1 to {limits.MAX_ITEM_ID_BYTES} bytes",
-            )
-        if item_id in seen:
-            raise refuse(Reason.DUPLICATE_ITEM_ID, f"two items have the id {item_id!r}")
-        seen.add(item_id)
-
-
-def answer_by_s(arrived_s: float, timeout_s: float) -> float:
-    """When to answer, by the monotonic clock, for the answer to arrive in time."""
-    margin_s = min(timeout_s / 2, _MAX_MARGIN_S, max(_MIN_MARGIN_S, timeout_s / 20))
-    return arrived_s + max(0.0, timeout_s - margin_s)
 
 
 def add_results(

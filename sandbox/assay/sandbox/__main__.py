@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
-from assay.rpc import ray_cluster, tracing
-from assay.rpc.access import access_flags, take_access
+from assay.rpc import tracing
+from assay.rpc.access import take_access
 from assay.rpc.errors import AssayError
+from assay.rpc.flags import access_flags, pool_flags
 from assay.rpc.logs import setup_logging
 from assay.rpc.process import read_token
 from assay.sandbox.config import (
@@ -59,16 +60,10 @@ def _most_options(command: Any) -> Any:
 @click.option(
     "--slots", type=int, default=_RUNNER.slots, help="Programs at the same time; 0: one per core."
 )
-@click.option(
-    "--pool",
-    type=click.Choice(ray_cluster.POOLS),
-    default=_RUNNER.pool,
-    help="Where programs run: on this machine, or where Ray places their wardens.",
-)
-@click.option(
-    "--ray-address",
-    default=_RUNNER.ray_address,
-    help="HOST:PORT of Ray's head; auto: of the node here.",
+@pool_flags(
+    click.option,
+    click.Choice,
+    "Where programs run: on this machine, or where Ray places their wardens.",
 )
 @click.option("--languages", default="", help="Serve these, by comma. Empty: all that work here.")
 @click.option(
@@ -93,10 +88,6 @@ def _most_options(command: Any) -> Any:
     "--cache-mb", type=int, default=_RUNNER.cache_mb, help="MiB of compiled programs; 0: none."
 )
 @_most_options
-@click.option("--tls-cert", type=_PATH, help="Certificate chain, PEM.")
-@click.option("--tls-key", type=_PATH, help="Private key, PEM.")
-@click.option("--tls-client-ca", type=_PATH, help="Require client certificates of this authority.")
-@click.option("--token-file", type=_PATH, help="File with the bearer token that clients must send.")
 @access_flags(click.option, _PATH)
 @click.option(
     "--metrics-port",

@@ -16,6 +16,7 @@ from importlib.metadata import version
 from assay.api.common.v1 import common_pb2
 from assay.api.execution.v1 import execution_pb2
 from assay.rpc import limits
+from assay.rpc.batches import answer_by_s, check_chunk
 from assay.rpc.errors import StartupError
 from assay.sandbox import spans
 from assay.sandbox.config import MAX_JOB_BYTES, RunnerConfig
@@ -33,8 +34,6 @@ from assay.sandbox.tickets import (
     Desk,
     Room,
     Ticket,
-    answer_by_s,
-    check_chunk,
     wait_for_jobs,
 )
 
@@ -149,7 +148,7 @@ class Runner:
 
     async def _run(self, messages: Sequence[AnyJob], timeout_s: float) -> list[Ticket]:
         arrived_s = time.monotonic()
-        check_chunk(messages, set(), self._config.max_batch_items)
+        check_chunk(messages, set(), self._config.max_batch_items, noun="job")
         desk = self._open_desk()
         tickets = desk.issue(messages, arrived_s, Room())
         waited_for = len(tickets)

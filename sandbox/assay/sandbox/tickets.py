@@ -33,8 +33,6 @@ Result = execution_pb2.ExecutionResult | execution_pb2.TestJobResult
 LATE = Fault("DEADLINE_EXCEEDED", "the call's deadline came before the job was done")
 # What the results of one answer may hold in all: below the greatest message, less its framing.
 ANSWER_BYTES = limits.MAX_MESSAGE_BYTES - 2**20
-_MIN_MARGIN_S = 0.05
-_MAX_MARGIN_S = 0.5
 
 
 class Room:
@@ -174,43 +172,6 @@ def _trouble(size_bytes: int) -> Fault | None:
         return None
     text = f"the job has {size_bytes} bytes, the limit is {MAX_JOB_BYTES}"
     return Fault("ITEM_TOO_LARGE", text)
-
-
-def check_chunk(messages: Sequence[AnyJob], seen: set[str], max_items: int) -> None:
-    """Checks what makes a request as a whole acceptable.
-
-    Args:
-        messages: its jobs.
-        seen: ids that came before in the same stream; those of these jobs are added.
-        max_items: most jobs of one request.
-
-    Raises:
-        CallError: EMPTY_BATCH, BATCH_TOO_LARGE, MISSING_ITEM_ID or DUPLICATE_ITEM_ID.
-    """
-    if not messages:
-        raise refuse(Reason.EMPTY_BATCH, "the request holds no jobs")
-    if len(messages) > max_items:
-        raise refuse(
-            Reason.BATCH_TOO_LARGE,
-            f"the request holds {len(messages)} jobs, the limit is {max_items}",
-            max_items=str(max_items),
-        )
-    for index, message in enumerate(messages):
-        if not message.id or len(message.id.encode()) > limits.MAX_ITEM_ID_BYTES:
-            what = "has no id" if not message.id else "has an id that is too long"
-            raise refuse(
-                Reason.MISSING_ITEM_ID,
-                f"job {index} {what}; an id has 1 to {limits.MAX_ITEM_ID_BYTES} bytes",
-            )
-        if message.id in seen:
-            raise refuse(Reason.DUPLICATE_ITEM_ID, f"two jobs have the id {message.id!r}")
-        seen.add(message.id)
-
-
-def answer_by_s(arrived_s: float, timeout_s: float) -> float:
-    """When to answer, by the monotonic clock, for the answer to arrive in time."""
-    margin_s = min(timeout_s / 2, _MAX_MARGIN_S, max(_MIN_MARGIN_S, timeout_s / 20))
-    return arrived_s + max(0.0, timeout_s - margin_s)
 
 
 async def wait_for_jobs(tickets: Sequence[Ticket], deadline_s: float) -> None:

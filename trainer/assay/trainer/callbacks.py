@@ -127,9 +127,7 @@ class StepRecorder(TrainerCallback):
         control.should_save = False
         if rest or self._trainer is None:
             return
-        self.stopped_by_faults = self._watch.add(
-            [rollout.result for rollout in self._trainer.collected.judged]
-        )
+        self.stopped_by_faults = self._watch.add(self._trainer.collected.results)
         every = self._config.run.checkpoint_every
         last = state.global_step >= state.max_steps
         stop = self._world.any(self._interrupt.requested) or self.stopped_by_faults is not None

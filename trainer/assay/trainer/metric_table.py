@@ -214,7 +214,8 @@ _TABLE = (
     ),
     _m(
         "continuation_faults", "sampling", "share",
-        "Of them, those without a judgement: they are in no value.",
+        "Of them, those without a judgement: they are in no value, and count towards "
+        "`reward.max_fault_ratio`.",
     ),
     _m(
         "segments_per_response", "sampling", "segments",

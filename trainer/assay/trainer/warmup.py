@@ -163,7 +163,7 @@ class Steps:
     def collect(self, _step: int) -> Experience:
         """One rollout of the policy as it is."""
         collected = self._source.collect(0)
-        stopped = self._watch.add([rollout.result for rollout in collected.judged])
+        stopped = self._watch.add(collected.results)
         if stopped:
             raise TrainingStoppedError(f"stopped in value pre-training: {stopped}")
         batch = self._trainer.padded(collected)

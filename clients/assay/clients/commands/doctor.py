@@ -6,6 +6,7 @@ import asyncio
 import os
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -28,6 +29,7 @@ from assay.rpc import health
 from assay.rpc.errors import CallError
 
 _LIBRARIES = ("grpcio", "protobuf", "torch", "transformers", "trl")
+_POOLED = ("reward", "sandbox")  # services that have --pool ray
 _WAIT_S = 2.0
 _RENEW_DAYS = 7
 GROUP = "assay.doctor"
@@ -82,7 +84,8 @@ def look_at_packages() -> list[Finding]:
             findings.append(Finding(name, version(name)))
         except PackageNotFoundError:
             findings.append(Finding(name, "not installed"))
-    services = ", ".join(installed_services())
+    installed = installed_services()
+    services = ", ".join(installed)
     findings.append(
         Finding(
             "services installed",
@@ -90,7 +93,21 @@ def look_at_packages() -> list[Finding]:
             bool(services),
         )
     )
+    pooled = [PACKAGES[name] for name in _POOLED if name in installed]
+    if pooled:
+        findings.append(Finding("--pool ray", _ray(pooled)))
     return findings
+
+
+def _ray(packages: Sequence[str]) -> str:
+    """Ray's version, or what brings it; it is not imported, which takes long."""
+    if find_spec("ray") is None:
+        extras = " ".join(f"'{package}[ray]'" for package in packages)
+        return f"ray is not installed; pip install {extras} brings it"
+    try:
+        return f"ray {version('ray')}"
+    except PackageNotFoundError:
+        return "ray of an unknown version"
 
 
 def look_at_services() -> list[Finding]:

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
 from assay.api.execution.v1 import execution_pb2
 from assay.clients.calls import BatchClient, CallKind
-from assay.clients.client import OnError, check_timeout
+from assay.clients.client import OnError
 from assay.clients.config import ClientConfig
 from assay.clients.execution import convert
 from assay.clients.execution.stream import stream_tests
@@ -27,6 +27,7 @@ from assay.clients.execution.types import (
     TestJob,
     TestResult,
 )
+from assay.clients.life import check_timeout
 from assay.rpc.errors import ConfigError
 from assay.rpc.tls import ClientTls
 

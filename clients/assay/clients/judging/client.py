@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
 from assay.clients.calls import BatchClient, CallKind
-from assay.clients.client import OnError, check_timeout
+from assay.clients.client import OnError
 from assay.clients.config import ClientConfig
 from assay.clients.judging import convert, reading
 from assay.clients.judging.transport import GrpcJudgeTransport, JudgeTransport, Method
@@ -41,6 +41,7 @@ from assay.clients.judging.types import (
     StepResult,
     StepSettings,
 )
+from assay.clients.life import check_timeout
 from assay.clients.self_verification import dialogue_of, metrics
 from assay.rpc.errors import ConfigError
 from assay.rpc.tls import ClientTls

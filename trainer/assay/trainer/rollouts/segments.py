@@ -2,8 +2,9 @@
 
 When a step's responses are there and judged, each is cut (algos.segments), and from every cut the
 policy writes some more responses to the end. They are judged by the services as any response is,
-and count for nothing but the value of the state that they began in: they are in no loss, no fault
-ratio and no mean of rewards, and metrics of their own say how many they were.
+and count for nothing but the value of the state that they began in: they are in no loss and no mean
+of rewards, and metrics of their own say how many they were. Those without a judgement count where a
+run stops for its faults (`reward.max_fault_ratio`), as any sample does.
 
 1. States that are alike, the same tokens behind the same draw, are valued once: the prompt itself
    is one state for all of its samples.
@@ -144,6 +145,7 @@ class SegmentCollector:
             if result.judgement is not None:
                 rewards[state].append(result.judgement.reward)
         values = {state: value_of(told) for state, told in rewards.items()}
+        collected.continued = self._ranks.gather(results)
         collected.segments = segments(cuts, values, self._config)
         mine = (
             len(asked),

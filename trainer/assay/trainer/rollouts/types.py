@@ -253,6 +253,8 @@ class Collected:
         left_out: rollouts of the groups none of whose tokens train in this step, while their
             rewards count for their group.
         segments: of this process's rollouts, where advantages are those of segments.
+        continued: what became of the responses that were continued from others to value them, over
+            all processes; they are no rollouts of the step.
         blocked_s: seconds that the step waited for responses, where they are drawn beside it; None
             where the step generates.
     """
@@ -265,7 +267,13 @@ class Collected:
     stretches: list[Stretch] | None = None
     left_out: frozenset[Place] = frozenset()
     segments: Mapping[Place, SegmentTokens] = field(default_factory=dict)
+    continued: Sequence[Result] = ()
     blocked_s: float | None = None
+
+    @property
+    def results(self) -> list[Result]:
+        """All that the services were asked for this step, over all processes."""
+        return [*(rollout.result for rollout in self.judged), *self.continued]
 
     @property
     def rows(self) -> list[Rollout | Unfinished]:
