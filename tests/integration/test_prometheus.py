@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -33,6 +35,8 @@ pytestmark = [
 
 LIMIT_S = 60.0
 WINDOW = "10s"
+SHORT = "4s"  # for a service to come to rest in
+SHOWN = "1m"
 TESTS = suite_to_proto(TestSuite([CallTest("double", (2,), 4)], Limits(wall_time_s=5.0)))
 ENDLESS = suite_to_proto(TestSuite([CallTest("double", (2,), 4)], Limits(wall_time_s=1e6)))
 PROGRAM = "```python\ndef double(x):\n    return x + x\n```"
@@ -67,12 +71,18 @@ def panels(repository: Path) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.fixture(scope="module")
-def prometheus(
-    repository: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[int, EmbeddedServices]]:
+def answers(port: int, query: str, window: str) -> list[float]:
+    """The values of a query of the dashboard, as Grafana would ask it now."""
+    query = query.replace("$__rate_interval", window).replace("$__range", SHOWN)
+    found = ask(port, "/api/v1/query", query=query)
+    assert found["status"] == "success", query
+    return [float(series["value"][1]) for series in found["data"]["result"]]
+
+
+@pytest.fixture
+def prometheus(repository: Path, tmp_path: Path) -> Iterator[tuple[int, EmbeddedServices]]:
     """A Prometheus that reads a reward server and a sandbox every half second."""
-    folder = tmp_path_factory.mktemp("prometheus")
+    folder = tmp_path
     metrics = {name: free_port() for name in ("reward", "sandbox")}
     flags = {name: ["--metrics-port", str(port)] for name, port in metrics.items()}
     flags["reward"] += ["--journal", str(folder / "verdicts.sqlite")]
@@ -135,29 +145,62 @@ def test_the_shipped_configuration_is_one(repository: Path) -> None:
     assert done.returncode == 0, done.stderr + done.stdout
 
 
-@pytest.mark.timeout(300)
-def test_every_query_of_the_dashboard_has_an_answer(
-    repository: Path, prometheus: tuple[int, EmbeddedServices]
-) -> None:
-    port, services = prometheus
+def busy(port: int, services: EmbeddedServices) -> None:
+    """Works until Prometheus has seen every kind of item."""
     number, ends_s = 0, time.monotonic() + LIMIT_S
     with RewardClient(services.address) as client:
         while not settled(port):
             assert time.monotonic() < ends_s, "Prometheus does not read the services"
             work(client, number)
             number += 1
-    known: dict[str, list[float]] = {}
-    for title, query in panels(repository):
-        found = ask(port, "/api/v1/query", query=query.replace("$__rate_interval", WINDOW))
-        assert found["status"] == "success", (title, query)
-        known[query] = [float(series["value"][1]) for series in found["data"]["result"]]
+
+
+def wait_for(port: int, query: str, expected: list[float]) -> None:
+    """Until a query has this answer."""
+    ends_s = time.monotonic() + LIMIT_S
+    while (found := answers(port, query, SHORT)) != expected:
+        assert time.monotonic() < ends_s, (query, found)
+        time.sleep(0.2)
+
+
+@pytest.mark.timeout(300)
+def test_every_query_of_the_dashboard_has_an_answer(
+    repository: Path, prometheus: tuple[int, EmbeddedServices]
+) -> None:
+    port, services = prometheus
+    busy(port, services)
+    known = {query: answers(port, query, WINDOW) for _, query in panels(repository)}
     # Without genrm its queries find nothing; nor is there a refused call. All others have series.
     empty = {query for query, values in known.items() if not values}
     wrong = {query for query in empty if "genrm" not in query and 'code!="OK"' not in query}
     assert wrong == set()
-    assert known["sum by (job) (assay_rpc_serving)"] == [1.0, 1.0]
+    serving = [values for query, values in known.items() if "assay_rpc_serving" in query]
+    assert serving == [[1.0], [1.0], []]  # reward server, sandbox, and no genrm
     share = next(values for query, values in known.items() if "assay_reward_faults" in query)
     assert all(0 < value < 1 for value in share)
     numbers = [value for query, values in known.items() if "genrm" not in query for value in values]
     assert any(value > 0 for value in numbers)
     assert not [value for value in numbers if math.isinf(value)]
+
+
+@pytest.mark.timeout(300)
+def test_nothing_is_said_of_a_service_at_rest_and_a_dead_one_is_shown(
+    repository: Path, prometheus: tuple[int, EmbeddedServices]
+) -> None:
+    port, services = prometheus
+    busy(port, services)
+    wait_for(port, "sum(rate(assay_reward_items_total[$__rate_interval]))", [0.0])
+    wait_for(port, "sum(rate(assay_sandbox_items_total[$__rate_interval]))", [0.0])
+    known = {query: answers(port, query, SHORT) for _, query in panels(repository)}
+    # A share of no items, or a quantile of none, is no number.
+    assert not [query for query, values in known.items() if any(map(math.isnan, values))]
+    [share] = [values for query, values in known.items() if "vector(0)" in query]
+    assert share == []
+
+    serves, queue = 'assay_rpc_serving{job="sandbox"}', "sum(assay_sandbox_queue_items)"
+    [serving] = [query for query in known if serves in query]
+    assert known[serving] == [1.0]
+    assert known[queue] == [0.0]
+    os.killpg(services.pid("sandbox"), signal.SIGKILL)
+    wait_for(port, serving, [0.0])
+    wait_for(port, queue, [])

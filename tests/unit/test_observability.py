@@ -11,6 +11,11 @@ import pytest
 import yaml
 from tests.metrics_support import rows, samples
 
+from assay.api.execution.v1 import execution_pb2
+from assay.api.judge.v1 import judge_pb2
+from assay.api.process.v1 import process_pb2
+from assay.api.reward.v1 import reward_pb2
+
 PAGE = "docs/observability.md"
 LABELS = {"job", "instance", "le"}
 
@@ -62,6 +67,111 @@ def test_every_metric_of_ours_but_sums_is_on_the_dashboard(dashboard: dict[str, 
         "assay_genrm_items_total",
         "assay_genrm_engine_answers_total",
     }
+
+
+def drawn(dashboard: dict[str, Any], *kinds: str) -> list[dict[str, Any]]:
+    """The panels of these types; without any, all that ask for something."""
+    return [
+        panel
+        for panel in dashboard["panels"]
+        if "targets" in panel and (not kinds or panel["type"] in kinds)
+    ]
+
+
+def unit(query: str) -> str:
+    """What the answers of a query are counted in."""
+    if query.startswith("60 * "):
+        return "count:/min"
+    if "histogram_quantile" in query:
+        return "s"
+    if ") / (" in query:
+        return "none" if "batches" in query else "percentunit"
+    if "process_cpu" in query:
+        return "suffix:cores"
+    if "rate(" in query:
+        return "count:/s"
+    return "bytes" if "_bytes" in query else "none"
+
+
+def test_numbers_have_their_unit(dashboard: dict[str, Any]) -> None:
+    for panel in drawn(dashboard):
+        units = {unit(target["expr"]) for target in panel["targets"]}
+        assert units == {panel["fieldConfig"]["defaults"]["unit"]}, panel["title"]
+
+
+def test_what_is_shown_as_now_is_asked_for_now(dashboard: dict[str, Any]) -> None:
+    # The last value of a range outlives its server: one that died would go on to serve, in green.
+    stats = drawn(dashboard, "stat")
+    assert {panel["gridPos"]["y"] for panel in stats} == {1}
+    for panel in stats:
+        for target in panel["targets"]:
+            assert target["instant"] is True, panel["title"]
+            assert target["range"] is False, panel["title"]
+
+
+def test_a_share_or_a_quantile_of_nothing_is_left_out(dashboard: dict[str, Any]) -> None:
+    for query, _ in queries(dashboard):
+        if "histogram_quantile" in query:
+            assert ">= 0" in query
+        if " / " in query:
+            assert query.endswith(" > 0)")
+
+
+def test_a_panel_without_an_answer_says_why(dashboard: dict[str, Any]) -> None:
+    for panel in drawn(dashboard):
+        assert panel["fieldConfig"]["defaults"]["noValue"], panel["title"]
+
+
+def test_nothing_is_neither_green_nor_red(dashboard: dict[str, Any]) -> None:
+    for panel in drawn(dashboard, "stat"):
+        defaults = panel["fieldConfig"]["defaults"]
+        [mapping] = defaults["mappings"]
+        assert mapping["options"]["match"] == "null", panel["title"]
+        steps = {step["color"] for step in defaults["thresholds"]["steps"]}
+        assert mapping["options"]["result"]["color"] not in steps
+
+
+def test_legends_begin_with_the_largest_and_have_room(dashboard: dict[str, Any]) -> None:
+    # Beneath a panel there is room for three lines; a legend of two labels has more.
+    for panel in drawn(dashboard, "timeseries"):
+        legend = panel["options"]["legend"]
+        assert (legend["sortBy"], legend["sortDesc"]) == ("Max", True), panel["title"]
+        assert "max" in legend["calcs"]
+        for target in panel["targets"]:
+            labels = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) - LABELS
+            if len(labels) > 1:
+                assert legend["placement"] == "right", panel["title"]
+                assert panel["gridPos"]["w"] >= 12, panel["title"]
+
+
+def test_faults_by_reason_are_the_first_lines(dashboard: dict[str, Any]) -> None:
+    first = min(
+        drawn(dashboard, "timeseries"),
+        key=lambda panel: (panel["gridPos"]["y"], panel["gridPos"]["x"]),
+    )
+    assert "by (verifier, reason) (rate(assay_reward_faults_total" in first["targets"][0]["expr"]
+
+
+def test_methods_are_called_by_short_names_that_differ(dashboard: dict[str, Any]) -> None:
+    patterns = {
+        found
+        for query, _ in queries(dashboard)
+        for found in re.findall(r'"method", "\$1", "method", "(.*?)"', query)
+    }
+    assert len(patterns) == 1
+    pattern = re.compile(patterns.pop())
+    contracts = (reward_pb2, execution_pb2, judge_pb2, process_pb2)
+    methods = [
+        f"/{service.full_name}/{method.name}"
+        for contract in contracts
+        for service in contract.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    ]
+    found = [pattern.fullmatch(method) for method in methods]
+    short = {match[1] for match in found if match}
+    assert len(short) == len(methods) > 10
+    assert not any("/" in name for name in short)
+    assert not pattern.fullmatch("/get_reward")
 
 
 def test_panels_have_places_of_their_own_and_the_provisioned_source(
