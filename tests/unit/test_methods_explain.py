@@ -404,7 +404,7 @@ def test_it_is_readable_at_100_columns_and_the_same_every_time(repository: Path,
 def test_the_reward_of_dapo(repository: Path) -> None:
     assert lines_of(explain(preset(repository, "dapo")), "Reward")[:3] == [
         "R = J + O(L)",
-        "J: what is given by the verifier math-dapo",
+        "J: what is given by the verifier math-signed",
         "O(L): 0 up to L = 16,384 tokens, then falling to -1 at 20,480",
     ]
 

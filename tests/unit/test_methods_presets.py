@@ -68,7 +68,7 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # arXiv 2503.14476 and run_dapo_qwen2.5_32b.sh.
     "dapo": {
-        "reward.verifier": ("math-dapo", "section 2.4"),
+        "reward.verifier": ("math-signed", "section 2.4"),
         "algorithm.advantage.estimator": ("group", "equation 9"),
         "algorithm.advantage.scale": ("group", "equation 9"),
         "algorithm.loss.clip_low": (0.2, "section 4.1"),

