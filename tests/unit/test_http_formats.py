@@ -329,6 +329,22 @@ def test_half_a_surrogate_pair_of_a_sample_is_text_once_rendered() -> None:
     assert grading.render("{{ sample.output_json.b }}", values, 99) == "\U0001f600"
 
 
+def test_many_parts_are_refused_before_anything_is_made_of_them() -> None:
+    many = b"{}," * 1024 + b"{}"
+    inner = b'{"items": [{"prompt": [' + b"{}," * 500_000 + b"{}]}]}"
+    for refused in (
+        lambda: codec.read_batch(b'{"items": [' + many + b"]}"),
+        lambda: codec.read_batch(b'{"x": 1, "items": [' + many + b"]}"),
+        lambda: codec.read_batch(inner),
+        lambda: openrlhf.read({"query": [""] * 1025}, MATH),
+    ):
+        with pytest.raises(BadRequestError) as caught:
+            refused()
+        assert caught.value.reason == "BATCH_TOO_LARGE"
+    assert len(codec.read_batch(b'{"items": [' + many[3:] + b"]}").items) == 1024
+    assert len(openrlhf.read({"query": [""] * 1024}, MATH)) == 1024
+
+
 @given(st.lists(st.sampled_from(["{{ sample.output_text }}", "ab", "{{x"])), st.integers(0, 40))
 def test_a_template_has_the_room_that_it_is_given(pieces: list[str], room: int) -> None:
     values, template = grading.namespace("12345", None), "".join(pieces)
