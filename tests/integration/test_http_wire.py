@@ -297,6 +297,20 @@ async def test_a_judge_gives_the_score_of_a_model_grader() -> None:
         assert "logits" in logit["metadata"]["errors"]["model_grader_server_error_details"]
 
 
+async def test_a_grader_cannot_fill_the_memory_by_naming_a_sample_often() -> None:
+    often = "{{ sample.output_text }}" * 60
+    check = {"type": "string_check", "name": "s", "operation": "eq", "input": often,
+             "reference": ""}  # fmt: skip
+    spread = {**check, "input": often[: len(often) // 10]}
+    multi = {"type": "multi", "name": "m", "calculate_output": "a",
+             "graders": dict.fromkeys("abcdefghij", spread)}  # fmt: skip
+    async with serving() as facade:
+        for grader in (check, multi):
+            asked = {"grader": grader, "model_sample": "x" * 300_000}
+            refused = await facade.post(GRADERS, asked)
+            assert reason(refused) == (400, "ITEM_TOO_LARGE")
+
+
 class SlowGenrm(FakeGenrm):
     """Takes a second for each answer, and remembers how long it might have taken."""
 

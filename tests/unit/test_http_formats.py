@@ -317,16 +317,43 @@ def test_similarities_of_equal_and_of_foreign_texts() -> None:
 def test_templates_name_the_sample_and_the_item() -> None:
     values = grading.namespace('{"n": [1, 2]}', {"a": {"b": "c"}})
     told = "{{ sample.output_json.n[1] }} {{item.a.b}} {{ item.a }} {{sample.output_text}}"
-    assert grading.render(told, values) == '2 c {"b": "c"} {"n": [1, 2]}'
+    assert grading.render(told, values, 99) == '2 c {"b": "c"} {"n": [1, 2]}'
     for missing in ("{{ item.x }}", "{{ sample.output_json.n[7] }}", "{{ secret }}"):
         with pytest.raises(grading.VariableError):
-            grading.render(missing, values)
+            grading.render(missing, values, 99)
 
 
 def test_half_a_surrogate_pair_of_a_sample_is_text_once_rendered() -> None:
     values = grading.namespace(r'{"a": "x\ud800", "b": "\ud83d\ude00"}', None)
-    assert grading.render("{{ sample.output_json.a }}", values) == "x\ufffd"
-    assert grading.render("{{ sample.output_json.b }}", values) == "\U0001f600"
+    assert grading.render("{{ sample.output_json.a }}", values, 99) == "x\ufffd"
+    assert grading.render("{{ sample.output_json.b }}", values, 99) == "\U0001f600"
+
+
+def test_many_parts_are_refused_before_anything_is_made_of_them() -> None:
+    many = b"{}," * 1024 + b"{}"
+    inner = b'{"items": [{"prompt": [' + b"{}," * 500_000 + b"{}]}]}"
+    for refused in (
+        lambda: codec.read_batch(b'{"items": [' + many + b"]}"),
+        lambda: codec.read_batch(b'{"x": 1, "items": [' + many + b"]}"),
+        lambda: codec.read_batch(inner),
+        lambda: openrlhf.read({"query": [""] * 1025}, MATH),
+    ):
+        with pytest.raises(BadRequestError) as caught:
+            refused()
+        assert caught.value.reason == "BATCH_TOO_LARGE"
+    assert len(codec.read_batch(b'{"items": [' + many[3:] + b"]}").items) == 1024
+    assert len(openrlhf.read({"query": [""] * 1024}, MATH)) == 1024
+
+
+@given(st.lists(st.sampled_from(["{{ sample.output_text }}", "ab", "{{x"])), st.integers(0, 40))
+def test_a_template_has_the_room_that_it_is_given(pieces: list[str], room: int) -> None:
+    values, template = grading.namespace("12345", None), "".join(pieces)
+    whole = template.replace("{{ sample.output_text }}", "12345")
+    if len(whole) <= room:
+        assert grading.render(template, values, room) == whole
+    else:
+        with pytest.raises(grading.TooLongError):
+            grading.render(template, values, room)
 
 
 @pytest.mark.parametrize("found", [[0, 10**400], [-(10**400), 0], [1, 1], [0, None], [0]])
@@ -412,7 +439,7 @@ def test_any_json_is_read_or_refused(body: dict[str, Any], inner: dict[str, Any]
         lambda: slime.read(body, MATH),
         lambda: nemo_gym.read(gym, ("", "")),
         lambda: nemo_gym.aggregate([body, inner]),
-        lambda: grading.render("{{ item.input.text }}", grading.namespace("x", body)),
+        lambda: grading.render("{{ item.input.text }}", grading.namespace("x", body), 10**6),
     ):
         with contextlib.suppress(BadRequestError, grading.VariableError):
             json.dumps(read(), default=str, allow_nan=False)

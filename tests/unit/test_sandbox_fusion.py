@@ -293,6 +293,16 @@ def test_an_output_equals_itself(text: str) -> None:
     assert judge.passes(judge.Case("", text), Execution("exited", stdout=output(f" {text}\n")))
 
 
+@given(st.integers(0, 64 * run.MIB), st.integers(1, 900), st.booleans())
+def test_a_wave_is_one_request_however_long_the_program(
+    program_bytes: int, count: int, all_at_once: bool
+) -> None:
+    cases = [judge.Case("in", "out")] * count
+    found = judge.waves(cases, all_at_once=all_at_once, program_bytes=program_bytes)
+    assert [number for wave in found for number in wave] == list(range(count))
+    assert all(len(w) == 1 or len(w) * (program_bytes + 2) <= 32 * run.MIB for w in found)
+
+
 @given(st.lists(st.integers(0, 20 * run.MIB), max_size=40), st.integers(0, 500), st.booleans())
 def test_waves_cover_every_case_once_and_fit_an_answer(
     sizes: list[int], small: int, all_at_once: bool

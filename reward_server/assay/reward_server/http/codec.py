@@ -14,7 +14,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from assay.api.reward.v1 import reward_pb2
-from assay.reward_server.http.front import malformed, parse_json
+from assay.reward_server.http.front import check_count, malformed, parse_json
 
 _Json = dict[str, Any]
 _TEXTS = frozenset({"id", "verifier", "task", "response", "group_id"})
@@ -24,9 +24,11 @@ def read_batch(body: bytes) -> reward_pb2.BatchScoreRequest:
     """The batch of a request's body.
 
     Raises:
-        BadRequestError: MALFORMED_REQUEST: not JSON, or not of the message.
+        BadRequestError: MALFORMED_REQUEST: not JSON, or not of the message. BATCH_TOO_LARGE.
     """
     found = parse_json(body)
+    if isinstance(found, dict) and isinstance(found.get("items"), list):
+        check_count(len(found["items"]))
     request = reward_pb2.BatchScoreRequest()
     try:
         if (

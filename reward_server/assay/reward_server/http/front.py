@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -29,6 +30,7 @@ from assay.reward_server.http.config import MAX_TIMEOUT_S, HttpConfig
 from assay.reward_server.scorer import RewardScorer
 from assay.rpc.calls import add_faults, add_log_fields, tenant_var
 from assay.rpc.errors import CallError, call_error, make_status, refuse
+from assay.rpc.limits import MAX_BATCH_ITEMS
 from assay.rpc.quotas import Meter
 from assay.rpc.reasons import Reason
 from assay.rpc.serving import Rim
@@ -38,6 +40,7 @@ OPERATOR = "operator"
 """Under this name the state of a call says whether it came with the token of --token-file."""
 
 _SHOWN_CHARS = 200
+_MAX_CONTAINERS = 500_000
 
 
 class Front:
@@ -187,7 +190,7 @@ async def read_json(request: Request) -> Any:
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: the body is not JSON in UTF-8, or holds NaN or lone
-            surrogates, which JSON in UTF-8 cannot hold.
+            surrogates, which JSON in UTF-8 cannot hold. BATCH_TOO_LARGE: it has too many parts.
     """
     return parse_json(await request.body())
 
@@ -215,12 +218,42 @@ def parse_json(body: bytes) -> Any:
         raise malformed("the body is nested too deeply") from None
     except ValueError as error:
         raise malformed(f"the body is not JSON: {error}") from None
+    if _is_crumbled(found):
+        raise refuse(
+            Reason.BATCH_TOO_LARGE,
+            f"the body has more than {_MAX_CONTAINERS} objects and lists: send less at a time",
+        )
     return found
+
+
+def check_count(items: int) -> None:
+    """Refuses a batch that is too large before an item is made of it: that takes its time.
+
+    Raises:
+        BadRequestError: BATCH_TOO_LARGE.
+    """
+    if items > MAX_BATCH_ITEMS:
+        raise refuse(
+            Reason.BATCH_TOO_LARGE,
+            f"the request has {items} items, and at most {MAX_BATCH_ITEMS} are taken: split it",
+        )
 
 
 def malformed(text: str) -> CallError:
     """The exception for a body that is not of the format; one line, cut to be shown."""
     return refuse(Reason.MALFORMED_REQUEST, " ".join(text.split())[:_SHOWN_CHARS])
+
+
+def _is_crumbled(found: Any) -> bool:
+    """Whether it has so many objects and lists that to make messages of them would take minutes."""
+    waiting, seen = [found], 0
+    while waiting and seen + len(waiting) <= _MAX_CONTAINERS:
+        one = waiting.pop()
+        seen += 1
+        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        containers = (value for value in inner if isinstance(value, dict | list))
+        waiting.extend(islice(containers, _MAX_CONTAINERS))
+    return bool(waiting)
 
 
 def _finite(text: str) -> float:

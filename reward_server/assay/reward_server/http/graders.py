@@ -39,6 +39,7 @@ from assay.reward_server.http import formula, grading
 from assay.reward_server.http.front import Front, malformed, read_object
 from assay.reward_server.http.items import make_item, text_of
 from assay.rpc.errors import reason_of, refuse
+from assay.rpc.limits import MAX_ITEM_BYTES
 from assay.rpc.reasons import Reason
 
 PATH = "/v1/fine_tuning/alpha/graders/run"
@@ -62,6 +63,7 @@ _DETAILS = (
 )
 _MAX_GRADERS = 16
 _MAX_DETAIL_CHARS = 2_000
+_MAX_RENDERED_CHARS = 4 * MAX_ITEM_BYTES
 _GREATEST = 1e100
 _RESULT = "assay-result.json"
 _MAIN = """\
@@ -152,6 +154,7 @@ class _Grading:
         self._request = request
         self._values = values
         self._due_s = time.monotonic() + front.timeout_s(request)
+        self._room = _MAX_RENDERED_CHARS
 
     def _left_s(self) -> float:
         """Seconds until the call's deadline.
@@ -168,7 +171,8 @@ class _Grading:
         """What a grader says.
 
         Raises:
-            BadRequestError: MALFORMED_REQUEST: it is no grader.
+            BadRequestError: MALFORMED_REQUEST: it is no grader; ITEM_TOO_LARGE: its templates
+                are, once they are filled in.
         """
         kind = grader.get("type")
         try:
@@ -184,6 +188,8 @@ class _Grading:
                 return await self._multi(grader)
         except grading.VariableError:
             return failed("invalid_variable_error")
+        except grading.TooLongError as error:
+            raise refuse(Reason.ITEM_TOO_LARGE, str(error)) from None
         raise malformed(
             "grader.type must be string_check, text_similarity, python, score_model or multi"
         )
@@ -242,10 +248,7 @@ class _Grading:
             raise malformed("input of a score_model grader must be a list of messages")
         if self._front.genrm is None:
             return failed("model_grader_server_error", "no judge: --genrm-target")
-        parts = [
-            (one.get("role"), grading.render(text_of(one.get("content")), self._values))
-            for one in messages
-        ]
+        parts = [(one.get("role"), self._filled(text_of(one.get("content")))) for one in messages]
         rubric = "\n\n".join(text for role, text in parts if role in ("system", "developer"))
         prompt = "\n\n".join(text for role, text in parts if role not in ("system", "developer"))
         response = self._values["sample"]["output_text"]
@@ -292,7 +295,13 @@ class _Grading:
         return graded
 
     def _rendered(self, grader: dict[str, Any], name: str) -> str:
-        return grading.render(_text(grader, name), self._values)
+        return self._filled(_text(grader, name))
+
+    def _filled(self, template: str) -> str:
+        """A template, filled in; all those of a call share one room."""
+        text = grading.render(template, self._values, self._room)
+        self._room -= len(text)
+        return text
 
 
 def _of_result(result: reward_pb2.Result) -> Graded:

@@ -29,6 +29,10 @@ class VariableError(ValueError):
     """A template names what is not there."""
 
 
+class TooLongError(ValueError):
+    """A template is longer than there is room for, once it is filled in."""
+
+
 def namespace(model_sample: str, item: object) -> dict[str, Any]:
     """What templates may name: `sample.output_text`, `sample.output_json` and `item`."""
     sample: dict[str, Any] = {"output_text": model_sample}
@@ -39,17 +43,32 @@ def namespace(model_sample: str, item: object) -> dict[str, Any]:
     return {"sample": sample, "item": {} if item is None else item}
 
 
-def render(template: str, values: Mapping[str, Any]) -> str:
+def render(template: str, values: Mapping[str, Any], room: int) -> str:
     """A template with its {{ names }} filled in; what is no text is written as JSON.
 
     A sample may write half a surrogate pair as an escape of its JSON, which no text can hold: it
     becomes U+FFFD, so that the sample is judged like any other.
 
+    Args:
+        template: of a grader.
+        values: what it may name.
+        room: most characters; a template of some kilobytes can name a long sample a thousand times.
+
     Raises:
         VariableError: a name is not there.
+        TooLongError: there is no room.
     """
-    filled = _TEMPLATE.sub(lambda match: _text(_find(match[1], values)), template)
-    return _HALF_PAIR.sub("\ufffd", filled)
+    parts: list[str] = []
+    size = at = 0
+    for match in _TEMPLATE.finditer(template):
+        parts += [template[at : match.start()], _text(_find(match[1], values))]
+        at = match.end()
+        size += len(parts[-2]) + len(parts[-1])
+        if size > room:
+            break
+    if size + len(template) - at > room:
+        raise TooLongError(f"the grader's templates have more than {room} characters, filled in")
+    return _HALF_PAIR.sub("\ufffd", "".join([*parts, template[at:]]))
 
 
 def string_check(operation: str, text: str, reference: str) -> float:

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.adapters.queries import response_of
-from assay.reward_server.http.front import Front, malformed, read_object
+from assay.reward_server.http.front import Front, check_count, malformed, read_object
 from assay.reward_server.http.items import make_item
 from assay.reward_server.http.problems import fault_of
 
@@ -42,12 +42,13 @@ def read(
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: lists are missing or of different lengths, or a response
-            cannot be told from its prompt.
+            cannot be told from its prompt. BATCH_TOO_LARGE.
     """
     queries = _list(body, "query")
     prompts, labels = _list(body, "prompts"), _list(body, "labels")
     if not queries:
         raise malformed("query must be a list with at least one text")
+    check_count(len(queries))
     for name, found in (("prompts", prompts), ("labels", labels)):
         if found and len(found) != len(queries):
             raise malformed(f"{name} has {len(found)} entries, query has {len(queries)}")

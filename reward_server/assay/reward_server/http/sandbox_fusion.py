@@ -130,7 +130,9 @@ async def _cases(
 ) -> list[dict[str, object]]:
     cases = submission.cases
     answers: list[dict[str, object]] = []
-    for wave in judge.waves(cases, all_at_once=submission.run_all_cases):
+    for wave in judge.waves(
+        cases, all_at_once=submission.run_all_cases, program_bytes=len(code.encode())
+    ):
         runs = [judge.case_run(submission, code, cases[number]) for number in wave]
         ended = await box.execute([each.job for each in runs], due_s)
         for number, each, execution in zip(wave, runs, ended, strict=True):

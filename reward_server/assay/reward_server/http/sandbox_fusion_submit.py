@@ -365,19 +365,26 @@ def answer_submit(
     }
 
 
-def waves(cases: Sequence[Case], *, all_at_once: bool) -> list[range]:
+def waves(cases: Sequence[Case], *, all_at_once: bool, program_bytes: int = 0) -> list[range]:
     """Which cases run together.
 
     Few at first, since most programs that fail do so at once; and never more than one answer of
-    the sandbox has room for, however much a program prints.
+    the sandbox has room for, however much a program prints, nor more than one request: each case
+    is sent with a copy of the program.
+
+    Args:
+        cases: all of them.
+        all_at_once: as many at first as there is room for.
+        program_bytes: what the program takes.
     """
     found: list[range] = []
     start, size = 0, len(cases) if all_at_once else 1
     while start < len(cases):
-        end, room = start, _WAVE_BYTES
+        end, room, sent = start, _WAVE_BYTES, _WAVE_BYTES
         while end < min(start + size, len(cases)):
             room -= 2 * _kept_bytes(cases[end])  # stdout and stderr
-            if room < 0 and end > start:
+            sent -= program_bytes + len(cases[end].stdin.encode())
+            if min(room, sent) < 0 and end > start:
                 break
             end += 1
         found.append(range(start, end))
