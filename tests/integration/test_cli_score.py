@@ -108,6 +108,8 @@ def test_faults_are_counted_and_may_fail_the_command(
     assert strict.returncode == 1
     assert "fault VERIFIER_FAILED" in strict.stderr
     faulted = read(out)[1]
+    first = f"VERIFIER_FAILED, first in row 2: {faulted['fault']['message']}"
+    assert first in " ".join(strict.stderr.split())
     assert faulted["reward"] is None
     assert faulted["fault"]["reason"] == "VERIFIER_FAILED"
     assert faulted["verdict"] is None

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from assay.genrm.training import config as rm_configs
 from assay.rpc.errors import ConfigError
 from assay.trainer import config
+from assay.trainer.code_prm import config as pipelines
+from assay.trainer.ladder import plan
 
 
 def test_the_whole_config_is_saved_and_read_back(tmp_path: Path) -> None:
@@ -113,6 +116,34 @@ def test_what_is_wrong_is_said_in_one_line(override: str, message: str) -> None:
 def test_half_a_certificate_is_refused(files: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         config.build({"reward": {"target": "h:1", **files}}, [], origin="test.toml")
+
+
+def test_a_file_of_another_command_names_it(repository: Path, tmp_path: Path) -> None:
+    configs = repository / "configs"
+    loads = {
+        "assay train": lambda path: config.load(path, ["data.path=rows.jsonl"]),
+        "assay train-rm": lambda path: rm_configs.load(path, []),
+        "assay ladder": lambda path: plan.load(path, []),
+        "assay code-prm": lambda path: pipelines.load(path, [], tmp_path),
+    }
+    files = {
+        "assay train": [configs / "quickstart.toml", configs / "dapo.toml"],
+        "assay train-rm": [configs / "rm-quickstart.toml"],
+        "assay ladder": [configs / "ladders" / "dapo.toml"],
+        "assay code-prm": [configs / "pipelines" / "code_prm.toml"],
+    }
+    for command, load in loads.items():
+        for right, paths in files.items():
+            for path in paths if right != command else ():
+                with pytest.raises(ConfigError, match=f"it looks like a file of `{right}`$"):
+                    load(path)
+
+
+def test_a_misspelt_file_is_suggested(repository: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"not exist; did you mean 'dapo\.toml'\?; configs/ holds"
+    ):
+        config.load(repository / "configs" / "dpao.toml")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -165,6 +165,9 @@ def test_samples_are_compared_by_problem() -> None:
     assert said.endswith("3 gained, 0 lost, sign flips p = 0.250")
 
     out = io.StringIO()
+    narrow = io.StringIO()
+    Console(file=narrow, width=80).print(table(report))
+    assert "\u2026" not in narrow.getvalue(), "a log has 80 columns, and loses no number"
     Console(file=out, width=110).print(table(report))
     shown = out.getvalue()
     assert "4 held-out prompts, 4 samples each" in shown

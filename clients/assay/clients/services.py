@@ -81,7 +81,8 @@ def _why_absent(name: str) -> str:
         found = version(package)
         return f"{package} {found} brings no service {name!r}; {how_to_install(package)}"
     except PackageNotFoundError:
-        return f"the service {name!r} is not installed here; {how_to_install(package)}"
+        absent = f"the service {name!r} comes with {package}, which is not installed here"
+        return f"{absent}; {how_to_install(package)}"
 
 
 def _prefix(name: str) -> str:

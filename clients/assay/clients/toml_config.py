@@ -19,10 +19,19 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from assay.rpc.errors import ConfigError
+from assay.rpc.hints import did_you_mean
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 
 T = TypeVar("T")
+
+# What only the files of one command hold.
+_COMMANDS = {
+    ("rung",): "assay ladder",
+    ("problems",): "assay code-prm",
+    ("data", "paths"): "assay train-rm",
+    ("rollout",): "assay train",
+}
 
 
 def read(path: Path, *, examples: str = "configs/ holds examples") -> dict[str, Any]:
@@ -38,7 +47,8 @@ def read(path: Path, *, examples: str = "configs/ holds examples") -> dict[str, 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"config file {path} does not exist; {examples}") from None
+        near = did_you_mean(path.name, (beside.name for beside in path.parent.glob("*.toml")))
+        raise ConfigError(f"config file {path} does not exist{near}; {examples}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"config file {path} cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
@@ -67,7 +77,17 @@ def build(
         made: T = _adapter(kind).validate_json(json.dumps(merged, default=str))  # type: ignore[arg-type]  # classes can be hashed
         return made
     except ValidationError as error:
-        raise ConfigError(f"{origin}: {_explain(kind, error)}") from error
+        raise ConfigError(f"{origin}: {_explain(kind, error)}{_other(kind, tree)}") from error
+
+
+def _other(kind: object, tree: Mapping[str, Any]) -> str:
+    """Which command takes such a file, where it is not this one."""
+    for parts, command in _COMMANDS.items():
+        section = tree if len(parts) == 1 else tree.get(parts[0])
+        holds = isinstance(section, Mapping) and parts[-1] in section
+        if holds and _field_type(kind, list(parts)) is None:
+            return f"; it looks like a file of `{command}`"
+    return ""
 
 
 @functools.cache

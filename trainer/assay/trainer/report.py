@@ -159,16 +159,16 @@ def _asked(report: Report) -> str:
 
 
 def table(report: Report) -> Table:
-    """The comparison for a terminal."""
+    """The comparison for a terminal, or for a log, which is narrow: what does not fit is folded."""
     grid = Table(
         title=_asked(report),
         title_justify="left",
         caption="95 % intervals in brackets; change in points, of prompts judged both times",
         caption_justify="left",
     )
-    grid.add_column("", no_wrap=True)
+    grid.add_column("", overflow="fold")
     for name in ("before", "after", "change"):
-        grid.add_column(name, justify="right", no_wrap=True)
+        grid.add_column(name, justify="right", overflow="fold")
     for row in _rows(report):
         grid.add_row(*row)
     return grid

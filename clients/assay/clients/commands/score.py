@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -26,6 +26,8 @@ from assay.clients.types import Item, Result
 from assay.rpc import tracing
 from assay.rpc.errors import ConfigError
 
+_MESSAGE_CHARS = 300
+
 
 @dataclass(slots=True)
 class ScoreTally:
@@ -35,6 +37,7 @@ class ScoreTally:
         rewards_sum: the sum of the rewards of judged rows.
         verdicts: how often each verdict.
         faults: how often each reason.
+        firsts: the first row with each reason, and its fault's message.
         suspicions: how often each sign of gaming.
         suspected: how many rows show one.
     """
@@ -42,13 +45,16 @@ class ScoreTally:
     rewards_sum: float = 0.0
     verdicts: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
+    firsts: dict[str, str] = field(default_factory=dict)
     suspicions: Counter[str] = field(default_factory=Counter)
     suspected: int = 0
 
     def add(self, line: dict[str, Any]) -> None:
         """Counts one row of output."""
         if line["fault"] is not None:
-            self.faults[line["fault"]["reason"]] += 1
+            reason, message = line["fault"]["reason"], line["fault"]["message"]
+            self.faults[reason] += 1
+            self.firsts.setdefault(reason, f"row {self.done}: {message[:_MESSAGE_CHARS]}")
             return
         self.verdicts[line["verdict"]] += 1
         self.rewards_sum += line["reward"]
@@ -66,7 +72,7 @@ class ScoreTally:
         """How many of them have a fault."""
         return self.faults.total()
 
-    def report(self) -> Table:
+    def report(self) -> Group:
         """The summary that a person reads."""
         table = Table(show_header=False)
         judged = self.verdicts.total()
@@ -83,7 +89,8 @@ class ScoreTally:
             table.add_row("rows with a suspicion", self._share(self.suspected))
         for sign, count in self.suspicions.most_common():
             table.add_row(Text(f"suspicion {sign}"), self._share(count))
-        return table
+        why = [Text(f"{reason}, first in {told}") for reason, told in self.firsts.items()]
+        return Group(table, *why)
 
     def _share(self, count: int) -> str:
         return f"{count} ({100 * count / self.done:.1f} %)"
