@@ -387,6 +387,22 @@ async def test_a_drain_waits_for_calls_and_then_ends_them() -> None:
             await facade.get("/healthz")
 
 
+async def test_a_stream_that_a_drain_ends_says_so_in_its_last_line() -> None:
+    async with serving() as facade:
+        connection = facade.connect()
+        body = json.dumps({"items": [item("sleep 60", "obedient", "forever"), item("42")]})
+        await asyncio.to_thread(connection.request, "POST", "/v1/score:stream", body)
+        response = await asyncio.to_thread(connection.getresponse)
+        assert json.loads(await asyncio.to_thread(response.readline))["id"] == "a"
+        stopping = asyncio.create_task(facade.server.stop(0.1))
+        told = json.loads(await asyncio.to_thread(response.readline))["error"]
+        assert (told["reason"], told["retryable"]) == ("DRAINING", True)
+        with pytest.raises(http.client.IncompleteRead):
+            await asyncio.to_thread(response.read)
+        await stopping
+        connection.close()
+
+
 async def test_a_caller_who_goes_as_the_drain_ends_its_call_is_cancelled() -> None:
     async with serving() as facade:
         host, port = facade.address.split(":")

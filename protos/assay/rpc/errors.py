@@ -228,6 +228,11 @@ def refuse(
     return call_error(make_status(reason, message, retry_after_s=retry_after_s, metadata=metadata))
 
 
+def outstayed() -> CallError:
+    """The end of a call that a drain could not wait for."""
+    return refuse(Reason.DRAINING, "the server is shutting down and could not wait longer")
+
+
 def wire_status(error: CallError) -> status_pb2.Status:
     """The status of a failed call as metadata can carry it.
 

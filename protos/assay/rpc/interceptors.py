@@ -32,7 +32,7 @@ from assay.rpc.calls import (
     begin_call,
 )
 from assay.rpc.deadlines import remaining_s
-from assay.rpc.errors import STATUS_DETAILS_KEY, CallError, refuse, wire_status
+from assay.rpc.errors import STATUS_DETAILS_KEY, CallError, outstayed, refuse, wire_status
 from assay.rpc.gate import Call, Gate
 from assay.rpc.limits import MAX_MESSAGE_BYTES
 from assay.rpc.logs import call_ended
@@ -233,7 +233,7 @@ class CallRim(grpc.aio.ServerInterceptor):
         task = asyncio.current_task()
         cancellations = task.cancelling() if task else 0
         if call.evicted and task is not None and task.uncancel() == 0:
-            return refuse(Reason.DRAINING, "the server is shutting down and could not wait longer")
+            return outstayed()
         if cancellations == 0:
             # Some inner task of the handler was cancelled; nobody cancelled the call.
             return _defect(call, context, RuntimeError("a task of the handler was cancelled"))

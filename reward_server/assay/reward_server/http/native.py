@@ -10,6 +10,7 @@ is {"error": PROBLEM}.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -24,7 +25,7 @@ from assay.reward_server.http.front import Front
 from assay.reward_server.http.problems import problem
 from assay.reward_server.http.streams import Stream
 from assay.rpc.calls import add_faults, request_id_var
-from assay.rpc.errors import CallError
+from assay.rpc.errors import CallError, outstayed
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -68,7 +69,14 @@ async def _joined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGener
             async for line in rest:
                 yield line
         except CallError as error:
-            yield json.dumps({"error": problem(error, request_id_var.get())}).encode() + b"\n"
+            yield _last_line(error)
+        except asyncio.CancelledError:  # a drain; a caller who went away reads no line
+            yield _last_line(outstayed())
+            raise
+
+
+def _last_line(error: CallError) -> bytes:
+    return json.dumps({"error": problem(error, request_id_var.get())}).encode() + b"\n"
 
 
 async def _lines(

@@ -33,7 +33,7 @@ from assay.reward_server.http.front import OPERATOR, forbidden
 from assay.reward_server.http.problems import CLIENT_CLOSED_REQUEST, problem_response
 from assay.rpc import tracing
 from assay.rpc.calls import METADATA_KEY, accept_request_id, begin_call
-from assay.rpc.errors import CallError, refuse
+from assay.rpc.errors import CallError, outstayed, refuse
 from assay.rpc.gate import Call
 from assay.rpc.logs import call_ended
 from assay.rpc.reasons import Reason
@@ -279,7 +279,7 @@ class _Run:
             return None
         if self._gone:
             return refuse(Reason.CANCELLED, "the caller went away")
-        return refuse(Reason.DRAINING, "the server is shutting down and could not wait longer")
+        return outstayed()
 
     async def _watch(self, task: asyncio.Task[Any] | None) -> None:
         while (await self.receive())["type"] != "http.disconnect":
