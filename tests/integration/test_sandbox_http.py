@@ -304,10 +304,10 @@ def test_piston_refuses_as_piston_does(server: str) -> None:
 
 def test_piston_lists_what_there_is(server: str) -> None:
     runtimes = get(server, "/api/v2/runtimes").body
-    assert [each["language"] for each in runtimes] == ["c", "python", "cf_python3"]
+    assert [each["language"] for each in runtimes] == ["c", "pytest", "python", "cf_python3"]
     assert all(each["version"] != "0.0.0" for each in runtimes)
     packages = get(server, "/api/v2/packages").body
-    assert [each["installed"] for each in packages] == [True, True]
+    assert [each["installed"] for each in packages] == [True, True, True]
     assert post(server, "/api/v2/packages", {"language": "go", "version": "*"}).status == 501
 
 
