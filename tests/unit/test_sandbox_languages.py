@@ -41,6 +41,7 @@ from assay.sandbox.prepared import CompileFailed
 
 ALL_NAMES = {
     "python", "c", "cpp", "java", "javascript", "typescript", "go", "rust", "bash", "sql",
+    "perl", "ruby", "php", "lua", "r", "racket", "csharp", "d", "d_ut", "scala", "kotlin", "verilog",
 }  # fmt: skip
 
 

@@ -7,7 +7,8 @@ The format is that of github.com/bytedance/SandboxFusion, as of 2026-07 (469de08
 2. Paths are relative to the program's folder: nothing outside it can be written or fetched.
 3. A limit other than time (memory, output, processes) or a violation is an end by a signal, -9 or
    -31, and `message` says which limit it was.
-4. TypeScript is type-checked, so it has a `compile_result`.
+4. TypeScript is type-checked, so it has a `compile_result`; so have C#, Kotlin's scripts and
+   Racket, which are compiled here. The peer does that within the run: `run_timeout` is for both.
 5. The compiler's exit code is not kept: one that failed has the `return_code` 1. The
    `execution_time` of one that succeeded is what the sandbox spent besides the run.
 """
@@ -50,10 +51,36 @@ LANGUAGES = {
     "rust": "rust",
     "bash": "bash",
     "sql": "sql",
+    "perl": "perl",
+    "ruby": "ruby",
+    "php": "php",
+    "lua": "lua",
+    "R": "r",
+    "r": "r",
+    "racket": "racket",
+    "csharp": "csharp",
+    "D_ut": "d_ut",
+    "d_ut": "d_ut",
+    "d": "d",
+    "scala": "scala",
+    "kotlin": "kotlin",
+    "kotlin_script": "kotlin",
+    "verilog": "verilog",
 }
-COMPILED = frozenset({"c", "cpp", "go", "java", "rust", "typescript"})
+COMPILED = frozenset({
+    "c", "cpp", "csharp", "d", "d_ut", "go", "java", "kotlin", "racket", "rust", "scala",
+    "typescript", "verilog",
+})  # fmt: skip
 _MAIN_FILES = {"python": "main.py", "c": "main.c", "cpp": "main.cpp", "rust": "main.rs",
-               "bash": "main.sh", "typescript": "main.ts", "go": "main.go"}  # fmt: skip
+               "bash": "main.sh", "typescript": "main.ts", "go": "main.go", "perl": "main.pl",
+               "ruby": "main.rb", "php": "main.php", "lua": "main.lua", "r": "main.R",
+               "racket": "main.rkt", "csharp": "main.cs", "d": "main.d", "d_ut": "main.d",
+               "scala": "main.scala", "kotlin": "main.kt", "verilog": "main.sv"}  # fmt: skip
+# The peer's names that are another kind of program in a language, by its main file.
+_KINDS = {"go_test": "main_test.go", "kotlin_script": "main.kts"}
+# The peer compiles these within the run, so that its clients give the run the time for both.
+_COMPILED_IN_RUN = frozenset({"csharp", "kotlin_script", "racket"})
+_MOST_COMPILE_S = 60.0
 _IGNORED = "IGNORE_THIS_FILE"  # the peer's word for files that are not written
 _SIGKILL, _SIGSYS = 9, 31
 _RETRYABLE_CODES = frozenset({"UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"})
@@ -92,6 +119,7 @@ def read_run_code(body: object) -> RunCode:
     name = fields.text("language")
     compile_timeout_s = fields.positive("compile_timeout", DEFAULT_TIMEOUT_S)
     run_timeout_s = fields.positive("run_timeout", DEFAULT_TIMEOUT_S)
+    compile_timeout_s = compile_time_s(name, compile_timeout_s, run_timeout_s)
     memory = fields.number("memory_limit_MB", -1)
     stdin = fields.text("stdin") if fields.has("stdin") else ""
     files = {path: data for path, data in fields.files("files").items() if _IGNORED not in path}
@@ -122,13 +150,22 @@ def make_program(fields: Fields, language: str, code: str, files: dict[str, byte
     ours = LANGUAGES.get(language)
     if ours is None:
         raise fields.bad("language", f"{language[:60]!r} is not served; {_known()} are")
-    main = "main_test.go" if language == "go_test" else _MAIN_FILES.get(ours, "")
+    main = _KINDS.get(language) or _MAIN_FILES.get(ours, "")
+    if language == "php" and "<?php" not in code:
+        code = f"<?php {code}"
     beside = tuple(SourceFile(path, data) for path, data in files.items())
-    if language == "go_test" or main in files:
+    if language in _KINDS or main in files:
         # Under a name of its own, since a file has the usual one.
         entry = main if main not in files else f"run_code_{main}"
         return Program(ours, files=(*beside, SourceFile(entry, code.encode())), entry_path=entry)
     return Program(ours, source=code, files=beside)
+
+
+def compile_time_s(language: str, compile_timeout_s: float, run_timeout_s: float) -> float:
+    """How long the compiler may take: as long as the run where the peer has no compiler."""
+    if language in _COMPILED_IN_RUN:
+        return max(compile_timeout_s, min(run_timeout_s, _MOST_COMPILE_S))
+    return compile_timeout_s
 
 
 def _known() -> str:
