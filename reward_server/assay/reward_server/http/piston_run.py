@@ -253,7 +253,9 @@ def _program(
         return Program(language, main.content.decode(), beside, arguments=arguments)
     suffix = _SUFFIXES.get(language, "")
     known = posixpath.splitext(main.name)[1] in (suffix, *_OTHER_SUFFIXES)
-    name = main.name if not suffix or known else main.name + suffix
+    # A name that was not given ends in ".code", and D makes no module of a name with two dots.
+    stem = main.name.replace(".", "_") if suffix == ".d" else main.name
+    name = main.name if not suffix or known else stem + suffix
     return Program(
         language,
         files=(SourceFile(name, main.content), *beside),
