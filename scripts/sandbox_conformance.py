@@ -28,6 +28,8 @@ from pathlib import Path
 RUNNERS = (
     "bash", "cpp", "go", "go_test", "java", "jest", "junit", "jupyter", "nodejs", "pytest",
     "python", "rust", "typescript",
+    "csharp", "d_ut", "kotlin_script", "lua", "perl", "php", "r", "racket", "ruby", "scala",
+    "verilog",
 )  # fmt: skip
 DATASETS = ("provided_data", "humaneval_python", "utils")
 VERL = "tests/utils/reward_score/reward_score/test_sandbox_fusion_on_cpu.py"

@@ -115,7 +115,7 @@ def test_programs_that_do_not_compile(server: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "word"),
     [
-        ({"language": "perl"}, "not served"),
+        ({"language": "lean"}, "not served"),
         ({"language": "rust"}, "UNKNOWN_LANGUAGE"),  # ours, but not this sandbox's
         ({"run_timeout": 1e6}, "INVALID_LIMIT"),
         ({"files": {".assay/x": ""}}, "INVALID_PROGRAM"),

@@ -76,6 +76,29 @@ ATTACKS = {
         "go",
         "package main\nvar a = [1 << 33]byte{1 << 32: 1}\nfunc main() { println(a[5]) }",
     ),
+    "a macro without end in Racket": (
+        "racket",
+        "#lang racket\n(define-syntax (f s) (let loop () (loop)))\n(f)",
+    ),
+    "a macro that starts processes in Racket": (
+        "racket",
+        "#lang racket\n(require (for-syntax racket))\n"
+        "(define-syntax (f s) (let loop () (process* \"/bin/sleep\" \"99\") (loop)))\n(f)",
+    ),
+    "a constant without end in D": (
+        "d",
+        "int f() { int i; while (true) ++i; return i; }\nenum x = f();\nvoid main() {}",
+    ),
+    "a generator without end in Verilog": (
+        "verilog",
+        "module m; genvar i; generate for (i = 0; i >= 0; i = i + 1) begin : g reg [99:0] r; end endgenerate endmodule",
+    ),
+    "embeds an endless device in Verilog": ("verilog", '`include "/dev/zero"\nmodule m; endmodule'),
+    "types without end in Scala": (
+        "scala",
+        "object A { class C[T]; implicit def f[T](implicit c: C[C[T]]): C[T] = null\n"
+        "def main(a: Array[String]): Unit = implicitly[C[Int]] }",
+    ),
 }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ pytestmark = [
 
 ROWS_BY_NAME = {
     "cpp": "cpp", "go": "go_test.go", "java": "java", "javascript": "js", "rust": "rs",
-    "typescript": "ts", "bash": "sh",
+    "typescript": "ts", "bash": "sh", "php": "php", "ruby": "rb", "csharp": "cs",
 }  # fmt: skip
 LEAST_SHARE = 0.5
 MOST_UNCOMPILED = 0.2
@@ -52,7 +52,9 @@ def rows(language: str) -> tuple[Row, ...]:
     return tuple(
         Row(row["id"], row["prompt"], unfenced(row["gpt_solution"]), row["tests"])
         for row in data
-        if row["language"] == ROWS_BY_NAME[language] and "humaneval" in row["id"]
+        if row["language"] == ROWS_BY_NAME[language]
+        and "humaneval" in row["id"]
+        and not (language == "csharp" and ".Equals(" in row["tests"])  # of lists: never true
     )
 
 
@@ -74,6 +76,15 @@ def without_function(text: str, start: str) -> str:
     return text[: at.start()]
 
 
+def csharp_program(row: Row, solution: str, closed: str) -> Program:
+    head = "".join(re.findall(r"(?m)^using [\w.]+;\n", row.prompt))
+    body = re.sub(r"(?s)(?:public\s+)?static\s+void\s+Main\s*\(.*", "", solution)
+    body = re.sub(r"(?m)^\s*using [\w.]+;\s*$", "", body).rstrip()
+    while body.endswith("}") and body.count("}") >= body.count("{"):
+        body = body[:-1].rstrip()  # the class, which the tests close
+    return Program("csharp", head + body + "\n" + closed)
+
+
 JAVATUPLES = Path("/usr/share/java/javatuples.jar")
 
 
@@ -82,11 +93,11 @@ def program(language: str, row: Row) -> Program:
     solution, tests = row.solution, row.tests
     closed = re.sub(r"\A\s*\}\n", "", tests)
     match language:
-        case "cpp":
-            head = "#include<assert.h>\n#include<bits/stdc++.h>\n"
-            return Program("cpp", head + without_function(solution, r"int\s+main\s*\(") + closed)
-        case "rust":
-            return Program("rust", without_function(solution, r"fn\s+main\s*\(") + closed)
+        case "cpp" | "rust":
+            cpp = language == "cpp"
+            head = "#include<assert.h>\n#include<bits/stdc++.h>\n" if cpp else ""
+            body = without_function(solution, r"(int|fn)\s+main\s*\(")
+            return Program(language, head + body + closed)
         case "go":
             while re.search(r"func\s+(Test\w*|main)\s*\(", solution):
                 solution = without_function(solution, r"func\s+(Test\w*|main)\s*\(")
@@ -102,8 +113,11 @@ def program(language: str, row: Row) -> Program:
             body = re.sub(r"(?m)^\s*import [^\n]+\n", "", inside).rstrip()
             body = body.removesuffix("}").rstrip()
             return Program("java", imports + body + "\n" + re.sub(r"\A\s*\}\n", "", tests))
-        case "bash":
-            return Program("bash", solution + "\n" + closed)
+        case "csharp":
+            return csharp_program(row, solution, closed)
+        case "php" | "bash":
+            opened = "<?php\n" if language == "php" and "<?php" not in solution else ""
+            return Program(language, opened + re.sub(r"\?>\s*\Z", "", solution) + "\n" + closed)
         case _:
             return Program(language, solution + "\n" + tests)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path, PurePosixPath
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.clients.commands.run import language_of
 from assay.reward_server.verifiers.code_text import CHOICES, Block, extract_code, fenced_blocks
+from assay.sandbox.languages import LANGUAGES
 
 ONE = "print(1)\n"
 TWO = "print(2)\n"
@@ -121,3 +125,13 @@ def test_it_is_linear_in_the_text() -> None:
     extract_code("```" * 700_000, "python")
     extract_code("```python\n" * 300_000, "python")
     extract_code(" " * 3_000_000 + "`", "python")
+
+
+@pytest.mark.parametrize("name", [name for name in LANGUAGES if LANGUAGES[name].test_kinds])
+def test_a_language_is_known_by_its_name_and_by_the_suffix_of_its_files(name: str) -> None:
+    language = LANGUAGES[name]
+    suffix = PurePosixPath(language.main(language.self_test)).suffix
+    assert language_of(Path(f"x{suffix}")) in (name, name.removesuffix("_ut"))
+    for tag in (name.removesuffix("_ut"), suffix[1:]):
+        text = f"```text\nno\n```\n```{tag}\nyes\n```\n```text\nno\n```"
+        assert extract_code(text, name) == "yes\n", tag

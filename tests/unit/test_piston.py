@@ -134,6 +134,7 @@ def test_files_keep_their_names_and_bytes() -> None:
 @pytest.mark.parametrize(
     ("language", "name", "entry"),
     [("c++", "", "file0.code.cpp"), ("c++", "a.cc", "a.cc"), ("c", "a.cpp", "a.cpp.c"),
+     ("d", "", "file0_code.d"), ("d", "a.d", "a.d"), ("verilog", "a.v", "a.v"),
      ("js", "a.mjs", "a.mjs"), ("python", "a", "a"), ("java", "a.java", ""), ("sql", "q", "")],
 )  # fmt: skip
 def test_compilers_get_the_names_that_they_want(language: str, name: str, entry: str) -> None:

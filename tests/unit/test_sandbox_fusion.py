@@ -24,6 +24,7 @@ from assay.reward_server.http.sandbox_fusion_jupyter import read_run_jupyter
 from assay.rpc.reasons import LEXICON
 from assay.sandbox.domain import EndKind, RunRecord
 from assay.sandbox.domain import Output as BoxOutput
+from assay.sandbox.languages import LANGUAGES
 from assay.sandbox.results import compile_failure_to_proto, execution_to_proto
 
 NOTHING = run.read_run_code({"code": "", "language": "python"})
@@ -76,12 +77,40 @@ def test_a_file_may_have_the_programs_usual_name() -> None:
         "run_code_main.py": b"print(1)",
     }
     assert request(language="go_test").job.program.entry_path == "main_test.go"
+    script = request(language="kotlin_script", files={"main.kts": "eA=="}).job.program
+    assert (script.language, script.entry_path) == ("kotlin", "run_code_main.kts")
+
+
+def test_every_language_of_the_sandbox_has_a_name() -> None:
+    assert set(run.LANGUAGES.values()) == set(LANGUAGES)
+    compiled = {name for name, language in LANGUAGES.items() if language.compile}
+    assert compiled == run.COMPILED
+    for name, ours in run.LANGUAGES.items():
+        assert request(language=name).job.program.language == ours
+
+
+def test_php_that_is_not_marked_is_php() -> None:
+    assert request(language="php", code="echo 1;").job.program.source == "<?php echo 1;"
+    marked = "a <?php echo 1;"
+    assert request(language="php", code=marked).job.program.source == marked
+
+
+@pytest.mark.parametrize(
+    ("language", "run_s", "compile_s"),
+    [("kotlin_script", 30, 30), ("csharp", 300, 60), ("racket", 1, 5), ("scala", 30, 5)],
+)
+def test_what_the_peer_compiles_in_the_run_has_the_runs_time(
+    language: str, run_s: float, compile_s: float
+) -> None:
+    wanted = request(language=language, run_timeout=run_s, compile_timeout=5)
+    assert (wanted.compile_timeout_s, wanted.run_timeout_s) == (compile_s, run_s)
+    assert wanted.job.limits.compile_wall_time_s == compile_s
 
 
 @pytest.mark.parametrize(
     ("fields", "where"),
     [
-        ({"language": "perl"}, "language"),
+        ({"language": "lean"}, "language"),
         ({"language": 3}, "language"),
         ({"code": None}, "code"),
         ({"code": "\ud800"}, "code"),
@@ -365,7 +394,7 @@ def test_what_a_case_run_may_print_grows_with_what_is_expected() -> None:
         ({**OJ, "dataset_type": "AiderBenchmarkDataset"}, "not served here"),
         ({**OJ, "provided_data": None}, "keeps no data sets"),
         ({**OJ, "language": None}, "required for CommonOJDataset"),
-        ({**OJ, "language": "perl"}, "is not served"),
+        ({**OJ, "language": "lean"}, "is not served"),
         ({**OJ, "provided_data": {"test": []}}, "1 to 10000 cases"),
         ({**OJ, "provided_data": {"test": "["}}, "is not JSON"),
         ({**OJ, "provided_data": {"test": [{"input": {"stdin": ""}}]}}, "is required"),

@@ -42,6 +42,7 @@ from assay.sandbox.prepared import CompileFailed
 ALL_NAMES = {
     "python", "c", "cpp", "java", "javascript", "typescript", "go", "rust", "bash", "sql",
     "pytest", "jest", "junit",
+    "perl", "ruby", "php", "lua", "r", "racket", "csharp", "d", "d_ut", "scala", "kotlin", "verilog",
 }  # fmt: skip
 
 

@@ -42,6 +42,19 @@ LANGUAGES = {
     ".rs": "rust",
     ".sh": "bash",
     ".sql": "sql",
+    ".pl": "perl",
+    ".rb": "ruby",
+    ".php": "php",
+    ".lua": "lua",
+    ".r": "r",
+    ".rkt": "racket",
+    ".cs": "csharp",
+    ".d": "d",
+    ".scala": "scala",
+    ".kt": "kotlin",
+    ".kts": "kotlin",
+    ".v": "verilog",
+    ".sv": "verilog",
 }
 
 

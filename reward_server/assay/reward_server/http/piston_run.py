@@ -47,9 +47,23 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "rust": ("rust", "rs"),
     "bash": ("bash", "sh", "shell"),
     "sql": ("sqlite3", "sqlite", "sql"),
+    "perl": ("perl", "pl"),
+    "ruby": ("ruby", "ruby3", "rb"),
+    "php": ("php",),
+    "lua": ("lua",),
+    "r": ("rscript", "r"),
+    "racket": ("racket", "rkt"),
+    "csharp": ("csharp", "mono", "mono-csharp", "mono-c#", "mono-cs", "c#", "cs"),
+    "d": ("d", "dlang"),
+    "scala": ("scala", "sc"),
+    "kotlin": ("kotlin", "kt"),
+    "verilog": ("iverilog", "verilog", "vvp"),
 }
 _SUFFIXES = {"c": ".c", "cpp": ".cpp", "java": ".java", "go": ".go", "rust": ".rs",
-             "typescript": ".ts", "javascript": ".js"}  # fmt: skip
+             "typescript": ".ts", "javascript": ".js", "racket": ".rkt", "csharp": ".cs",
+             "d": ".d", "d_ut": ".d", "scala": ".scala", "kotlin": ".kt",
+             "verilog": ".sv"}  # fmt: skip
+_OTHER_SUFFIXES = (".mjs", ".cjs", ".cc", ".cxx", ".kts", ".v")
 _NAMED_BY_CONTENT = frozenset({"java", "sql"})
 _KILLED = {"cpu-time-limit": ("TO", "Time limit exceeded"),
            "wall-time-limit": ("TO", "Time limit exceeded (wall clock)"),
@@ -238,8 +252,10 @@ def _program(
     if language in _NAMED_BY_CONTENT:
         return Program(language, main.content.decode(), beside, arguments=arguments)
     suffix = _SUFFIXES.get(language, "")
-    known = posixpath.splitext(main.name)[1] in ((suffix, ".mjs", ".cjs", ".cc", ".cxx"))
-    name = main.name if not suffix or known else main.name + suffix
+    known = posixpath.splitext(main.name)[1] in (suffix, *_OTHER_SUFFIXES)
+    # A name that was not given ends in ".code", and D makes no module of a name with two dots.
+    stem = main.name.replace(".", "_") if suffix == ".d" else main.name
+    name = main.name if not suffix or known else stem + suffix
     return Program(
         language,
         files=(SourceFile(name, main.content), *beside),

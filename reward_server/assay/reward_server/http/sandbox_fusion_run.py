@@ -9,7 +9,8 @@ The format is that of github.com/bytedance/SandboxFusion, as of 2026-07 (469de08
 3. A limit other than time (memory, output, processes) or a violation is an end by a signal, -9 or
    -31, and `message` says which limit it was.
 4. TypeScript is compiled, so it has a `compile_result`. Its types are not checked, as there; the
-   line that says so makes the compiler's line numbers one too high.
+   line that says so makes the compiler's line numbers one too high. C#, Kotlin's scripts and
+   Racket have one too: the peer compiles them within the run, so `run_timeout` is for both.
 5. Go's tests are compiled apart from their run, so `go_test` has a `compile_result`, and the line
    that `go test` ends with stands behind the program's own output.
 6. The compiler's exit code is not kept: one that failed has the `return_code` 1. The
@@ -57,12 +58,37 @@ LANGUAGES = {
     "sql": "sql",
     "pytest": "pytest",
     "jest": "jest",
+    "perl": "perl",
+    "ruby": "ruby",
+    "php": "php",
+    "lua": "lua",
+    "R": "r",
+    "r": "r",
+    "racket": "racket",
+    "csharp": "csharp",
+    "D_ut": "d_ut",
+    "d_ut": "d_ut",
+    "d": "d",
+    "scala": "scala",
+    "kotlin": "kotlin",
+    "kotlin_script": "kotlin",
+    "verilog": "verilog",
 }
-COMPILED = frozenset({"c", "cpp", "go", "java", "junit", "rust", "typescript"})
+COMPILED = frozenset({
+    "c", "cpp", "csharp", "d", "d_ut", "go", "java", "junit", "kotlin", "racket", "rust", "scala",
+    "typescript", "verilog",
+})  # fmt: skip
 _MAIN_FILES = {"python": "main.py", "c": "main.c", "cpp": "main.cpp", "rust": "main.rs",
-               "bash": "main.sh", "typescript": "main.ts", "go": "main.go",
+               "bash": "main.sh", "typescript": "main.ts", "go": "main.go", "perl": "main.pl",
+               "ruby": "main.rb", "php": "main.php", "lua": "main.lua", "r": "main.R",
+               "racket": "main.rkt", "csharp": "main.cs", "d": "main.d", "d_ut": "main.d",
+               "scala": "main.scala", "kotlin": "main.kt", "verilog": "main.sv",
                "pytest": "test_main.py", "jest": "main.test.ts"}  # fmt: skip
-_GO_TEST = "main_test.go"
+# The peer's names that are another kind of program in a language, by its main file.
+_KINDS = {"go_test": "main_test.go", "kotlin_script": "main.kts"}
+# The peer compiles these within the run, so that its clients give the run the time for both.
+_COMPILED_IN_RUN = frozenset({"csharp", "kotlin_script", "racket"})
+_MOST_COMPILE_S = 60.0
 _UNCHECKED = "// @ts-nocheck\n"
 _IGNORED = "IGNORE_THIS_FILE"  # the peer's word for files that are not written
 _SIGKILL, _SIGSYS = 9, 31
@@ -105,6 +131,7 @@ def read_run_code(body: object) -> RunCode:
     name = fields.text("language")
     compile_timeout_s = fields.positive("compile_timeout", DEFAULT_TIMEOUT_S)
     run_timeout_s = fields.positive("run_timeout", DEFAULT_TIMEOUT_S)
+    compile_timeout_s = compile_time_s(name, compile_timeout_s, run_timeout_s)
     memory = fields.number("memory_limit_MB", -1)
     stdin = fields.text("stdin") if fields.has("stdin") else ""
     files = {path: data for path, data in fields.files("files").items() if _IGNORED not in path}
@@ -144,18 +171,27 @@ def make_program(
     ours = LANGUAGES.get(language)
     if ours is None:
         raise fields.bad(field, f"{language[:60]!r} is not served; {_known()} are")
-    main = _GO_TEST if language == "go_test" else _MAIN_FILES.get(ours, "")
+    main = _KINDS.get(language) or _MAIN_FILES.get(ours, "")
     beside = tuple(SourceFile(path, data) for path, data in files.items())
     if ours == "junit" and not code:
         first = next((path for path in files if path.endswith(".java")), "")
         return Program(ours, files=beside, entry_path=first)
     if ours == "typescript":
         code = _UNCHECKED + code
-    if language == "go_test" or main in files:
+    elif language == "php" and "<?php" not in code:
+        code = f"<?php {code}"
+    if language in _KINDS or main in files:
         # Under a name of its own, since a file has the usual one.
         entry = main if main not in files else f"run_code_{main}"
         return Program(ours, files=(*beside, SourceFile(entry, code.encode())), entry_path=entry)
     return Program(ours, source=code, files=beside)
+
+
+def compile_time_s(language: str, compile_timeout_s: float, run_timeout_s: float) -> float:
+    """How long the compiler may take: as long as the run where the peer has no compiler."""
+    if language in _COMPILED_IN_RUN:
+        return max(compile_timeout_s, min(run_timeout_s, _MOST_COMPILE_S))
+    return compile_timeout_s
 
 
 def _known() -> str:
@@ -203,7 +239,7 @@ def fit(job: ExecutionJob, most: Limits) -> ExecutionJob:
 def answer_run(request: RunCode, execution: Execution) -> dict[str, object]:
     """The response for a program that ran, or that did not compile."""
     compile_result, run_result, message = command_results(execution, request.compiled)
-    if run_result and request.job.program.entry_path.endswith(_GO_TEST):
+    if run_result and request.job.program.entry_path.endswith(_KINDS["go_test"]):
         _add_last_line(run_result)
     return {
         "status": "Success" if execution.ok else "Failed",

@@ -29,6 +29,18 @@ _TAGS = {
     "rust": {"rust", "rs"},
     "bash": {"bash", "sh", "shell", "zsh"},
     "sql": {"sql", "sqlite", "sqlite3"},
+    "perl": {"perl", "pl"},
+    "ruby": {"ruby", "rb"},
+    "php": {"php"},
+    "lua": {"lua"},
+    "r": {"r", "rscript"},
+    "racket": {"racket", "rkt"},
+    "csharp": {"csharp", "c#", "cs"},
+    "d": {"d", "dlang"},
+    "d_ut": {"d", "dlang"},
+    "scala": {"scala", "sc"},
+    "kotlin": {"kotlin", "kt", "kts"},
+    "verilog": {"verilog", "systemverilog", "v", "sv"},
 }
 _MAX_BARE_CHARS = 20_000
 _STATEMENTS = (

@@ -41,6 +41,9 @@ COMPILER_LIMITS = Limits(
 COMMON_LIMITS = Limits()
 """What a run may use where neither the caller nor the language says."""
 
+MANAGED = Limits(memory_bytes=1024 * MIB)
+"""For runtimes that bring a garbage collector and a compiler of their own."""
+
 STDIO = ("stdio",)
 EVERY_KIND = ("stdio", "call", "assertions")
 

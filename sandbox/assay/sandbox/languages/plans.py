@@ -10,6 +10,7 @@ import re
 from pathlib import PurePosixPath
 
 from assay.sandbox.languages.java_source import read_java
+from assay.sandbox.languages.jvm_source import kotlin_main_class, scala_main_class
 from assay.sandbox.languages.language import OURS, Layout, Values
 
 # C and C++ ----------------------------------------------------------------------------------------
@@ -139,3 +140,163 @@ TREE_SCRIPT = (
     f'product=$1; shift; mkdir -p {OURS}/out\n"$@" && exec tar -cf "$product" -C {OURS}/out .\n'
 )
 """Runs a compiler that fills a folder, and packs that: a box brings single files back."""
+
+RACKET_SCRIPT = (
+    "product=$1 racket=$2 main=$3\n"
+    '"$racket" -l racket/base -l compiler/cm'
+    " -e '(managed-compile-zo (vector-ref (current-command-line-arguments) 0))' \"$main\" &&\n"
+    "find . -path ./.assay -prune -o -type f -path '*/compiled/*' -print0"
+    ' | tar -cf "$product" --null -T -\n'
+)
+"""Compiles a Racket module and what it requires beside it, and packs what that left."""
+
+# C# -----------------------------------------------------------------------------------------------
+
+_USES_SYSTEM = re.compile(r"\busing\s+(?:static\s+)?System\b")
+_FIRST_OF_ALL = re.compile(r"^\s*#\s*(?:define|undef)\b", re.MULTILINE)  # nothing may precede it
+_DEFAULT_USINGS = "".join(
+    f"using {name};"
+    for name in (
+        "System", "System.IO", "System.Linq", "System.Collections.Generic", "System.Threading",
+        "System.Threading.Tasks",
+    )
+)  # fmt: skip
+
+CSHARP_SCRIPT = (
+    f"product=$1 usings=$2 main=$3; shift 3; mkdir -p {OURS}/out\n"
+    '{ printf \'%s\\n#line 1 "%s"\\n\' "$usings" "${main#./}"; cat "$main"; }'
+    f" >{OURS}/main.cs &&\n"
+    f'"$@" {OURS}/main.cs && exec tar -cf "$product" -C {OURS}/out .\n'
+)
+"""Compiles a C# program behind a line of ours."""
+
+
+def csharp_plan(layout: Layout) -> Values:
+    """`{usings}`: .NET's default ones where the program has none; `{others}`: its other files."""
+    others = tuple(
+        f"./{file.path}"
+        for file in layout.files
+        if file.path != layout.main and file.path.endswith(".cs")
+    )
+    own = _USES_SYSTEM.search(layout.text) or _FIRST_OF_ALL.search(layout.text)
+    return {"usings": "//" if own else _DEFAULT_USINGS, "others": others}
+
+
+# Scala and Kotlin ---------------------------------------------------------------------------------
+
+_COMPILER_JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xmx768m -Xss16m -Xlog:disable"
+)
+_ARCHIVE = "case $1 in -XX:*) archive=$1; shift;; *) archive=-Xlog:disable;; esac\n"
+"""One option of the JVM may stand before the compiler's own: where the archive of classes is."""
+
+_SCALAC = (
+    "lib=${1%/bin/*}/lib java=$2; shift 2\n"
+    + _ARCHIVE
+    + f'exec "$java" "$archive" {_COMPILER_JVM} -cp "'
+    + ":".join(
+        f"$lib/scala-{name}.jar"
+        for name in ("library", "compiler", "reflect", "xml", "parser-combinators")
+    )
+    + '" scala.tools.nsc.Main -usejavacp "$@"\n'
+)
+SCALA_RUN = (
+    'lib=${1%/bin/*}/lib java=$2; shift 2\nexec "$java"'
+    f' -cp "{OURS}/classes:.:$lib/scala-library.jar:$lib/scala-reflect.jar" "$@"\n'
+)
+SCALA_SAMPLE = """\
+import scala.collection.mutable
+case class Point(x: Int, y: Int)
+object Sample {
+  def sorted(points: List[Point]): Seq[String] =
+    points.sortBy(_.x).zipWithIndex.collect { case (Point(x, _), n) if n > 0 => s"$x at $n" }
+  def main(arguments: Array[String]): Unit = {
+    val counts = mutable.Map[String, Int]().withDefaultValue(0)
+    for (word <- arguments; letter <- word) counts(letter.toString) += 1
+    assert(counts.values.forall(_ >= 0))
+    println(sorted(List(Point(1, 2))).mkString(",") + math.max(1, 2))
+  }
+}
+"""
+"""A program for an archive of the compiler's classes: what it uses, they hold."""
+
+
+def scalac(*options: str) -> tuple[str, ...]:
+    """The command of Scala's compiler, without the shell script that looks for its parts."""
+    return ("/bin/sh", "-c", _SCALAC, "sh", "{scalac}", "{java}", *options)
+
+
+def scala_plan(layout: Layout) -> Values:
+    """`{class}`: the object to start."""
+    return {"class": scala_main_class(layout.text)}
+
+
+_KOTLIN_COMPILER = "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler"
+KOTLINC = (
+    "home=${1%/bin/*} java=$2 way=$3; lib=$home/lib; shift 3\n"
+    + _ARCHIVE
+    + "if test $way = script; then\n"
+    + 'set -- "$lib/kotlin-preloader.jar" org.jetbrains.kotlin.preloading.Preloader'
+    + f' -cp "$lib/kotlin-compiler.jar" {_KOTLIN_COMPILER} "$@"\nelse\nset -- "'
+    + ":".join(
+        f"$lib/{name}.jar"
+        for name in (
+            "kotlin-compiler", "kotlin-stdlib", "kotlin-reflect", "kotlin-script-runtime",
+            "trove4j", "annotations-13.0", "kotlinx-coroutines-core-jvm",
+        )
+    )
+    + f'" {_KOTLIN_COMPILER} "$@"\nfi\n'
+    + f'exec "$java" "$archive" {_COMPILER_JVM} -cp "$@"'
+    + ' -kotlin-home "$home" -no-reflect -nowarn -jvm-target 1.8\n'
+)  # fmt: skip
+KOTLIN_RUN = (
+    "lib=${1%/bin/*}/lib java=$2; shift 2\n"
+    f'exec "$java" -cp "{OURS}/classes:.:'
+    + ":".join(
+        f"$lib/kotlin-{name}.jar"
+        for name in ("stdlib", "stdlib-jdk7", "stdlib-jdk8", "reflect", "script-runtime")
+    )
+    + '" "$@"\n'
+)
+KOTLIN_SAMPLE = """\
+data class Point(val x: Int, val y: Int)
+fun sorted(points: List<Point>) = points.sortedBy { it.x }.mapIndexed { n, p -> "${p.y} at $n" }
+fun main(arguments: Array<String>) {
+    val counts = mutableMapOf<Char, Int>()
+    for (word in arguments) for (letter in word) counts[letter] = (counts[letter] ?: 0) + 1
+    check(counts.values.all { it > 0 })
+    println(sorted(listOf(Point(1, 2))).joinToString() + maxOf(1, 2) + readLine()?.trim().orEmpty())
+}
+"""
+"""As `SCALA_SAMPLE`."""
+
+
+_KOTLIN_PROGRAM = re.compile(r"^[^\n]*\bfun\s+main\s*\(", re.MULTILINE)
+_KOTLIN_SCRIPT = re.compile(r"^main\s*\(", re.MULTILINE)
+
+
+def kotlin_main(text: str) -> str:
+    """main.kt for a program, main.kts for a script: it has no `main`, or calls it by itself."""
+    program = _KOTLIN_PROGRAM.search(text) and not _KOTLIN_SCRIPT.search(text)
+    return "main.kt" if program else "main.kts"
+
+
+def kotlin_plan(layout: Layout) -> Values:
+    """`{way}` and `{units}` of a program or a script, and `{start}`: what starts it."""
+    name = kotlin_main_class(layout.main, layout.text)
+    paths = [file.path for file in layout.files if file.path != layout.main]
+    units = tuple(f"./{path}" for path in (layout.main, *paths) if path.endswith((".kt", ".kts")))
+    if not layout.main.endswith(".kts"):
+        return {"way": "direct", "units": units, "start": name}
+    start = (f"-Dassay.script={name}", "AssayStart")
+    return {"way": "script", "units": (*units, f"{OURS}/start.kt"), "start": start}
+
+
+# Verilog ------------------------------------------------------------------------------------------
+
+_TEST_BENCH = re.compile(r"^\s*module\s+tb\b", re.MULTILINE)
+
+
+def verilog_plan(layout: Layout) -> Values:
+    """`{top}`: the module to elaborate, where it is the usual test bench; else every free one."""
+    return {"top": ("-s", "tb") if _TEST_BENCH.search(layout.text) else ()}

@@ -1,4 +1,6 @@
-"""The table of languages: what the sandbox knows about each. A new language is one entry here.
+"""The table of languages: what the sandbox knows about each. A new language is one entry.
+
+The first ten are here, the others in `table_scripts` and `table_compiled`.
 
 Test kinds. Every language serves "stdio". "call" and "assertions" need a process that answers calls
 over a private channel, so that expected values stay away from the candidate; only Python has one.
@@ -23,10 +25,11 @@ Choices, with their reasons:
 
 from __future__ import annotations
 
-from assay.sandbox.domain import MIB, BoxFile, Limits, SandboxFault
+from assay.sandbox.domain import BoxFile, SandboxFault
 from assay.sandbox.languages import plans
 from assay.sandbox.languages.language import (
     EVERY_KIND,
+    MANAGED,
     OURS,
     Compile,
     Language,
@@ -42,9 +45,10 @@ from assay.sandbox.languages.libraries import (
     NODE_PATH,
 )
 from assay.sandbox.languages.suites import SUITES
+from assay.sandbox.languages.table_compiled import COMPILED
+from assay.sandbox.languages.table_scripts import SCRIPTS
 
-_MANAGED = Limits(memory_bytes=1024 * MIB)
-"""For runtimes that bring a garbage collector and a compiler of their own."""
+_MANAGED = MANAGED
 
 _CXX_FLAGS = ("-O2", "-std=gnu++17", "-pipe", "-fmax-errors=20")
 
@@ -293,6 +297,8 @@ fn main() {
         self_test_stdin=b"CREATE TABLE numbers(value); INSERT INTO numbers VALUES (20), (22);",
     ),
     *SUITES,
+    *SCRIPTS,
+    *COMPILED,
 )  # fmt: skip
 
 LANGUAGES: dict[str, Language] = {language.name: language for language in _ENTRIES}
