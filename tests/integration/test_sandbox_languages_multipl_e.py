@@ -1,7 +1,8 @@
 """MultiPL-E through the languages: a model's solution with its tests behind it must exit with 0.
 
 The solutions are a model's and some are wrong, so the share that passes is bounded from below, with
-room, and what fails must fail as a program does: it does not compile, or ends with another code.
+room, and what fails must fail as a program does: it does not compile, ends with another code, or
+never ends (as three of those below do outside of the sandbox too: cpp/88, sh/35 and sh/91).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ ROWS_BY_NAME = {
 }  # fmt: skip
 LEAST_SHARE = 0.5
 MOST_UNCOMPILED = 0.2
+MOST_ENDLESS = 0.2
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,9 @@ def check_share(langs: Bench, language: str, every: int) -> None:
     seen = list(outcomes(langs, language, every))
     passed = sum(ok for _, _, ok, _ in seen)
     ends = {end for _, end, _, _ in seen}
-    assert ends <= {EndKind.EXITED, EndKind.SIGNALLED, EndKind.COMPILE_ERROR}
+    endless = {EndKind.WALL_TIME_LIMIT, EndKind.CPU_TIME_LIMIT}
+    assert ends <= {EndKind.EXITED, EndKind.SIGNALLED, EndKind.COMPILE_ERROR} | endless
+    assert sum(end in endless for _, end, _, _ in seen) <= MOST_ENDLESS * len(seen)
     failed = [f"{row.id}: {end.value}: {words[-300:]}" for row, end, ok, words in seen if not ok]
     assert passed >= LEAST_SHARE * len(seen), "\n".join(failed)
     uncompiled = sum(end is EndKind.COMPILE_ERROR for _, end, _, _ in seen)

@@ -71,7 +71,8 @@ def test_a_suite_passes_fails_and_is_never_empty(bench: Bench, language: str) ->
     assert passed.ok, passed
     failed = run(bench, language, suite, wrong)
     assert (failed.end, failed.exit_code) == (EndKind.EXITED, 1), failed
-    assert b"14" in failed.stdout.data + failed.stderr.data  # what was expected is said
+    said = failed.stdout.data + failed.stderr.data
+    assert (b"7 == (7 * 2)" if language == "pytest" else b"14") in said  # what was expected
     nothing = run(bench, language, empty, {})
     assert nothing.end is EndKind.EXITED
     assert nothing.exit_code != 0, nothing
