@@ -155,7 +155,10 @@ def test_an_image_holds_its_service_and_nothing_to_install_more(stack: Stack, se
         "genrm": {"assay-api", "assay-clients", "assay-genrm"},
     }
     assert ours == expected[service]
-    assert not packages & {"pip", "pytest", "trl", "hatchling"}
+    spare = {"pip", "pytest", "trl", "hatchling"}
+    if service == "sandbox":
+        spare.remove("pytest")  # programs may be suites of it
+    assert not packages & spare
     assert ("torch" in packages) == (service == "genrm")
     print(f"\n{title}: {image['Size'] / 1e6:.0f} MB")
 
