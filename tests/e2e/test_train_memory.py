@@ -73,13 +73,20 @@ def test_bfloat16_trains_and_drifts_little(
 ) -> None:
     """The sampler computes one token at a time and the trainer whole rows, each with its own
     rounding: bfloat16 has 8 bits."""
-    config = tiny_config(
-        model={"precision": precision},
-        algorithm={"loss": {"kl_coef": 0.05}},
-        eval={"prompts": 0},
-        run={"steps": 2},
+    rows, exact = (
+        train(
+            tiny_config(
+                model={"precision": chosen},
+                algorithm={"loss": {"kl_coef": 0.05}},
+                eval={"prompts": 0},
+                run={"steps": 2},
+            ),
+            chosen,
+        )
+        for chosen in (precision, "float32")
     )
-    rows = train(config)
     assert all(row["grad_norm"] > 0 for row in rows)
-    assert all(1e-7 < row["drift_mean"] < 0.05 for row in rows)
+    # How far they drift depends on the CPU: some round a token as they round a row of them.
+    assert rows[0]["grad_norm"] != pytest.approx(exact[0]["grad_norm"], rel=1e-6)
+    assert all(row["drift_mean"] < 0.05 for row in rows)
     assert rows[0]["kl"] == pytest.approx(0, abs=1e-3)
