@@ -36,8 +36,8 @@ from assay.rpc.reasons import Reason
 from assay.rpc.serving import Rim
 
 TIMEOUT_HEADER = "x-timeout-s"
-OPERATOR = "operator"
-"""Under this name the state of a call says whether it came with the token of --token-file."""
+OFFERED = "authorization"
+"""Under this name the state of a call has what it offered as its token."""
 
 _SHOWN_CHARS = 200
 _MAX_CONTAINERS = 500_000
@@ -132,7 +132,7 @@ class Front:
             UnauthenticatedError: it is a tenant among others, or anybody.
         """
         is_open = not (self.public or self.rim.door.asks or tenant_var.get())
-        if not is_open and not request.scope["state"][OPERATOR]:
+        if not is_open and not self.rim.door.is_operator(request.scope["state"][OFFERED]):
             raise forbidden("only the token of --token-file opens this: it shows what all wrote")
 
     async def score(

@@ -29,7 +29,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.reward_server.http.config import HttpConfig
-from assay.reward_server.http.front import OPERATOR, forbidden
+from assay.reward_server.http.front import OFFERED, forbidden
 from assay.reward_server.http.problems import CLIENT_CLOSED_REQUEST, problem_response
 from assay.rpc import tracing
 from assay.rpc.calls import METADATA_KEY, accept_request_id, begin_call
@@ -162,7 +162,7 @@ class HttpRim:
                 )
         offered = _bearer(headers)
         state = scope.setdefault("state", {})
-        state[OPERATOR] = self._rim.door.is_operator(offered)
+        state[OFFERED] = offered
         tenant = "" if call.always_open else self._rim.door.tenant_of(offered)
         if tenant is None:
             raise refuse(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
