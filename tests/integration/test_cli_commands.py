@@ -136,7 +136,7 @@ def test_doctor_says_whether_there_is_ray(tmp_path: Path, monkeypatch: pytest.Mo
         return {one.what: one.found for one in look_at_packages()}["--pool ray"]
 
     if find_spec("ray") is None:
-        wanted = "pip install 'assay-reward-server[ray]' 'assay-sandbox[ray]' brings it"
+        wanted = "in a checkout of Assay, run: pip install './reward_server[ray]' './sandbox[ray]'"
         assert found() == f"ray is not installed; {wanted}"
     (tmp_path / "ray.py").write_text("raise AssertionError('imported')")
     info = tmp_path / "ray-2.60.1.dist-info"

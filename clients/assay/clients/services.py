@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
@@ -58,6 +58,12 @@ def how_to_install(package: str) -> str:
     folder = _FOLDERS.get(package.replace("_", "-"))
     where = f"in a checkout of Assay, run: pip install ./{folder}"
     return where if folder else f"run: pip install {package}"
+
+
+def how_to_add(extra: str, packages: Iterable[str]) -> str:
+    """The same for an extra of several of our packages."""
+    wanted = " ".join(f"'./{_FOLDERS[package]}[{extra}]'" for package in packages)
+    return f"in a checkout of Assay, run: pip install {wanted}"
 
 
 def package_of(name: str) -> str:

@@ -23,7 +23,13 @@ from assay.clients.commands import stalls
 from assay.clients.commands.options import read_server, server_options
 from assay.clients.execution import ExecutionClient
 from assay.clients.judging import JudgeClient
-from assay.clients.services import DEFAULT_PORTS, PACKAGES, how_to_install, installed_services
+from assay.clients.services import (
+    DEFAULT_PORTS,
+    PACKAGES,
+    how_to_add,
+    how_to_install,
+    installed_services,
+)
 from assay.clients.sync import RewardClient
 from assay.rpc import health
 from assay.rpc.errors import CallError
@@ -102,8 +108,7 @@ def look_at_packages() -> list[Finding]:
 def _ray(packages: Sequence[str]) -> str:
     """Ray's version, or what brings it; it is not imported, which takes long."""
     if find_spec("ray") is None:
-        extras = " ".join(f"'{package}[ray]'" for package in packages)
-        return f"ray is not installed; pip install {extras} brings it"
+        return f"ray is not installed; {how_to_add('ray', packages)}"
     try:
         return f"ray {version('ray')}"
     except PackageNotFoundError:
