@@ -302,6 +302,8 @@ ASSERTIONS = [
     (UNITTEST_FILE, PASSED),
     (SUBTESTS, WRONG),
     ("def check(c):\n    assert c(1) == 2\ncheck(add)", PASSED),
+    ("import sys\nok = add(1) == 2\nsys.exit(0 if ok else 1)", PASSED),
+    ("import sys\nok = add(1) == 3\nsys.exit(0 if ok else 1)", WRONG),
 ]  # fmt: skip
 
 
@@ -352,7 +354,6 @@ def test_a_program_may_be_named_like_a_built_in(boxes: ProcessBoxes) -> None:
         "def test_a(some_fixture):\n    assert add(1) == 2",
         "class Sub(Stack):\n    pass\nassert Sub(1)",
         "import solution\nsolution.add = lambda x: 2\nassert solution.add(1) == 2",
-        "assert add(1) == 2\nraise SystemExit(0)",
         "import os\nassert add(1) == 2\nos._exit(0)",
         "1 / 0",
         "def f():\n    assert add(1) == 3",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.sandbox.judging.evaluation import NotFoldable
+from assay.sandbox.harness.evaluation import NotFoldable
 from assay.sandbox.judging.folding import FoldedCall, Raised, fold
 
 

@@ -101,6 +101,10 @@ class Pump:
         """Calls `handler` whenever another descriptor is readable, e.g. the link to the server."""
         self._others[descriptor] = handler
 
+    def unwatch(self, descriptor: int) -> None:
+        """Calls no handler for it any more."""
+        self._others.pop(descriptor, None)
+
     def step(self, timeout_s: float | None = None) -> None:
         """Waits until something happened or the time has passed, handles it, and returns."""
         now_s = time.monotonic()
@@ -117,7 +121,9 @@ class Pump:
         for descriptor, _ in poll.poll(wait_ms):
             owner = owners[descriptor]
             if owner is None:
-                self._others[descriptor]()
+                handler = self._others.get(descriptor)
+                if handler is not None:
+                    handler()
                 continue
             try:
                 owner.on_ready(descriptor)

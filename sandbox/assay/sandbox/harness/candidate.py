@@ -3,9 +3,7 @@
 The module's name is `solution`, not `__main__`: a guarded main part, which would read stdin, does
 not run.
 
-A request is [tag, operation, ...], an answer [tag, outcome, ...]; both are plain values (`codec`).
-The tag is random and chosen by the asker: an answer made in advance matches no request. An object
-that is no plain value stays here and gets a number (`codec.Ref`), by which later requests mean it.
+What is said is in `protocol`; the operations of a request are
 
     load                                    run the program; answers with the names that it defines
     lookup, names                           what the names stand for
@@ -13,7 +11,12 @@ that is no plain value stays here and gets a number (`codec.Ref`), by which late
                                             instance for "Class.method"; `tell` asks which arguments
                                             changed in place
     operate, name, object, args             a special method, getattr, isinstance, state, await...
+    execute, text                           run a text as a module of its own; answers with what its
+                                            names stand for
     bye                                     end
+
+An object that is no plain value stays here and gets a number (`codec.Ref`), by which later requests
+mean it.
 
 Covered: nothing. This shares a process with the candidate, which may say through it whatever it
 likes. It holds no expected value and no test code, and what it says is only taken as what the
@@ -23,6 +26,7 @@ Not covered: that the program answers truthfully about its own objects.
 
 from __future__ import annotations
 
+import importlib
 import operator
 import os
 import sys
@@ -32,8 +36,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from assay.sandbox.harness import script
-from assay.sandbox.harness.codec import CodecError, Ref, decode, encode
-from assay.sandbox.harness.frames import ANSWER, CALLBACK, HELLO, REQUEST, RESULT, Channel
+from assay.sandbox.harness.codec import MAX_NAME, CodecError, Ref, decode, encode
+from assay.sandbox.harness.frames import Channel
+from assay.sandbox.harness.protocol import ANSWER, CALLBACK, HELLO, NO_TAG, REQUEST, RESULT
 
 # Special methods that a proxy in the tester carries where the object's type has them.
 UNARY: Final = (
@@ -87,10 +92,10 @@ def warm_up(path: str) -> None:
     saved = sys.argv, list(sys.path), sys.modules["__main__"]
     with open(path, "w") as file:
         file.write(_WARM_UP)
-    call = ["t", "call", "f", [[1, 2.5, "a"], (None, True)], {"d": {"k": {1}}}, True, True]
+    call = ["call", "f", [[1, 2.5, "a"], (None, True)], {"d": {"k": {1}}}, True, True]
     for _ in range(_WARM_UP_ROUNDS):
         ours, theirs = socketpair()
-        for request in (["t", "load"], ["t", "lookup", ["f"]], call, call, ["", "bye"]):
+        for request in (["load"], ["lookup", ["f"]], call, call, ["bye"]):
             Channel(ours.fileno()).send(REQUEST, encode(request))
         main(theirs.fileno(), (path,))
         ours.close()
@@ -111,11 +116,13 @@ class _Candidate:
         self._numbers: dict[int, int] = {}
         self._process = os.getpid()
         self._leave, self._pid = os._exit, os.getpid
+        self._tag = NO_TAG  # of the request in progress
         self._operations: dict[str, Callable[..., tuple[object, ...]]] = {
             "load": self._load,
             "lookup": self._lookup,
             "call": self._call,
             "operate": self._operate,
+            "execute": self._execute,
         }
 
     def serve(self) -> int:
@@ -123,8 +130,8 @@ class _Candidate:
         try:
             self._channel.send(HELLO, b"")
             while True:
-                kind, content = self._channel.receive()
-                if kind == REQUEST and not self._answer(content):
+                kind, tag, content = self._channel.receive()
+                if kind == REQUEST and not self._answer(tag, content):
                     break
         except (EOFError, OSError):
             pass
@@ -135,21 +142,23 @@ class _Candidate:
                 continue
         return 0
 
-    def _answer(self, content: bytes) -> bool:
+    def _answer(self, tag: bytes, content: bytes) -> bool:
         """Carries out one request; False for bye."""
-        request: Any = decode(content, resolve=self._resolve, rich=True)
-        tag, operation, *rest = request
+        request: Any = decode(content, resolve=self._resolve, rich=True, library=_of_library)
+        operation, *rest = request
         if operation == "bye":
             return False
+        before, self._tag = self._tag, tag
         try:
-            answer = ("value", *self._operations[operation](*rest))
+            answer = ["value", *self._operations[operation](*rest)]
         except StopIteration as stop:
-            answer = ("stop", stop.value)
+            answer = ["stop", stop.value]
         except BaseException as error:  # noqa: BLE001 - the isolation border: anything may be raised
-            answer = ("error", _describe(error))
+            answer = ["error", *_describe(error)]
+        self._tag = before
         if self._pid() != self._process:
             self._leave(0)  # a fork of the program's came back here; only the first process answers
-        self._channel.send(ANSWER, self._encoded([tag, *answer]))
+        self._channel.send(ANSWER, self._encoded(answer), tag)
         return True
 
     def _encoded(self, answer: list[object]) -> bytes:
@@ -157,12 +166,13 @@ class _Candidate:
         try:
             return encode(answer, self._opaque)
         except (CodecError, RecursionError) as error:
-            kept = answer[2]
+            kept = answer[1]
             try:
                 ref = self._opaque(kept, note=str(error))
-                return encode([answer[0], answer[1], ref, *answer[3:]], self._opaque)
+                return encode([answer[0], ref, *answer[2:]], self._opaque)
             except (CodecError, RecursionError):
-                return encode([answer[0], answer[1], self._opaque(kept), [], -1])
+                rest = [[], -1] if len(answer) == 4 else []
+                return encode([answer[0], self._opaque(kept), *rest])
 
     def _load(self) -> tuple[object, ...]:
         path, *arguments = self._argv
@@ -171,16 +181,22 @@ class _Candidate:
         sys.modules[MODULE] = main_module
         self._namespace = main_module.__dict__
         script.execute(path, self._namespace)
-        return ([name for name in list(self._namespace) if not name.startswith("__")],)
+        return (_public(self._namespace),)
 
     def _lookup(self, names: list[str]) -> tuple[object, ...]:
-        """What names stand for: [name, value, origin] each, missing ones left out."""
-        found: list[object] = []
-        for name in names:
-            if name in self._namespace:
-                value = self._namespace[name]
-                found.append([name, value, _origin(value)])
-        return (found,)
+        """What names stand for: [name, value] each, missing ones left out."""
+        return ([self._named(name, self._namespace) for name in names if name in self._namespace],)
+
+    def _named(self, name: str, namespace: dict[str, Any]) -> list[object]:
+        """A name and its value. A class stays here: what it makes is the program's."""
+        value = namespace[name]
+        stays = isinstance(value, type) and not issubclass(value, BaseException)
+        return [name, self._opaque(value) if stays else value]
+
+    def _execute(self, text: str) -> tuple[object, ...]:
+        namespace: dict[str, Any] = {"__name__": "executed"}
+        exec(compile(text, "<executed>", "exec", dont_inherit=True), namespace)  # noqa: S102
+        return ([self._named(name, namespace) for name in _public(namespace)],)
 
     def _find(self, target: object, fresh: bool) -> Any:
         if not isinstance(target, str):
@@ -244,21 +260,24 @@ class _Candidate:
     def _resolve(self, ref: Ref) -> object:
         if ref.side == "c":
             return self._objects[ref.number]
-        return _TesterObject(ref, self._call_back)
+        kind = _TesterIterator if ref.kind == "iterator" else _TesterObject
+        return kind(ref, self._call_back)
 
     def _call_back(self, *request: object) -> object:
         """Asks the tester for something, and serves its requests until it has answered."""
-        self._channel.send(CALLBACK, encode(list(request), self._opaque))
+        self._channel.send(CALLBACK, encode(list(request), self._opaque), self._tag)
         while True:
-            kind, content = self._channel.receive()
+            kind, tag, content = self._channel.receive()
             if kind == REQUEST:
-                self._answer(content)
+                self._answer(tag, content)
             elif kind == RESULT:
-                result: Any = decode(content, resolve=self._resolve, rich=True)
-                outcome, value = result
+                result: Any = decode(content, resolve=self._resolve, rich=True, library=_of_library)
+                outcome, *rest = result
                 if outcome == "value":
-                    return value
-                raise _REVIVED.get(value[0], RuntimeError)(value[1])
+                    return rest[0]
+                if outcome == "stop":
+                    raise StopIteration
+                raise _REVIVED.get(rest[0], RuntimeError)(rest[1])
 
 
 class _TesterObject:
@@ -275,22 +294,53 @@ class _TesterObject:
         ref: Ref = object.__getattribute__(self, "_ref")
         return ref
 
+    def _asked(self, operation: str, *rest: object) -> object:
+        ask = object.__getattribute__(self, "_ask")
+        answer: object = ask(operation, self.reference().number, *rest)
+        return answer
+
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return object.__getattribute__(self, "_ask")("call", self, list(args), kwargs)
+        return self._asked("call", list(args), kwargs)
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(name)
-        return object.__getattribute__(self, "_ask")("getattr", self, name)
+        return self._asked("getattr", name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        object.__getattribute__(self, "_ask")("setattr", self, name, value)
+        self._asked("setattr", name, value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _TesterObject) and other.reference() == self.reference()
 
     def __hash__(self) -> int:
         return hash(self.reference().number)
+
+
+class _TesterIterator(_TesterObject):
+    """An iterator of the tester's."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> _TesterIterator:
+        return self
+
+    def __next__(self) -> object:
+        return self._asked("next")
+
+
+def _public(namespace: dict[Any, Any]) -> list[str]:
+    """The names that a program defines."""
+    names = [name for name in list(namespace) if isinstance(name, str) and len(name) <= MAX_NAME]
+    return [name for name in names if not name.startswith("__")]
+
+
+def _of_library(module: str, name: str) -> object:
+    """A function or class of a library that the tests hand over; ours, as it is here."""
+    found: object = importlib.import_module(module)
+    for part in filter(None, name.split(".")):
+        found = getattr(found, part)
+    return found
 
 
 _REVIVED: Final = {
@@ -314,31 +364,25 @@ def _kind(value: object) -> tuple[str, tuple[str, ...]]:
     if isinstance(value, type):
         if issubclass(value, BaseException):
             return "exception-class", _builtin_bases(value)
-        return "class", ("__call__",)
+        return "class", ("__call__", *_traits(type(value), type))
     if isinstance(value, types.ModuleType):
         return "module", ()
     if isinstance(value, types.CoroutineType):
         return "coroutine", ()
-    kind = type(value)
-    traits = tuple(name for name in CARRIED if getattr(kind, name, None) is not None)
+    traits = _traits(type(value), object)
     if isinstance(value, types.GeneratorType):
         return "generator", traits
     return "function" if isinstance(value, types.FunctionType) else "instance", traits
 
 
+def _traits(kind: type, base: type) -> tuple[str, ...]:
+    """The special methods that a type has; of a class's own type, those beyond `type`'s."""
+    has = [name for name in CARRIED if getattr(kind, name, None) is not None]
+    return tuple(name for name in has if base is object or not hasattr(base, name))
+
+
 def _builtin_bases(kind: type) -> tuple[str, ...]:
     return tuple(base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
-
-
-def _origin(value: object) -> list[str] | None:
-    """Where a value of a library comes from, so that the tester takes its own."""
-    if isinstance(value, types.ModuleType):
-        return [value.__name__, ""]
-    module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", None) or getattr(value, "_name", None)
-    if isinstance(module, str) and isinstance(name, str) and module not in {MODULE, "__main__"}:
-        return [module, name]
-    return None
 
 
 def _state(value: object) -> object:
@@ -352,26 +396,26 @@ def _state(value: object) -> object:
     return [kind.__module__, kind.__qualname__, attributes]
 
 
-def _describe(error: BaseException) -> dict[str, object]:
-    """An exception as plain data."""
+def _describe(error: BaseException) -> list[object]:
+    """An exception as plain data: class, built-in bases, text, line, arguments, attributes."""
     kind = type(error)
-    described: dict[str, object] = {
-        "type": "NameError" if kind is Missing else kind.__name__[:200],
-        "bases": list(_builtin_bases(kind)),
-        "where": _where(error),
-    }
     try:
-        described["text"] = str(error)[:1000]
+        text = str(error)[:1000]
     except BaseException:  # noqa: BLE001 - the isolation border: its __str__ is the program's
-        described["text"] = ""
-    for name, read in (("args", lambda: list(error.args)), ("vars", lambda: dict(vars(error)))):
-        try:
-            content = read()
-            encode(content)
-            described[name] = content
-        except BaseException:  # noqa: BLE001, S112 - the isolation border
-            continue
-    return described
+        text = ""
+    name = "NameError" if kind is Missing else kind.__name__[:200]
+    plain = [_plain(lambda: list(error.args)), _plain(lambda: dict(vars(error)))]
+    return [name, list(_builtin_bases(kind)), text, _where(error), *plain]
+
+
+def _plain(read: Callable[[], object]) -> object:
+    """What is read, where it can be carried; else None."""
+    try:
+        content = read()
+        encode(content)
+    except BaseException:  # noqa: BLE001 - the isolation border
+        return None
+    return content
 
 
 def _where(error: BaseException) -> str:

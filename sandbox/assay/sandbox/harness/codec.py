@@ -6,15 +6,18 @@ stand for themselves; everything else is an object with one key that names what 
     t tuple, s set, f frozenset, d mapping (keys and values in turn), b bytes, B bytearray,
     i whole number (hexadecimal), x NaN or infinity, u text with lone surrogates, c complex,
     D Decimal, F Fraction, r range, q deque, T date or time, n numpy array or scalar,
-    k a mapping of `collections`, y built-in class, h reference
+    k a mapping of `collections`, y built-in class of plain data or exceptions, h reference,
+    l function or class of a library, by its name: from the tester alone
 
 Covered: the decoder takes any bytes whatever; it runs no code of theirs, recurses no deeper than it
-allows, builds no set whose elements were chosen to collide, and raises `CodecError` for all that
-is not exactly as above. The encoder asks no object for anything: subclasses of built-in types are
-read through the methods of the built-in type, so that an overridden `__eq__` or `__iter__` is
-never met, and what it hands on are exact built-in values.
+allows, builds no set whose elements were chosen to collide, computes nothing whose cost grows
+faster than the bytes, and raises `CodecError` for all that is not exactly as above. The classes
+that it names make plain data and nothing else. The encoder asks no object for anything: subclasses
+of built-in types are read through the methods of the built-in type, so that an overridden `__eq__`
+or `__iter__` is never met, and what it hands on are exact built-in values.
 Not covered: what the encoder says inside a hostile process. Whoever runs there may say anything;
-it is data all the same.
+it is data all the same. Nor the time of 48 MiB: whoever decodes so much does it where it can be
+killed (`judging.budget`, and the tester's own limits).
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ MAX_DEPTH: Final = 100
 MAX_BYTES: Final = 48 * 2**20
 MAX_ITEMS: Final = 4_000_000
 MAX_INT_BITS: Final = 4_000_000
+MAX_FRACTION_BITS: Final = 20_000  # of each part: its making divides, in quadratic time
+MAX_NAME: Final = 200
+MAX_REFERENCES: Final = 2**31
 MAX_COLLISIONS: Final = 100
 _CONTAINER_COST: Final = 8  # in elements: going into one takes longer than passing over it
 _MANY: Final = 1_000
@@ -43,12 +49,24 @@ _DECIMAL: Final = re.compile(r"-?(?:\d{1,5000}(?:\.\d{0,5000})?(?:E[+-]?\d{1,4})
 _TROUBLE: Final = (
     ValueError, TypeError, LookupError, ArithmeticError, RecursionError, MemoryError,
 )  # fmt: skip
+# Classes as values: those of plain data, and exceptions. Calling one makes plain data; the others
+# (type, object, property, super, map ...) stay where they are, as references.
 _CLASSES: Final[dict[str, type]] = {
-    name: value for name, value in vars(builtins).items() if isinstance(value, type)
-}
+    kind.__name__: kind
+    for kind in (
+        *(bool, int, float, complex, str, bytes, bytearray, list, tuple, set, frozenset, dict),
+        *(value for value in vars(builtins).values()
+          if isinstance(value, type) and issubclass(value, Exception)),
+    )
+}  # fmt: skip
+_DTYPE: Final = re.compile(r"bool|u?int(?:8|16|32|64)|float(?:16|32|64)|complex(?:64|128)|object")
+_TEXTS: Final = re.compile(r"[<>|=]?([US])\d*")
 _MAPPINGS: Final[dict[str, Callable[[dict[Any, Any]], object]]] = {
     "Counter": collections.Counter,
     "OrderedDict": collections.OrderedDict,
+}
+_FACTORIES: Final = {
+    kind.__name__: kind for kind in (bool, int, float, str, list, dict, set, tuple)
 }
 _HEX: Final = re.compile(r"-?[0-9a-f]+")
 
@@ -96,11 +114,24 @@ class Ref:
         return f"<{self.kind or 'object'} of type {self.type_name}>"
 
 
-Opaque = Callable[[object], Ref]
+Opaque = Callable[[object], "Ref | LibraryName"]
 """Makes a reference to an object that is no plain value."""
 
 Resolve = Callable[[Ref], object]
-"""Makes an object of a reference."""
+"""Makes an object of a reference; raises CodecError for one that means nothing."""
+
+Import = Callable[[str, str], object]
+"""Finds an object of a library by its module and its name there."""
+
+
+class LibraryName:
+    """Stands for a function or class of a library, which the reader takes from its own."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
+        self.name = name
 
 
 def encode(value: object, opaque: Opaque | None = None) -> bytes:
@@ -153,7 +184,7 @@ class _Encoder:
             return self.items(value, depth)  # type: ignore[arg-type]
         if kind is tuple:
             return {"t": self.items(value, depth)}  # type: ignore[arg-type]
-        if kind is Ref:
+        if kind is Ref or kind is LibraryName:
             return _ref_tree(value)  # type: ignore[arg-type]
         write = _writer(value)
         if write is not None:
@@ -208,7 +239,7 @@ class _Encoder:
         kind = type(value)
         if kind is collections.defaultdict:
             factory = value.default_factory
-            known = factory is not None and _CLASSES.get(factory.__name__) is factory
+            known = any(factory is kind for kind in _FACTORIES.values())
             return {"k": [kind.__name__, factory.__name__ if known else "", items]}
         if kind in _MAPPINGS.values():
             return {"k": [kind.__name__, "", items]}
@@ -220,7 +251,12 @@ class _Encoder:
             raise CodecError("too many elements")
         kind = str(value.dtype)
         content = value.tolist()
-        if value.dtype.kind not in "biufcUSO" or type(content) is type(value):
+        carried = _DTYPE.fullmatch(kind) or _TEXTS.fullmatch(kind)
+        if not carried or type(content) is type(value):
+            return self._other(value, depth, array=False)
+        try:
+            _check_plain(content)
+        except CodecError:  # an object among its elements: then the whole array is one
             return self._other(value, depth, array=False)
         return {"n": [kind, self.tree(content, depth + 1)]}
 
@@ -239,7 +275,9 @@ def _are_short(numbers: list[Any]) -> bool:
     return bool(min(numbers) >= -_LONG and max(numbers) < _LONG)
 
 
-def _ref_tree(ref: Ref) -> object:
+def _ref_tree(ref: Ref | LibraryName) -> object:
+    if isinstance(ref, LibraryName):
+        return {"l": [ref.module, ref.name]}
     return {"h": [ref.side, ref.number, ref.kind, ref.type_name, list(ref.traits)]}
 
 
@@ -257,6 +295,8 @@ def _moment(encoder: _Encoder, value: Any, depth: int) -> object:
 
 
 def _fraction(encoder: _Encoder, value: Any, depth: int) -> object:
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_FRACTION_BITS:
+        raise CodecError(f"a fraction of more than {MAX_FRACTION_BITS} bits")
     return {"F": [encoder.tree(value.numerator, depth), encoder.tree(value.denominator, depth)]}
 
 
@@ -303,7 +343,11 @@ def _writer(value: object) -> Write | None:
 
 
 def decode(
-    data: bytes | bytearray, *, resolve: Resolve | None = None, rich: bool = False
+    data: bytes | bytearray,
+    *,
+    resolve: Resolve | None = None,
+    rich: bool = False,
+    library: Import | None = None,
 ) -> object:
     """The value of some bytes, which may come from anyone.
 
@@ -312,13 +356,14 @@ def decode(
         resolve: makes objects of references; without it they stay `Ref`.
         rich: numpy's arrays become arrays where numpy is loaded, and the mappings of
             `collections` what they were; otherwise they become lists and dicts.
+        library: finds what is named of a library; without it, a name of one is an error.
 
     Raises:
         CodecError: the bytes are not a plain value.
     """
     if len(data) > MAX_BYTES:
         raise CodecError(f"too large: {len(data)} bytes")
-    reader = _Reader(resolve, rich)
+    reader = _Reader(resolve, rich, library)
     try:
         value = json.loads(
             str(data, "ascii"), object_pairs_hook=reader.tagged, parse_constant=_refuse
@@ -353,6 +398,7 @@ def _check_depth(value: object) -> None:
     raise CodecError(f"deeper than {MAX_DEPTH} levels")
 
 
+_ELEMENTS: Final = {type(None), bool, int, float, complex, str, bytes, list, tuple}
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset, collections.deque)
 
 
@@ -380,9 +426,10 @@ def check_spread(items: Iterable[object]) -> None:
 class _Reader:
     """Makes values of tagged objects, innermost first, as the JSON scanner meets them."""
 
-    def __init__(self, resolve: Resolve | None, rich: bool) -> None:
+    def __init__(self, resolve: Resolve | None, rich: bool, library: Import | None) -> None:
         self._resolve = resolve
         self._rich = rich
+        self._library = library
 
     def tagged(self, pairs: list[tuple[str, Any]]) -> object:
         """The value of an object with one key."""
@@ -399,6 +446,8 @@ class _Reader:
             return self._array(content)
         if tag == "k":
             return self._mapping(content)
+        if tag == "l" and self._library is not None:
+            return self._library(*map(_string, _list(content, 2)))
         raise CodecError("not a plain value: an unknown tag")
 
     def _mapping(self, content: object) -> object:
@@ -407,16 +456,30 @@ class _Reader:
         if not self._rich:
             return plain
         if kind == "defaultdict":
-            return collections.defaultdict(_CLASSES.get(_string(factory)), plain)
+            return collections.defaultdict(_FACTORIES.get(_string(factory)), plain)
         return _MAPPINGS[_string(kind)](plain)
 
     def _array(self, content: object) -> object:
         kind, value = _list(content, 2)
         numpy = sys.modules.get("numpy")
+        text = _TEXTS.fullmatch(_string(kind))
+        if not (text or _DTYPE.fullmatch(kind)):
+            raise CodecError("not a plain value: an unknown kind of array")
+        _check_plain(value)
         if not self._rich or numpy is None:
             return value
-        array = numpy.array(value, dtype=_string(kind))
+        array = numpy.array(value, dtype=text[1] if text else kind)
         return array if isinstance(value, list) else array[()]
+
+
+def _check_plain(value: object) -> None:
+    """Refuses an array's elements that are not numbers, texts or lists of such."""
+    level: list[Any] = [value]
+    while level:
+        kinds = set(map(type, level))
+        if not kinds <= _ELEMENTS:
+            raise CodecError("not a plain value: an element of an array")
+        level = [item for part in level if type(part) in {list, tuple} for item in part]
 
 
 def _list(content: object, length: int | None = None) -> list[Any]:
@@ -439,13 +502,10 @@ def _whole(content: object) -> int:
 
 def _ref(content: object) -> Ref:
     side, number, kind, type_name, traits = _list(content, 5)
-    return Ref(
-        side=_string(side),
-        number=_whole(number),
-        kind=_string(kind),
-        type_name=_string(type_name),
-        traits=tuple(_string(trait) for trait in _list(traits)),
-    )
+    fits = max(len(_string(kind)), len(_string(type_name)), len(_list(traits))) <= MAX_NAME
+    if side not in ("c", "t") or not fits or not 0 <= _whole(number) < MAX_REFERENCES:
+        raise CodecError("not a plain value: a reference")
+    return Ref(side, number, kind, type_name, tuple(_string(trait) for trait in traits))
 
 
 def _set(content: object) -> set[object]:
@@ -487,7 +547,10 @@ def _decimal(content: object) -> Decimal:
 def _rational(content: object) -> object:
     from fractions import Fraction  # noqa: PLC0415 - few programs need it
 
-    return Fraction(*(_whole(part) for part in _list(content, 2)))
+    parts = [_whole(part) for part in _list(content, 2)]
+    if max(part.bit_length() for part in parts) > MAX_FRACTION_BITS:
+        raise CodecError("not a plain value: a fraction")
+    return Fraction(*parts)
 
 
 def _date(content: object) -> object:
@@ -528,5 +591,5 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
     "r": _range,
     "q": lambda content: collections.deque(_list(content)),
     "T": _date,
-    "y": lambda content: _CLASSES[_string(content)],
+    "y": lambda content: _CLASSES[_string(content)],  # LookupError becomes CodecError
 }

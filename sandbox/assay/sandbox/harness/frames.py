@@ -1,28 +1,14 @@
 """Frames over the private socket, as a harness sends and receives them: it waits for each.
 
-A frame is four bytes of length, big-endian, and as many bytes. Its first byte says what it is.
-
-    to the candidate    Q a request        R the result of a callback
-    from both           H hello: the harness is up, and nothing of the program has run yet
-    from the candidate  A an answer        K a callback: it calls an object of the tester's
-    to the tester       B what to test     A, K relayed
-    from the tester     Q, R relayed       D done: what it found
+What a frame is made of and what may be said in it is `protocol`'s.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from typing import Final
 
-MAX_FRAME: Final = 64 * 2**20
-HELLO: Final = b"H"
-REQUEST: Final = b"Q"
-ANSWER: Final = b"A"
-CALLBACK: Final = b"K"
-RESULT: Final = b"R"
-BEGIN: Final = b"B"
-DONE: Final = b"D"
+from assay.sandbox.harness.protocol import MAX_FRAME, NO_TAG, Frame, frame, split
 
 
 class Channel:
@@ -33,21 +19,21 @@ class Channel:
         self._descriptor = descriptor
         self._read, self._write = os.read, os.write  # the program may replace those of the module
 
-    def receive(self) -> tuple[bytes, bytes]:
-        """The next frame: what it is, and the rest.
+    def receive(self) -> Frame:
+        """The next frame.
 
         Raises:
             EOFError: the other end is closed.
         """
         (size,) = struct.unpack("!I", self._exactly(4))
-        frame = self._exactly(min(size, MAX_FRAME))
-        return frame[:1], frame[1:]
+        return split(self._exactly(min(size, MAX_FRAME)))
 
-    def send(self, kind: bytes, content: bytes) -> None:
+    def send(self, kind: bytes, content: bytes, tag: bytes = NO_TAG) -> None:
         """Sends a frame, all of it."""
-        frame = memoryview(struct.pack("!I", len(kind) + len(content)) + kind + content)
-        while frame:
-            frame = frame[self._write(self._descriptor, frame) :]
+        data = frame(kind, tag, content)
+        left = memoryview(struct.pack("!I", len(data)) + data)
+        while left:
+            left = left[self._write(self._descriptor, left) :]
 
     def _exactly(self, size: int) -> bytes:
         chunk = self._read(self._descriptor, size)

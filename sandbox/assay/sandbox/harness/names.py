@@ -4,8 +4,39 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
+import sys
 from typing import Final
 
+LIBRARIES: Final = frozenset({*sys.stdlib_module_names, "numpy"})
+ALIASES: Final = {"np": "numpy"}
+# What test code uses without importing it, and means the library's by it.
+_MODULES: Final = frozenset(
+    {
+        "math",
+        "re",
+        "json",
+        "itertools",
+        "functools",
+        "collections",
+        "copy",
+        "random",
+        "operator",
+        "statistics",
+        "unittest",
+        "typing",
+        "sys",
+    }
+)
+_HELPERS: Final = {
+    "isclose": "math", "inf": "math", "nan": "math", "deepcopy": "copy",
+    **dict.fromkeys(("Counter", "deque", "defaultdict", "OrderedDict"), "collections"),
+    "Fraction": "fractions", "Decimal": "decimal",
+    **dict.fromkeys(("Any", "Callable", "Dict", "Iterable", "Iterator", "List", "Optional",
+                     "Sequence", "Set", "Tuple", "Union"), "typing"),
+}  # fmt: skip
+_RUN_TEXTS: Final = frozenset({"eval", "exec", "compile"})
+_WORD: Final = re.compile(r"[^\W\d]\w*")
 BUILTINS: Final = frozenset(vars(builtins)) - {"__doc__", "__name__", "__spec__", "__loader__"}
 
 
@@ -26,6 +57,87 @@ def subject_names(tree: ast.Module, entry_point: str) -> frozenset[str]:
     return names
 
 
+def library_names(tree: ast.Module, names: frozenset[str], entry_point: str) -> dict[str, str]:
+    """Which of the names that test code does not bind are a library's: each with its module.
+
+    The tests mean the library's whatever the program calls so, or `isclose` would be what the
+    program says is close. As with built-in names, they mean the program's where it is the entry
+    point, or where the code calls nothing else.
+    """
+    found = {alias: library for alias, library in ALIASES.items() if alias in names}
+    bare = _bare(tree)
+    found |= {name: name for name in names & _MODULES if name not in bare}
+    called = (names & _called(tree)) - found.keys()
+    if entry_point or called - _HELPERS.keys():
+        found |= {name: _HELPERS[name] for name in names & _HELPERS.keys()}
+    found.pop(entry_point, None)
+    return found
+
+
+def has_tests(tree: ast.Module) -> bool:
+    """Whether the code holds anything that could fail: an assert, or a test that is run."""
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if statement.name.startswith("test") or statement.name == "check":
+                return True
+        elif isinstance(statement, ast.ClassDef):
+            if statement.bases or statement.name.startswith("Test"):
+                return True
+        elif any(isinstance(node, ast.Assert) for node in ast.walk(statement)):
+            return True
+    return False
+
+
+def imported(tree: ast.Module) -> frozenset[str]:
+    """The modules that the code imports, but for imports that it is prepared to do without."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Try):
+            waiting += [*node.handlers, *node.orelse, *node.finalbody]
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+        waiting += ast.iter_child_nodes(node)
+    return frozenset(found)
+
+
+def derived_from(tree: ast.AST, names: frozenset[str]) -> frozenset[str]:
+    """Those of some names from which the code derives a class."""
+    bases = (
+        base for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases
+    )
+    return names & {base.id for base in bases if isinstance(base, ast.Name)}
+
+
+def bound_names(tree: ast.AST) -> frozenset[str]:
+    """Every name that the code binds anywhere."""
+    return _bound(tree)
+
+
+def taken_from(tree: ast.AST, modules: set[str]) -> frozenset[str]:
+    """The names that the code imports from modules by `from ... import ...`, as it binds them."""
+    return frozenset(
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in modules
+        for alias in node.names
+    )
+
+
+def named_in_texts(tree: ast.Module) -> frozenset[str]:
+    """Words in the texts of code that evaluates texts, which may be names of the program's."""
+    if not _used(tree) & _RUN_TEXTS:
+        return frozenset()
+    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    texts = [text for text in constants if isinstance(text, str)]
+    words = {word for text in texts for word in _WORD.findall(text)}
+    return frozenset(words) - _bound(tree) - BUILTINS
+
+
 def called_at_top(tree: ast.Module) -> frozenset[str]:
     """Functions that the module's own statements call by name."""
     names: set[str] = set()
@@ -40,6 +152,18 @@ def _used(tree: ast.AST) -> frozenset[str]:
         node.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    )
+
+
+def _bare(tree: ast.AST) -> frozenset[str]:
+    """Names that are used otherwise than for an attribute of theirs."""
+    based = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    return frozenset(
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in based
     )
 
 
@@ -79,4 +203,4 @@ def _outermost(tree: ast.AST) -> frozenset[str]:
             test = node.test.left if isinstance(node.test, ast.Compare) else node.test
             if isinstance(test, ast.Call) and isinstance(test.func, ast.Name):
                 names.add(test.func.id)
-    return frozenset(names)
+    return frozenset(names - _RUN_TEXTS)

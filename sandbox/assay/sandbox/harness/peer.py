@@ -6,31 +6,44 @@ test or tell the candidate what was expected:
 
  - A proxy never equals a plain value, and the candidate is not asked. Two proxies are equal if they
    are one object, or are instances of one class with an equality of its own and the same state
-   (attributes, compared here). The candidate's own `__eq__` is never called.
+   (attributes, at least one, compared here). The candidate's own `__eq__` is never called.
  - An operator between a proxy and a plain value is a TypeError: it would hand the expected value
    over. Two proxies may be added or ordered by the candidate's own methods.
  - `x in proxy` goes through its elements here.
  - An exception of the candidate's is raised here as the same built-in one, except those that end a
    loop or a generator in silence: they come as RuntimeError.
+
+The other way, the program may use what the tests handed to it, and nothing else (`grants`).
 """
 
 from __future__ import annotations
 
 import builtins
 import secrets
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from assay.sandbox.harness import protocol
 from assay.sandbox.harness.candidate import BINARY, CARRIED, UNARY
-from assay.sandbox.harness.codec import CodecError, Ref, decode, encode
-from assay.sandbox.harness.frames import ANSWER, CALLBACK, REQUEST, RESULT, Channel
+from assay.sandbox.harness.codec import LibraryName, Ref, encode
+from assay.sandbox.harness.frames import Channel
+from assay.sandbox.harness.grants import Grants, Unsupported
+from assay.sandbox.harness.protocol import (
+    ANSWER,
+    CALLBACK,
+    REQUEST,
+    RESULT,
+    TAG_BYTES,
+    ProtocolError,
+    Raised,
+    Returned,
+    Stopped,
+)
 
 _SILENT: Final = (StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt)
 _GENERATED: Final[dict[tuple[str, ...], type[Proxy]]] = {}
-
-
-class Unsupported(BaseException):
-    """Test code asked for what cannot be served across processes: the suite's fault."""
+_T = TypeVar("_T")
 
 
 class CandidateEndedError(BaseException):
@@ -38,54 +51,103 @@ class CandidateEndedError(BaseException):
 
 
 class Peer:
-    """The link to the candidate: sends requests, serves what its program calls back meanwhile."""
+    """The link to the candidate: sends requests, serves what its program calls back meanwhile.
 
-    def __init__(self, channel: Channel, is_open: Callable[[object], bool]) -> None:
+    Attributes:
+        used: something of the program's own has reached the tests: a value, a call's outcome.
+        calls: how many requests acted on the program.
+        texts: a text of the program's has reached the tests.
+        raised: what the program raised, as it was raised here.
+        ended: what it said was no answer; the tests may have caught the exception that told so.
+        refused: what the tests handed over cannot be carried; the same.
+    """
+
+    def __init__(self, channel: Channel, grants: Grants) -> None:
         self._channel = channel
-        self._is_open = is_open
+        self._grants = grants
         self._proxies: dict[int, object] = {}
-        self._mine: list[object] = []
-        self._numbers: dict[int, int] = {}
-        self._exceptions: dict[str, type[BaseException]] = {}
+        self._exceptions: dict[tuple[str, str], type[BaseException]] = {}
+        self.used = False
         self.calls = 0
+        self.texts = False
         self.raised: list[BaseException] = []
+        self.ended: CandidateEndedError | None = None
+        self.refused: Unsupported | None = None
 
-    def ask(self, operation: str, *arguments: object) -> tuple[Any, ...]:
+    def load(self) -> list[str]:
+        """Has the program run; returns the names that it says it defines."""
+        return self._read(protocol.names, self._ask("load"))
+
+    def lookup(self, names: list[str]) -> dict[str, object]:
+        """What names stand for; those that the program does not define are left out."""
+        found = self._read(protocol.rows, self._ask("lookup", names), names)
+        self.used = self.used or bool(found)
+        self._note([*found.values()])
+        return found
+
+    def execute(self, text: str) -> dict[str, object]:
+        """What a text of the program's defines; it runs beside the program, not here."""
+        self.used = True
+        self.calls += 1
+        return self._read(protocol.rows, self._ask("execute", text), None)
+
+    def operate(self, name: str, subject: object, *arguments: object) -> Any:
+        """Has the program do something with an object of its own."""
+        self.used = True
+        self.calls += 1
+        answer = self._ask("operate", name, subject, list(arguments))
+        return self._note(self._read(protocol.single, answer))
+
+    def call(self, target: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        """Calls a function; arguments that it changed in place change here too."""
+        self.used = True
+        self.calls += 1
+        returned = self._ask("call", target, list(args), kwargs, False, True)
+        given = [*args, *kwargs.values()]
+        result, changes, alias = self._read(protocol.told, returned, len(given))
+        self._note([result, changes])
+        for index, value in changes:
+            mirror(given[index], value)
+        return result if alias == -1 else given[alias]
+
+    def _note(self, value: Any) -> Any:
+        """Notes whether there is a text in what the program answered."""
+        self.texts = self.texts or _has_text(value)
+        return value
+
+    def _read(self, read: Callable[..., _T], *arguments: Any) -> _T:
+        try:
+            return read(*arguments)
+        except ProtocolError as error:
+            raise self._end(f"the program's answer is malformed: {error}") from None
+
+    def _end(self, text: str) -> CandidateEndedError:
+        self.ended = CandidateEndedError(text)
+        return self.ended
+
+    def _ask(self, *request: object) -> Returned:
         """Sends a request and returns what the answer holds.
 
         Raises:
             CandidateEndedError: there is no answer that fits.
             BaseException: what the candidate raised, as the same built-in type.
         """
-        tag = secrets.token_hex(8)
-        self._channel.send(REQUEST, encode([tag, operation, *arguments], self._opaque))
-        kind, content = self._channel.receive()
-        while kind == CALLBACK:
-            self._channel.send(RESULT, self._serve(content))
-            kind, content = self._channel.receive()
-        try:
-            answer: Any = decode(content, resolve=self._resolve, rich=True)
-            echoed, outcome, *rest = answer
-        except (CodecError, ValueError, TypeError, LookupError) as error:
-            raise CandidateEndedError(f"the program's answer is malformed: {error}") from None
-        if kind != ANSWER or echoed != tag:
-            raise CandidateEndedError("the program answered what was not asked")
-        if outcome == "value":
-            return tuple(rest)
-        if outcome == "error":
-            raise self._revive(*rest)
-        if operation == "operate" and arguments[0] == "__next__":
-            raise StopIteration(*rest)
+        tag = secrets.token_bytes(TAG_BYTES)
+        self._channel.send(REQUEST, encode(list(request), self._opaque), tag)
+        said = self._channel.receive()
+        while said.kind == CALLBACK and said.tag == tag:
+            self._channel.send(RESULT, self._serve(said.content), tag)
+            said = self._channel.receive()
+        if said.kind != ANSWER or said.tag != tag:
+            raise self._end("the program answered what was not asked")
+        answer = self._read(_read_rich, said.content, self._resolve)
+        if isinstance(answer, Returned):
+            return answer
+        if isinstance(answer, Raised):
+            raise self._revive(answer)
+        if request[:2] == ("operate", "__next__"):
+            raise StopIteration(answer.value)
         raise self._remembered(RuntimeError("the program raised StopIteration"))
-
-    def call(self, target: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-        """Calls a function; arguments that it changed in place change here too."""
-        self.calls += 1
-        result, changes, alias = self.ask("call", target, list(args), kwargs, False, True)
-        given = [*args, *kwargs.values()]
-        for index, value in changes:
-            mirror(given[index], value)
-        return result if alias == -1 else given[alias]
 
     def exception_class(self, name: str, bases: tuple[str, ...]) -> type[BaseException]:
         """Stands for an exception class of the candidate's; the built-in one where it is that."""
@@ -96,19 +158,22 @@ class Peer:
             builtin = RuntimeError
         elif name == builtin.__name__:
             return builtin
-        if name not in self._exceptions:
-            self._exceptions[name] = type(name, (builtin,), {"__module__": "candidate"})
-        return self._exceptions[name]
+        key = (name, builtin.__name__)
+        if key not in self._exceptions:
+            self._exceptions[key] = type(name, (builtin,), {"__module__": "candidate"})
+        return self._exceptions[key]
 
-    def _revive(self, described: dict[str, Any]) -> BaseException:
+    def _revive(self, raised: Raised) -> BaseException:
         """The candidate's exception, to be raised here."""
-        kind = self.exception_class(str(described["type"]), tuple(described["bases"]))
+        self.used = self.texts = True
+        kind: type[BaseException] = RuntimeError
         try:
-            error = kind(*described.get("args", [described["text"]]))
+            kind = self.exception_class(raised.type, raised.bases)
+            error = kind(*((raised.text,) if raised.args is None else raised.args))
         except Exception:  # noqa: BLE001 - the isolation border: the arguments come from the candidate
-            error = RuntimeError(f"{described['type']}: {described['text']}")
-        for name, value in described.get("vars", {}).items():
-            if isinstance(name, str) and not name.startswith("_"):
+            error = RuntimeError(f"{raised.type}: {raised.text}")
+        for name, value in raised.vars.items():
+            if not (name.startswith("_") or hasattr(kind, name)):
                 error.__dict__[name] = value
         return self._remembered(error)
 
@@ -116,18 +181,29 @@ class Peer:
         self.raised.append(error)
         return error
 
-    def _opaque(self, value: object) -> Ref:
+    def _opaque(self, value: object) -> Ref | LibraryName:
+        """A reference to an object that is handed to the program."""
         if isinstance(value, Proxy):
             return reference(value)
-        number = self._numbers.get(id(value))
-        if number is None:
-            number = self._numbers[id(value)] = len(self._mine)
-            self._mine.append(value)
-        return Ref("t", number)
+        if isinstance(value, type) and issubclass(value, Proxy):
+            return self._grants.inert(value)
+        try:
+            return self._grants.reference(value)
+        except Unsupported as refused:
+            self.refused = refused
+            raise
+
+    def _lenient(self, value: object) -> Ref | LibraryName:
+        """The same for what the program asked for itself: it cannot make the suite a fault."""
+        try:
+            return self._opaque(value)
+        except Unsupported:
+            self.refused = None
+            return self._grants.inert(value)
 
     def _resolve(self, ref: Ref) -> object:
         if ref.side == "t":
-            return self._mine[ref.number]
+            return self._grants.given(ref.number)
         if ref.kind == "exception-class":
             return self.exception_class(ref.type_name, ref.traits)
         if ref.number not in self._proxies:
@@ -137,23 +213,54 @@ class Peer:
         return self._proxies[ref.number]
 
     async def _coroutine(self, ref: Ref) -> object:
-        return self.ask("operate", "await", ref, [])[0]
+        return self.operate("await", ref)
 
     def _serve(self, content: bytes) -> bytes:
-        """Carries out what the candidate's program asks of an object of the tests'."""
+        """Carries out what the candidate's program asks of an object that it was given.
+
+        Raises:
+            CandidateEndedError: it asks for what it may not.
+        """
         try:
-            request: Any = decode(content, resolve=self._resolve, rich=True)
-            operation, subject, *rest = request
-            if operation == "call":
-                value: object = subject(*rest[0], **rest[1])
-            else:
-                name = str(rest[0])
-                if name.startswith("_") or not self._is_open(subject):
-                    raise AttributeError(name)
-                value = {"getattr": getattr, "setattr": setattr}[operation](subject, *rest)
-            return encode(["value", value], self._opaque)
-        except Exception as error:  # noqa: BLE001 - the isolation border: told to who called
-            return encode(["error", [type(error).__name__, str(error)[:1000]]])
+            asked = protocol.read_callback(content, resolve=self._resolve)
+        except ProtocolError as error:
+            raise self._end(f"the program's call-back is malformed: {error}") from None
+        try:
+            return encode(["value", self._grants.serve(asked)], self._lenient)
+        except StopIteration:
+            return encode(["stop"])
+        except (CandidateEndedError, Unsupported):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the isolation border: told to who called
+            return encode(["error", type(error).__name__, _text(error)])
+
+
+def _read_rich(content: bytes, resolve: Callable[[Ref], object]) -> Returned | Raised | Stopped:
+    return protocol.read_answer(content, resolve=resolve, rich=True)
+
+
+def _has_text(value: object) -> bool:
+    level = [value]
+    while level:
+        kinds = set(map(type, level))
+        if not kinds.isdisjoint({str, bytes, bytearray}):
+            return True
+        below: list[object] = []
+        for part in level:
+            if isinstance(part, dict):
+                below.extend(part)
+                below.extend(part.values())
+            elif isinstance(part, (list, tuple, set, frozenset, deque)):
+                below.extend(part)
+        level = below
+    return False
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)[:1000]
+    except Exception:  # noqa: BLE001 - an exception of the tests' own
+        return ""
 
 
 def reference(proxy: Proxy) -> Ref:
@@ -212,33 +319,35 @@ class Proxy:
     def __getattr__(self, name: str) -> object:
         ref = reference(self)
         if name in {"__name__", "__qualname__"}:
-            return _peer(self).ask("operate", "getattr", self, [name])[0]
+            return _peer(self).operate("getattr", self, name)
         if name.startswith("__") or ref.kind == "tester":
             raise AttributeError(f"{ref.type_name!r} object has no attribute {name!r} here")
-        return _peer(self).ask("operate", "getattr", self, [name])[0]
+        return _peer(self).operate("getattr", self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        _peer(self).ask("operate", "setattr", self, [name, value])
+        _peer(self).operate("setattr", self, name, value)
 
     def __delattr__(self, name: str) -> None:
-        _peer(self).ask("operate", "delattr", self, [name])
+        _peer(self).operate("delattr", self, name)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Proxy):
             return False
         if reference(self).number == reference(other).number:
             return True
-        mine = _peer(self).ask("operate", "state", self, [])[0]
-        return mine is not None and mine == _peer(self).ask("operate", "state", other, [])[0]
+        mine = _peer(self).operate("state", self)
+        if not (isinstance(mine, list) and len(mine) == 3 and mine[2]):
+            return False  # no equality of its own, or nothing that it could be told by
+        return bool(mine == _peer(self).operate("state", other))
 
     def __hash__(self) -> int:
         return hash(reference(self).number)
 
     def __instancecheck__(self, instance: object) -> bool:
-        return bool(_peer(self).ask("operate", "isinstance", instance, [self])[0])
+        return _peer(self).operate("isinstance", instance, self) is True
 
     def __subclasscheck__(self, subclass: object) -> bool:
-        return bool(_peer(self).ask("operate", "issubclass", subclass, [self])[0])
+        return _peer(self).operate("issubclass", subclass, self) is True
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         raise Unsupported("test code cannot derive a class from one of the program's")
@@ -280,12 +389,12 @@ def _forward(name: str) -> Callable[..., object]:
     """A special method that asks the candidate's process."""
 
     def unary(self: Proxy) -> object:
-        return _checked(name, _peer(self).ask("operate", name, self, [])[0])
+        return _checked(name, _peer(self).operate(name, self))
 
     def binary(self: Proxy, other: object) -> object:
         if not isinstance(other, Proxy):
             return NotImplemented
-        return _peer(self).ask("operate", name, self, [other])[0]
+        return _peer(self).operate(name, self, other)
 
     def call(self: Proxy, *args: object, **kwargs: object) -> object:
         return _peer(self).call(self, args, kwargs)
@@ -293,7 +402,7 @@ def _forward(name: str) -> Callable[..., object]:
     def keyed(self: Proxy, *args: object) -> object:
         if name == "__exit__":
             args = (None, None, None) if args[0] is None else (RuntimeError, None, None)
-        return _peer(self).ask("operate", name, self, list(args))[0]
+        return _peer(self).operate(name, self, *args)
 
     if name == "__call__":
         return call

@@ -34,10 +34,11 @@ def module() -> types.ModuleType:
     return made
 
 
-def call(test: Any) -> None:
-    """Runs a test function, once for each set of parameters."""
+def call(test: Any) -> int:
+    """Runs a test function, once for each set of parameters; returns how often it ran."""
     if getattr(test, "assay_skip", False):
-        return
+        return 0
+    count = 0
     for arguments in _cases(test):
         needed = [
             name
@@ -50,6 +51,8 @@ def call(test: Any) -> None:
             test(**arguments)
         except Skipped:
             continue
+        count += 1
+    return count
 
 
 def _cases(test: Any) -> list[dict[str, object]]:

@@ -1,15 +1,21 @@
-"""Runs in the tester's process: executes test code against a candidate that lives in another one.
+"""Runs in the tester's process: executes test code against a candidate in another process.
 
 Served: bare statements, HumanEval's `def check(candidate)`, `unittest.TestCase` classes, pytest's
-`test_` functions and `Test` classes (`pytest` itself is a small stand-in).
-The candidate's names are there as the test code uses them, and importable from its file's module or
-from `solution`. A built-in name means the built-in, unless it is the entry point or the only thing
-that the test code calls.
+`test_` functions and `Test` classes (`pytest` itself is a small stand-in), `eval` and `exec` of
+what the program answers (`texts`).
+The candidate's names are there as the test code uses them, and importable from its file's module
+or from `solution`. A built-in name means the built-in, and one of a library the library's, unless
+it is the entry point or the only thing that the test code calls.
 
-The end is told over the channel, with the number that the warden gave for it: a tester that ends
+The end is told over the channel, with the tag that the warden gave for it: a tester that ends
 without telling so has not passed.
 
-Covered: the candidate shares no interpreter with the tests and sees of them only arguments.
+Whose doing an exception is: what the program raised, and what the test code raised once something
+of the program's had reached it, is the program's. What the test code raised before is its own, and
+so is what can be read off it without running it (`_check`).
+
+Covered: the candidate shares no interpreter with the tests, names nothing that is imported, built
+or called here (`grants`), and sees of the tests only arguments.
 Not covered: test code that hands expected values to the candidate itself, or that relies on helpers
 which the candidate's own program defines: it then trusts the candidate.
 """
@@ -17,38 +23,40 @@ which the candidate's own program defines: it then trusts the candidate.
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 import types
 import unittest
-from collections.abc import Sequence
 from typing import Any, Final
 
-from assay.sandbox.harness import pytest_stand_in
+from assay.sandbox.harness import names, pytest_stand_in
 from assay.sandbox.harness.codec import decode, encode
-from assay.sandbox.harness.frames import BEGIN, DONE, HELLO, Channel
-from assay.sandbox.harness.names import called_at_top, subject_names
-from assay.sandbox.harness.peer import CandidateEndedError, Peer, Unsupported
+from assay.sandbox.harness.frames import Channel
+from assay.sandbox.harness.grants import Grants, Unsupported
+from assay.sandbox.harness.names import LIBRARIES, called_at_top
+from assay.sandbox.harness.peer import CandidateEndedError, Peer
+from assay.sandbox.harness.protocol import BEGIN, DONE, HELLO
+from assay.sandbox.harness.texts import Texts
 
 MODULE: Final = "assay_tests"
-LIBRARIES: Final = frozenset({*sys.stdlib_module_names, "numpy"})
-_PLAIN: Final = frozenset({bool, int, float, str, bytes, list, tuple, dict, set, frozenset})
-ALIASES: Final = {"np": "numpy"}
+_OURS: Final = frozenset({"pytest"})  # not installed here: a stand-in
 
 
 def main(channel_fd: int, argv: tuple[str, ...]) -> int:
     """Waits for the test code, runs it, and tells what came of it; returns the exit code."""
     channel = Channel(channel_fd)
     channel.send(HELLO, b"")
-    kind, content = channel.receive()
+    kind, tag, content = channel.receive()
     if kind != BEGIN:
         return 1
     begin: Any = decode(content)
-    nonce, code, entry_point, stem = begin
+    code, entry_point, stem = begin
     outcome, text = _Session(channel, code, entry_point, stem).run()
-    channel.send(DONE, encode([nonce, outcome, text[:2000]]))
+    channel.send(DONE, encode([outcome, text[:2000]]), tag)
     return 0
 
 
@@ -64,12 +72,12 @@ class _Session:
         self._entry_point = entry_point
         self._modules = {stem, "solution"} - {""}
         self._module = types.ModuleType(MODULE)
-        self._peer = Peer(channel, self._is_open)
+        self._peer = Peer(channel, Grants(MODULE))
         self._wanted: frozenset[str] = frozenset()
-        self._plain = False
+        self._run_count = 0
 
     def run(self) -> tuple[str, str]:
-        """What came of it: passed, wrong, error, memory or invalid, and why."""
+        """What came of it: passed, wrong, error, memory, forged or invalid, and why."""
         try:
             tree = self._parse()
             self._connect(tree)
@@ -78,67 +86,88 @@ class _Session:
             return "invalid", str(error)
         except BaseException as error:  # noqa: BLE001 - the isolation border
             return self._judge(error)
-        if not self._touched():
+        if self._peer.refused is not None or self._peer.ended is not None:
+            return self._judge(self._peer.refused or self._peer.ended)
+        if not (self._peer.used and (self._peer.calls or self._run_count)):
             return "invalid", "the test code never used the program"
         return "passed", ""
 
-    def _touched(self) -> bool:
-        """The test code called the program, or at least met plain values of it."""
-        return self._peer.calls > 0 or self._plain
-
     def _parse(self) -> ast.Module:
         try:
-            return ast.parse(self._code, "<tests>")
+            tree = ast.parse(self._code, "<tests>")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise _Invalid(f"the test code does not parse: {error}") from error
+        self._check(tree)
+        return tree
 
-    def _is_open(self, subject: object) -> bool:
-        return type(subject).__module__ == MODULE
+    def _check(self, tree: ast.Module) -> None:
+        """Holds what any program would meet in the test code.
+
+        Raises:
+            _Invalid: it asks for what is not here.
+        """
+        for name in sorted(names.imported(tree) - self._modules - _OURS):
+            if importlib.util.find_spec(name) is None:
+                raise _Invalid(f"the test code imports {name!r}, which is not installed here")
+        self._wanted = names.subject_names(tree, self._entry_point)
+        theirs = self._wanted | names.taken_from(tree, self._modules)
+        for name in names.derived_from(tree, theirs):
+            raise _Invalid(f"test code cannot derive a class from one of the program's ({name})")
 
     def _connect(self, tree: ast.Module) -> None:
         """Has the program loaded, and its names put where the test code looks for them."""
-        (public,) = self._peer.ask("load")
-        self._wanted = subject_names(tree, self._entry_point)
+        public = self._peer.load()
         namespace = self._module.__dict__
-        for alias, library in ALIASES.items():
-            if alias in self._wanted and alias != self._entry_point:
-                self._take(alias, library, namespace)
-        wanted = [name for name in sorted(self._wanted) if name not in namespace]
-        for name, value, origin in self._peer.ask("lookup", wanted)[0]:
-            namespace[name] = _library_value(origin, value)
-            self._plain = self._plain or type(value) in _PLAIN
+        of_library = names.library_names(tree, self._wanted, self._entry_point)
+        for name, library in of_library.items():
+            self._take(name, library, namespace)
+        in_texts = names.named_in_texts(tree).intersection(public)
+        free = [name for name in sorted(self._wanted | in_texts) if not name.startswith("__")]
+        wanted = [name for name in free if name not in namespace]
+        namespace.update(self._peer.lookup(wanted))
         for name in wanted:
             if name not in namespace and name in LIBRARIES and name != self._entry_point:
                 self._take(name, name, namespace)
-        names = [str(name) for name in public]
-        sys.meta_path.insert(0, _Finder(self._peer, self._modules, names))
+        texts = Texts(tree, self._peer, names.bound_names(tree))
+        namespace["__builtins__"] = {**vars(builtins), **texts.functions()}
+        shown = [name for name in public if name in self._wanted]
+        sys.meta_path.insert(0, _Finder(self._peer, self._modules, shown))
         sys.modules["pytest"] = pytest_stand_in.module()
         sys.modules[MODULE] = self._module
 
     def _take(self, name: str, library: str, namespace: dict[str, object]) -> None:
+        """Puts a module, or what it has of this name, where the test code looks for it."""
         try:
-            namespace[name] = importlib.import_module(library)
+            module = importlib.import_module(library)
         except ImportError:
             return
+        whole = name == library or names.ALIASES.get(name) == library
+        namespace[name] = module if whole else getattr(module, name)
 
     def _execute(self, tree: ast.Module) -> None:
         namespace = self._module.__dict__
         unittest.main = _no_main  # type: ignore[assignment]
         code = compile(tree, "<tests>", "exec", dont_inherit=True)
-        exec(code, namespace)  # noqa: S102 - this is its purpose
+        try:
+            exec(code, namespace)  # noqa: S102 - this is its purpose
+        except SystemExit as stop:
+            if stop.code not in (None, 0) or any(stop is raised for raised in self._peer.raised):
+                raise
+        self._run_count += any(isinstance(part, ast.Assert) for part in _at_top(tree))
         check = namespace.get("check")
         if _is_own(check) and "check" not in called_at_top(tree):
-            self._check(check)
+            self._run_count += 1
+            self._call_check(check)
         for name, value in list(namespace.items()):
             if isinstance(value, type) and value.__module__ == MODULE:
                 if issubclass(value, unittest.TestCase):
-                    _run_unittest(value)
+                    self._run_count += _run_unittest(value)
                 elif name.startswith("Test"):
-                    _run_class(value)
+                    self._run_count += _run_class(value)
             elif name.startswith("test") and _is_own(value) and name not in called_at_top(tree):
-                pytest_stand_in.call(value)
+                self._run_count += pytest_stand_in.call(value)
 
-    def _check(self, check: Any) -> None:
+    def _call_check(self, check: Any) -> None:
         if check.__code__.co_argcount == 0:
             check()
             return
@@ -148,18 +177,23 @@ class _Session:
             raise NameError(f"name {self._entry_point!r} is not defined", name=self._entry_point)
         check(self._module.__dict__[self._entry_point])
 
-    def _judge(self, error: BaseException) -> tuple[str, str]:
+    def _judge(self, error: BaseException | None) -> tuple[str, str]:
         """Whose doing an exception is."""
-        if isinstance(error, (Unsupported, pytest_stand_in.Unsupported)):
-            return "invalid", _line(error)
-        if isinstance(error, CandidateEndedError):
-            return "error", str(error)
+        refused = error if isinstance(error, _REFUSALS) else self._peer.refused
+        if refused is not None:
+            return "invalid", _line(refused)
+        ended = error if isinstance(error, CandidateEndedError) else self._peer.ended
+        if ended is not None:
+            return "forged", str(ended)
+        assert error is not None
         return self._candidates(error) or self._tests(error)
 
     def _candidates(self, error: BaseException) -> tuple[str, str] | None:
         """What came of it where the candidate's program raised it, or lacks a name."""
         source: BaseException | None = error
-        while source is not None:
+        for _ in range(_MOST_CAUSES):
+            if source is None:
+                break
             if any(source is raised for raised in self._peer.raised):
                 memory = isinstance(source, MemoryError)
                 return "memory" if memory else "error", f"the program raised {_line(source)}"
@@ -173,12 +207,29 @@ class _Session:
     def _tests(self, error: BaseException) -> tuple[str, str]:
         """What came of it where the test code raised it."""
         text = _line(error)
+        if not self._peer.used:
+            return "invalid", f"the test code raised {text}{_where(error)}"
         if isinstance(error, AssertionError):
             return "wrong", f"assertion failed{_where(error)}: {text}"
-        broken = isinstance(error, (ImportError, NameError, SystemExit, SyntaxError))
-        if broken or not self._touched():
-            return "invalid", f"the test code raised {text}{_where(error)}"
+        if isinstance(error, SystemExit):
+            return "wrong", f"the test code exits with {error.code!r}{_where(error)}"[:200]
         return "wrong", f"the test code could not use the answer: {text}{_where(error)}"
+
+
+_REFUSALS: Final = (Unsupported, pytest_stand_in.Unsupported)
+_MOST_CAUSES: Final = 100
+
+
+def _at_top(tree: ast.Module) -> list[ast.AST]:
+    """The parts of the statements that run as the module does."""
+    found: list[ast.AST] = []
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            found.append(node)
+            waiting += ast.iter_child_nodes(node)
+    return found
 
 
 def _is_own(value: object) -> bool:
@@ -186,7 +237,10 @@ def _is_own(value: object) -> bool:
 
 
 def _line(error: BaseException) -> str:
-    name, text = type(error).__name__, str(error).strip()
+    try:
+        name, text = type(error).__name__, str(error).strip()
+    except Exception:  # noqa: BLE001 - an exception of the tests' own
+        name, text = type(error).__name__, ""
     first = text.splitlines()[0] if text else ""
     return f"{name}: {first}" if first else name
 
@@ -220,31 +274,23 @@ class _Result(unittest.TestResult):
         raise AssertionError(f"unexpected success of {test}")
 
 
-def _run_unittest(case: type[unittest.TestCase]) -> None:
-    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(_Result())
+def _run_unittest(case: type[unittest.TestCase]) -> int:
+    """Runs a class of tests; returns how many were not skipped."""
+    result = _Result()
+    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+    return result.testsRun - len(result.skipped)
 
 
-def _run_class(case: type) -> None:
+def _run_class(case: type) -> int:
     """A class of tests as pytest takes them: a fresh instance for each method."""
+    count = 0
     for name in [name for name in vars(case) if name.startswith("test")]:
         instance = case()
         for step in ("setup_method", name, "teardown_method"):
             method = getattr(instance, step, None)
             if method is not None:
-                pytest_stand_in.call(method)
-
-
-def _library_value(origin: Sequence[str] | None, value: object) -> object:
-    """The tester's own object for one that the candidate took from a library."""
-    if not origin or origin[0].split(".")[0] not in LIBRARIES:
-        return value
-    try:
-        found: object = importlib.import_module(origin[0])
-        for name in filter(None, origin[1].split(".")):
-            found = getattr(found, name)
-    except (ImportError, AttributeError):
-        return value
-    return found
+                count += pytest_stand_in.call(method) * (step == name)
+    return count
 
 
 class _Program(types.ModuleType):
@@ -256,12 +302,13 @@ class _Program(types.ModuleType):
         self.__dict__["_peer"] = peer
 
     def __getattr__(self, name: str) -> object:
-        found = self.__dict__["_peer"].ask("lookup", [name])[0]
-        if not found:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self.__dict__["_peer"].lookup([name])
+        if name not in found:
             raise AttributeError(f"the program does not define {name!r}")
-        value = _library_value(found[0][2], found[0][1])
-        self.__dict__[name] = value
-        return value
+        self.__dict__[name] = found[name]
+        return found[name]
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("__"):

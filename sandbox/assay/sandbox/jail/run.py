@@ -42,6 +42,7 @@ _TICK_S = 0.05
 _UNSENT_S = 0.002  # when a full channel is tried again
 _KILL_WAIT_S = 10.0
 _HEADER = struct.Struct("!I")
+_FRAME_COST = 64  # bytes that a frame takes here besides its own
 
 
 class Stream:
@@ -137,14 +138,14 @@ class Channel:
             self._split(frames)
             if len(data) < _CHUNK or self.too_large:
                 break
-        if sum(map(len, frames)) > MAX_FRAME_BYTES:
+        if sum(map(len, frames)) + len(frames) * _FRAME_COST > MAX_FRAME_BYTES:
             self.too_large = True
             self.close()
 
     def _split(self, frames: deque[bytes]) -> None:
         while len(self._unread) >= _HEADER.size:
             (size,) = _HEADER.unpack_from(self._unread)
-            if size > MAX_FRAME_BYTES:
+            if not 0 < size <= MAX_FRAME_BYTES:
                 self.too_large = True
                 self.close()
                 return
@@ -279,7 +280,8 @@ class JailRunning:
     def _receive(self, channel: Channel) -> None:
         channel.receive(self.frames)
         if channel.too_large:
-            self.kill(EndKind.OUTPUT_LIMIT, f"answers of more than {MAX_FRAME_BYTES} bytes")
+            text = f"answers of more than {MAX_FRAME_BYTES} bytes, or of none"
+            self.kill(EndKind.OUTPUT_LIMIT, text)
 
     def _on_control(self) -> None:
         try:

@@ -1,9 +1,10 @@
 """Judges assert code: folded where it is simple, else in a tester process that calls the candidate.
 
 Covered: test code never shares an interpreter with the candidate. Where it runs in a tester, that
-is a second box; the warden carries frames between the two and looks at nothing but their first
-byte, except that an answer without a request ends the candidate. A test has passed only if the
-tester says so with the number that it was given, over its own channel.
+is a second box; the warden carries frames between the two, each of the candidate's for one of the
+tester's, and looks at nothing but their first byte. A frame that nothing asked for ends the
+candidate. A test has passed only if the tester says so with the tag that it was given, over its own
+channel.
 Not covered: test code that hands expected values to the candidate's own functions.
 """
 
@@ -11,28 +12,53 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from assay.sandbox.box import Boxes, Pump, Running
 from assay.sandbox.domain import EndKind, Limits, RunMode, RunRecord, RunRequest, SandboxFault
+from assay.sandbox.harness import protocol
 from assay.sandbox.harness.codec import CodecError, decode, encode
-from assay.sandbox.harness.frames import ANSWER, BEGIN, CALLBACK, DONE, REQUEST, RESULT
-from assay.sandbox.judging.evaluation import NotFoldable
-from assay.sandbox.judging.folding import Finding, Plan, Raised, fold
-from assay.sandbox.judging.link import CandidateLink, await_hello
+from assay.sandbox.harness.evaluation import NotFoldable
+from assay.sandbox.harness.protocol import (
+    ANSWER,
+    BEGIN,
+    CALLBACK,
+    DONE,
+    HEADER_BYTES,
+    REQUEST,
+    RESULT,
+    TAG_BYTES,
+)
+from assay.sandbox.judging.budget import Budget, Overrun, Unjudged
+from assay.sandbox.judging.folding import Plan, Raised, fold
+from assay.sandbox.judging.link import FORGED, CandidateLink, await_hello, read
 from assay.sandbox.judging.model import AssertTest, TestOutcome, TestVerdict
 from assay.sandbox.judging.text import one_line
-from assay.sandbox.judging.verdicts import ended, outcome, passed, raised
+from assay.sandbox.judging.verdicts import (
+    ended,
+    killed_from_outside,
+    outcome,
+    passed,
+    raised,
+)
 from assay.sandbox.prepared import Prepared
 
 WINDOW: Final = 128
 TESTER_EXTRA_S: Final = 5.0
 _IDLE_S: Final = 0.02
-_FORGED: Final = "it answered what was not asked"
+_VALUE: Final = b'["value"'
+_ATTEMPTS: Final = 2
+_BEFORE_USE: Final = 2  # answers that the test code does not see: to "load" and "lookup"
+
+_Told = tuple[str, str, bool]
+"""What the answers come to: a verdict's value, "unfoldable" or "open"; why; memory ran out."""
 
 
-def judge_assertions(test: AssertTest, prepared: Prepared, boxes: Boxes, pump: Pump) -> TestOutcome:
+def judge_assertions(
+    test: AssertTest, prepared: Prepared, boxes: Boxes, pump: Pump, budget: Budget
+) -> TestOutcome:
     """Judges one piece of assert code.
 
     Raises:
@@ -41,24 +67,43 @@ def judge_assertions(test: AssertTest, prepared: Prepared, boxes: Boxes, pump: P
     plan = fold(test.code, test.entry_point)
     if plan is not None:
         try:
-            return _Folded(test, plan, prepared, boxes, pump).judge()
+            return _Folded(test, plan, prepared, boxes, pump, budget=budget).judge()
         except NotFoldable:
             pass  # what the candidate returned is for the tester to look at
-    return _Tested(test, prepared, boxes, pump).judge()
+    for _ in range(_ATTEMPTS):
+        try:
+            return _Tested(test, prepared, boxes, pump).judge()
+        except _TesterKilled:
+            continue
+    raise SandboxFault(
+        "WORKER_DIED", f"test {test.name!r}: the process of the test code was killed"
+    )
+
+
+class _TesterKilled(Exception):
+    """Somebody else killed the tester: that is no doing of the tests' or of the program's."""
 
 
 class _Folded:
     """Assert code whose calls the warden makes itself."""
 
     def __init__(
-        self, test: AssertTest, plan: Plan, prepared: Prepared, boxes: Boxes, pump: Pump
+        self,
+        test: AssertTest,
+        plan: Plan,
+        prepared: Prepared,
+        boxes: Boxes,
+        pump: Pump,
+        *,
+        budget: Budget,
     ) -> None:
         self._test = test
         self._plan = plan
         request = prepared.candidate(limits=test.limits)
         self._link = CandidateLink(boxes.candidate(prepared.program.text), pump, request)
-        self._results: list[object] = []
-        self._memory = False
+        self._budget = budget
+        self._answers: list[bytes] = []
+        self._size_bytes = 0
         self._sent = 0
 
     def judge(self) -> TestOutcome:
@@ -74,44 +119,63 @@ class _Folded:
             loaded = self._link.answer()
             if loaded is None:
                 return ended(name, self._link.finish(), "while it was loaded")
-            if loaded.raised is not None:
-                text = f"loading the program raised {loaded.raised}"
-                return raised(name, self._link.finish(), text, memory=loaded.memory)
-            finding = self._collect()
-            record = self._link.finish()
-            if finding is None:
-                return ended(name, record)
-            if finding.passed:
-                return passed(name, record)
-            if finding.raised is not None:
-                return raised(name, record, finding.explanation, memory=self._memory)
-            return outcome(name, TestVerdict.WRONG_ANSWER, record, finding.explanation)
+            told = self._told(lambda: _loaded(loaded), len(loaded))
+            if told[0] != TestVerdict.PASSED.value:
+                return self._outcome(told)
+            self._collect()
+            found = self._so_far()
+            return ended(name, self._link.finish()) if found is None else self._outcome(found)
         finally:
             self._link.close()
 
-    def _collect(self) -> Finding | None:
-        """Takes answers until they decide; None where the run ended before that."""
+    def _collect(self) -> None:
+        """Takes answers until they decide, or the run has ended."""
         judged = 0
-        while len(self._results) < len(self._plan.calls):
+        while len(self._answers) < len(self._plan.calls):
             self._send()
             answer = self._link.answer(time.monotonic() + _IDLE_S)
-            if answer is None:
-                if len(self._results) > judged:  # while it computes, see whether it has failed
-                    judged = len(self._results)
-                    finding = self._plan.judge(self._results)
-                    if finding is not None:
-                        return finding
-                if self._link.running.record is not None and not self._link.running.frames:
-                    return None
-                continue
-            if answer.raised is not None:
-                self._results.append(Raised(answer.raised))
-                self._memory = answer.memory
-                break
-            if not answer.whole:
-                raise NotFoldable("an object")
-            self._results.append(answer.value)
-        return self._plan.judge(self._results)
+            if answer is not None:
+                self._answers.append(answer)
+                self._size_bytes += len(answer)
+                if not answer.startswith(_VALUE):
+                    return  # it raised, which decides, whatever the rest would be
+            elif self._link.running.record is not None and not self._link.running.frames:
+                return
+            elif len(self._answers) > judged and self._budget.is_small(self._size_bytes):
+                judged = len(self._answers)  # while it computes, see whether it has failed
+                if self._so_far() is not None:
+                    return
+
+    def _so_far(self) -> _Told | None:
+        """What the answers come to; None where an assert needs one that is not there.
+
+        Raises:
+            NotFoldable: a result needs the tester.
+        """
+        told = self._told(lambda: _found(self._plan, self._answers), self._size_bytes)
+        if told[0] == "unfoldable":
+            raise NotFoldable(told[1])
+        return None if told[0] == "open" else told
+
+    def _told(self, judge: Callable[[], _Told], size_bytes: int) -> _Told:
+        try:
+            return self._budget.run(judge, size_bytes)
+        except Overrun as overrun:
+            return TestVerdict.LIMIT_EXCEEDED.value, str(overrun), False
+        except Unjudged as unjudged:
+            return TestVerdict.WRONG_ANSWER.value, str(unjudged), False
+
+    def _outcome(self, told: _Told) -> TestOutcome:
+        verdict, text, memory = TestVerdict(told[0]), *told[1:]
+        name = self._test.name
+        if verdict is TestVerdict.SECURITY_VIOLATION:
+            return ended(name, self._link.forged())
+        record = self._link.finish()
+        if verdict is TestVerdict.PASSED:
+            return passed(name, record)
+        if verdict is TestVerdict.RUNTIME_ERROR:
+            return raised(name, record, text, memory=memory)
+        return outcome(name, verdict, record, text)
 
     def _send(self) -> None:
         while self._sent < len(self._plan.calls) and self._link.pending < WINDOW:
@@ -121,14 +185,51 @@ class _Folded:
             self._sent += 1
 
 
+def _loaded(content: bytes) -> _Told:
+    """Whether the program was loaded. Pure."""
+    answer = read(content)
+    if answer is None:
+        return TestVerdict.SECURITY_VIOLATION.value, FORGED, False
+    if answer.raised is not None:
+        text = f"loading the program raised {answer.raised}"
+        return TestVerdict.RUNTIME_ERROR.value, text, answer.memory
+    return TestVerdict.PASSED.value, "", False
+
+
+def _found(plan: Plan, answers: Sequence[bytes]) -> _Told:
+    """What answers come to. Pure."""
+    results: list[object] = []
+    memory = False
+    for content in answers:
+        answer = read(content)
+        if answer is None:
+            return TestVerdict.SECURITY_VIOLATION.value, FORGED, False
+        if not answer.whole:
+            return "unfoldable", "an object", False
+        memory = answer.memory
+        results.append(answer.value if answer.raised is None else Raised(answer.raised))
+    try:
+        finding = plan.judge(results)
+    except NotFoldable as error:
+        return "unfoldable", str(error), False
+    if finding is None:
+        return "open", "", False
+    if finding.passed:
+        return TestVerdict.PASSED.value, "", False
+    broke = finding.raised is not None
+    verdict = TestVerdict.RUNTIME_ERROR if broke else TestVerdict.WRONG_ANSWER
+    return verdict.value, finding.explanation, memory and broke
+
+
 class _Tested:
     """Assert code in a tester process."""
 
     def __init__(self, test: AssertTest, prepared: Prepared, boxes: Boxes, pump: Pump) -> None:
         self._test = test
         self._pump = pump
-        self._nonce = secrets.token_hex(16)
-        self._asked = 0
+        self._tag = secrets.token_bytes(TAG_BYTES)
+        self._asked = 0  # the candidate has one frame for each that the tester sends
+        self._answered = 0
         request = prepared.candidate(limits=test.limits)
         stem = PurePosixPath(request.argv[0]).stem
         self._candidate = boxes.candidate(prepared.program.text).start(request)
@@ -140,8 +241,8 @@ class _Tested:
             pump.finish(self._candidate)
             raise
         pump.add(self._tester)
-        begin = encode([self._nonce, test.code, test.entry_point, stem])
-        self._tester.send(BEGIN + begin)
+        begin = encode([test.code, test.entry_point, stem])
+        self._tester.send(protocol.frame(BEGIN, self._tag, begin))
 
     def judge(self) -> TestOutcome:
         """The outcome."""
@@ -165,18 +266,20 @@ class _Tested:
                 frame = self._tester.frames.popleft()
                 if frame[:1] == DONE:
                     return self._done(frame)
-                self._asked += frame[:1] == REQUEST
                 if frame[:1] in {REQUEST, RESULT}:
+                    self._asked += 1
                     self._candidate.send(frame)
             while self._candidate.frames:
                 frame = self._candidate.frames.popleft()
-                if frame[:1] not in {ANSWER, CALLBACK} or not self._asked:
-                    self._candidate.kill(None, _FORGED)
+                short = len(frame) < HEADER_BYTES
+                if short or frame[:1] not in {ANSWER, CALLBACK} or not self._asked:
+                    self._candidate.kill(EndKind.SECURITY_VIOLATION, FORGED)
                     self._pump.finish(self._candidate)
                     self._candidate.frames.clear()
                     self._asked += 1
                     break
-                self._asked -= frame[:1] == ANSWER
+                self._asked -= 1
+                self._answered += 1
                 self._tester.send(frame)
             if self._tester.record is not None and not self._tester.frames:
                 return None
@@ -185,12 +288,13 @@ class _Tested:
             self._pump.step()
 
     def _done(self, frame: bytes) -> tuple[str, str]:
+        _, tag, body = protocol.split(frame)
         try:
-            content: Any = decode(frame[1:])
-            nonce, result, text = content
+            content: Any = decode(body)
+            result, text = content
         except (CodecError, ValueError, TypeError) as error:
             raise SandboxFault("WORKER_DIED", "the tester's end is malformed") from error
-        if nonce != self._nonce:
+        if tag != self._tag:
             raise SandboxFault("INVALID_TEST", "the test code told its end in the tester's name")
         return str(result), str(text)
 
@@ -199,6 +303,9 @@ class _Tested:
         name = self._test.name
         if result == "invalid":
             raise SandboxFault("INVALID_TEST", one_line(f"test {name!r}: {text}"))
+        if result == "forged":
+            self._candidate.kill(EndKind.SECURITY_VIOLATION, text)
+            return ended(name, self._pump.finish(self._candidate))
         record = self._end_candidate()
         if result == "passed":
             return passed(name, record)
@@ -213,6 +320,11 @@ class _Tested:
             return ended(name, self._candidate.record)
         record = self._pump.finish(self._tester)
         ours = self._end_candidate()
+        if killed_from_outside(record):
+            raise _TesterKilled
+        if record.end is EndKind.SIGNALLED and self._answered > _BEFORE_USE:
+            text = f"the test code crashed on what it got: signal {record.signal}"
+            return outcome(name, TestVerdict.WRONG_ANSWER, ours, text)
         if record.end in {EndKind.EXITED, EndKind.SIGNALLED, EndKind.SECURITY_VIOLATION}:
             told = record.stderr.data[-200:].decode("utf-8", "replace")
             message = one_line(f"test {name!r}: the test code ended its process: {told}")
@@ -232,7 +344,7 @@ class _Tested:
 
 
 def _say_bye(running: Running) -> None:
-    running.send(REQUEST + encode(["", "bye"]))
+    running.send(protocol.frame(REQUEST, protocol.NO_TAG, encode(["bye"])))
 
 
 def _tester_request(limits: Limits) -> RunRequest:

@@ -14,7 +14,8 @@ from typing import Final
 from assay.sandbox.box import Boxes, Pump
 from assay.sandbox.domain import EndKind, Limits, RunRecord, SandboxFault
 from assay.sandbox.harness.codec import CodecError
-from assay.sandbox.judging.link import Answer, CandidateLink
+from assay.sandbox.judging.budget import Budget, Overrun, Unjudged
+from assay.sandbox.judging.link import FORGED, CandidateLink, read
 from assay.sandbox.judging.model import (
     CallTest,
     ComparisonKind,
@@ -25,6 +26,9 @@ from assay.sandbox.judging.text import brief
 from assay.sandbox.judging.values import compare_values
 from assay.sandbox.judging.verdicts import ended, outcome, passed, raised
 from assay.sandbox.prepared import Prepared
+
+_Told = tuple[TestVerdict, str, bool]
+"""The verdict on an answer, why, and whether the program lacked memory."""
 
 WINDOW: Final = 64
 _RULES: Final = frozenset(
@@ -38,7 +42,13 @@ _RULES: Final = frozenset(
 
 
 def judge_calls(
-    tests: Sequence[CallTest], prepared: Prepared, boxes: Boxes, pump: Pump, *, stop: bool
+    tests: Sequence[CallTest],
+    prepared: Prepared,
+    boxes: Boxes,
+    pump: Pump,
+    budget: Budget,
+    *,
+    stop: bool,
 ) -> list[TestOutcome]:
     """Judges consecutive call tests; with `stop`, no further than the first that fails.
 
@@ -51,7 +61,7 @@ def judge_calls(
             raise SandboxFault("INVALID_TEST", message)
     outcomes: list[TestOutcome] = []
     while len(outcomes) < len(tests):
-        group = _Group(tests[len(outcomes) :], prepared, boxes, pump)
+        group = _Group(tests[len(outcomes) :], prepared, boxes, pump, budget)
         outcomes += group.judge(stop=stop)
         if stop and outcomes[-1].verdict is not TestVerdict.PASSED:
             break
@@ -62,9 +72,15 @@ class _Group:
     """Call tests in one process; judges at least one of them."""
 
     def __init__(
-        self, tests: Sequence[CallTest], prepared: Prepared, boxes: Boxes, pump: Pump
+        self,
+        tests: Sequence[CallTest],
+        prepared: Prepared,
+        boxes: Boxes,
+        pump: Pump,
+        budget: Budget,
     ) -> None:
         self._tests = tests
+        self._budget = budget
         box = boxes.candidate(prepared.program.text)
         request = prepared.candidate(limits=_together(tests))
         self._link = CandidateLink(box, pump, request)
@@ -87,27 +103,45 @@ class _Group:
         if loaded is None:
             record = self._link.finish()
             return [ended(test.name, record, "while it was loaded") for test in self._tests]
-        if loaded.raised is not None:
-            record = self._link.finish()
-            text = f"loading the program raised {loaded.raised}"
-            return [raised(t.name, record, text, memory=loaded.memory) for t in self._tests]
-        judged: list[tuple[Answer, str | None]] = []
+        told = self._told(None, loaded)
+        if told[0] is not TestVerdict.PASSED:
+            record = self._ended_by(told)
+            return [_outcome(test, told, record, "loading the program") for test in self._tests]
+        judged: list[_Told] = []
         for test in self._tests:
             self._send()
-            answer = self._next(test)
-            if answer is None:
+            content = self._next(test)
+            if content is None:
                 break
-            judged.append((answer, _difference(test, answer)))
-            if stop and (answer.raised is not None or judged[-1][1] is not None):
+            judged.append(self._told(test, content))
+            if judged[-1][0] is TestVerdict.SECURITY_VIOLATION:
                 break
-        record = self._link.finish()
+            if stop and judged[-1][0] is not TestVerdict.PASSED:
+                break
+        record = self._ended_by(judged[-1] if judged else told)
         outcomes = [
-            _outcome(test, answer, difference, record)
-            for test, (answer, difference) in zip(self._tests, judged, strict=False)
+            _outcome(test, one, record, "it")
+            for test, one in zip(self._tests, judged, strict=False)
         ]
-        if answer is None:
+        if content is None:
             outcomes.append(ended(self._tests[len(judged)].name, record))
         return outcomes
+
+    def _told(self, test: CallTest | None, content: bytes) -> _Told:
+        """What an answer comes to; without a test, whether it is one."""
+        try:
+            kind, text, memory = self._budget.run(lambda: _judged(test, content), len(content))
+        except Overrun as overrun:
+            return TestVerdict.LIMIT_EXCEEDED, str(overrun), False
+        except Unjudged as unjudged:
+            return TestVerdict.WRONG_ANSWER, str(unjudged), False
+        return TestVerdict(kind), text, memory
+
+    def _ended_by(self, told: _Told) -> RunRecord:
+        """The end of the run; an answer that was none has it killed."""
+        if told[0] is TestVerdict.SECURITY_VIOLATION:
+            return self._link.forged()
+        return self._link.finish()
 
     def _send(self) -> None:
         """Keeps some calls ahead of the answers."""
@@ -118,8 +152,8 @@ class _Group:
             self._link.ask("call", test.function, arguments, keywords, True, False)
             self._sent += 1
 
-    def _next(self, test: CallTest) -> Answer | None:
-        """The next answer, within the time of one test; None where the run has ended."""
+    def _next(self, test: CallTest) -> bytes | None:
+        """The next answer's content, within the time of one test; None where the run has ended."""
         answer = self._link.answer(time.monotonic() + test.limits.wall_s)
         if answer is None and self._link.running.record is None:
             self._link.kill(EndKind.WALL_TIME_LIMIT)
@@ -136,19 +170,27 @@ def _together(tests: Sequence[CallTest]) -> Limits:
     )
 
 
-def _difference(test: CallTest, answer: Answer) -> str | None:
+def _judged(test: CallTest | None, content: bytes) -> tuple[str, str, bool]:
+    """The verdict on an answer, why, and whether the program lacked memory. Pure."""
+    answer = read(content)
+    if answer is None:
+        return TestVerdict.SECURITY_VIOLATION.value, FORGED, False
     if answer.raised is not None:
-        return None
+        return TestVerdict.RUNTIME_ERROR.value, answer.raised, answer.memory
+    if test is None:
+        return TestVerdict.PASSED.value, "", False
     if not answer.whole:
-        return f"expected {brief(test.expected)}, got an object that is no plain data"
-    return compare_values(test.comparison, test.expected, answer.value)
+        text = f"expected {brief(test.expected)}, got an object that is no plain data"
+        return TestVerdict.WRONG_ANSWER.value, text, False
+    difference = compare_values(test.comparison, test.expected, answer.value)
+    verdict = TestVerdict.PASSED if difference is None else TestVerdict.WRONG_ANSWER
+    return verdict.value, difference or "", False
 
 
-def _outcome(
-    test: CallTest, answer: Answer, difference: str | None, record: RunRecord
-) -> TestOutcome:
-    if answer.raised is not None:
-        return raised(test.name, record, f"it raised {answer.raised}", memory=answer.memory)
-    if difference is not None:
-        return outcome(test.name, TestVerdict.WRONG_ANSWER, record, difference)
-    return passed(test.name, record)
+def _outcome(test: CallTest, told: _Told, record: RunRecord, who: str) -> TestOutcome:
+    verdict, text, memory = told
+    if verdict is TestVerdict.RUNTIME_ERROR:
+        return raised(test.name, record, f"{who} raised {text}", memory=memory)
+    if verdict is TestVerdict.PASSED:
+        return passed(test.name, record)
+    return outcome(test.name, verdict, record, text)

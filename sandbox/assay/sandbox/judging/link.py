@@ -2,7 +2,8 @@
 
 Covered: an answer counts only if it echoes the random tag of the oldest request without one, so
 that nothing said in advance, twice or out of turn is taken for an answer; what is no answer ends
-the run. Its content is plain data (`codec`), of which no code runs here.
+the run. Its content is not looked at here: that costs what the candidate chooses, so it is done
+within a budget (`read`).
 Not covered: that the program computed what it answers. It is its answer all the same.
 """
 
@@ -12,16 +13,25 @@ import secrets
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from assay.sandbox.box import Box, Pump, Running
 from assay.sandbox.domain import EndKind, RunRecord, RunRequest, SandboxFault
-from assay.sandbox.harness.codec import CodecError, Ref, decode, encode
-from assay.sandbox.harness.frames import ANSWER, HELLO, REQUEST
+from assay.sandbox.harness import protocol
+from assay.sandbox.harness.codec import Ref, encode
+from assay.sandbox.harness.protocol import (
+    ANSWER,
+    HELLO,
+    REQUEST,
+    TAG_BYTES,
+    ProtocolError,
+    Raised,
+    Returned,
+)
 from assay.sandbox.judging.text import one_line
 
 GRACE_S: Final = 1.0
-_FORGED: Final = "it answered what was not asked, or with what is no answer"
+FORGED: Final = "it answered what was not asked, or with what is no answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ def await_hello(running: Running, pump: Pump) -> None:
     """
     while not running.frames and running.record is None:
         pump.step()
-    if running.frames and running.frames[0] == HELLO:
+    if running.frames and running.frames[0][:1] == HELLO:
         running.frames.popleft()
         return
     running.kill()
@@ -68,8 +78,7 @@ class CandidateLink:
         self.running = box.start(request)
         pump.add(self.running)
         self._is_up = False
-        self._tags: deque[str] = deque()
-        self._whole = True
+        self._tags: deque[bytes] = deque()
 
     @property
     def pending(self) -> int:
@@ -82,8 +91,9 @@ class CandidateLink:
         Raises:
             CodecError: an argument is no plain value.
         """
-        tag = secrets.token_hex(8)
-        self.running.send(REQUEST + encode([tag, operation, *arguments]))
+        tag = secrets.token_bytes(TAG_BYTES)
+        content = encode([operation, *arguments])
+        self.running.send(protocol.frame(REQUEST, tag, content))
         self._tags.append(tag)
 
     def come_up(self) -> None:
@@ -96,8 +106,8 @@ class CandidateLink:
             await_hello(self.running, self._pump)
             self._is_up = True
 
-    def answer(self, until_s: float = float("inf")) -> Answer | None:
-        """The next answer; None where the run has ended or the time has come.
+    def answer(self, until_s: float = float("inf")) -> bytes | None:
+        """The content of the next answer; None where the run has ended or the time has come.
 
         Args:
             until_s: how long to wait for it, on time.monotonic().
@@ -112,10 +122,15 @@ class CandidateLink:
             if running.record is not None or left_s <= 0:
                 return None
             self._pump.step(None if left_s == float("inf") else left_s)
-        answer = self._read(running.frames.popleft())
-        if answer is None:
-            self.kill(None, _FORGED)
-        return answer
+        kind, tag, content = protocol.split(running.frames.popleft())
+        if kind != ANSWER or not self._tags or tag != self._tags.popleft():
+            self.forged()
+            return None
+        return content
+
+    def forged(self) -> RunRecord:
+        """Ends the run for what it said."""
+        return self.kill(EndKind.SECURITY_VIOLATION, FORGED)
 
     def kill(self, end: EndKind | None, detail: str = "") -> RunRecord:
         """Ends the run and waits for its end."""
@@ -124,7 +139,7 @@ class CandidateLink:
 
     def finish(self) -> RunRecord:
         """Lets the program end after its last answer; what it does from here on judges nothing."""
-        self.running.send(REQUEST + encode(["", "bye"]))
+        self.running.send(protocol.frame(REQUEST, protocol.NO_TAG, encode(["bye"])))
         self._pump_until(time.monotonic() + GRACE_S)
         record = self.running.record
         return record or self.kill(EndKind.EXITED, "it did not end after its last answer")
@@ -139,33 +154,26 @@ class CandidateLink:
         if self.running.record is None:
             self.kill(None)
 
-    def _read(self, frame: bytes) -> Answer | None:
-        """The answer in a frame, or None if it is none."""
-        self._whole = True
-        try:
-            if frame[:1] != ANSWER:
-                return None
-            content: Any = decode(frame[1:], resolve=self._reference)
-            tag, outcome, *rest = content
-            if not self._tags or tag != self._tags.popleft():
-                return None
-            if outcome == "value":
-                return Answer(rest[0], self._whole)
-            if outcome == "stop":
-                return Answer(raised="StopIteration")
-            return _raised(rest[0])
-        except (CodecError, ValueError, TypeError, LookupError):
-            return None
 
-    def _reference(self, ref: Ref) -> object:
-        self._whole = False
+def read(content: bytes) -> Answer | None:
+    """What an answer holds, or None where it is none. Costs what the candidate chooses."""
+    references: list[Ref] = []
+
+    def stays(ref: Ref) -> Ref:
+        references.append(ref)
         return ref
 
+    try:
+        answer = protocol.read_answer(content, resolve=stays)
+        if isinstance(answer, Returned):
+            return Answer(protocol.single(answer), not references)
+    except ProtocolError:
+        return None
+    return _raised(answer) if isinstance(answer, Raised) else Answer(raised="StopIteration")
 
-def _raised(described: dict[str, object]) -> Answer:
-    kind, text = str(described["type"]), str(described["text"])
-    where = str(described["where"])
-    line = one_line(f"{kind}: {text}" if text else kind)
-    bases = described["bases"]
-    memory = isinstance(bases, list) and "MemoryError" in bases
-    return Answer(raised=f"{line[:250]} ({where})" if where else line[:250], memory=memory)
+
+def _raised(raised: Raised) -> Answer:
+    line = one_line(f"{raised.type}: {raised.text}" if raised.text else raised.type)[:250]
+    where = one_line(raised.where)[:40]
+    memory = "MemoryError" in raised.bases
+    return Answer(raised=f"{line} ({where})" if where else line, memory=memory)

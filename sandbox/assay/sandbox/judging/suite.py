@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.sandbox.box import Boxes, Pump
 from assay.sandbox.domain import SandboxFault
 from assay.sandbox.judging.assertions import judge_assertions
+from assay.sandbox.judging.budget import Budget
 from assay.sandbox.judging.calls import judge_calls
 from assay.sandbox.judging.model import (
     AssertTest,
@@ -36,17 +37,18 @@ def judge(prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: 
     if not suite.tests:
         raise SandboxFault("INVALID_TEST", "the suite has no test")
     outcomes: list[TestOutcome] = []
+    budget = Budget(pump)
     while len(outcomes) < len(suite.tests):
         rest = suite.tests[len(outcomes) :]
         test = rest[0]
         if isinstance(test, StdioTest):
             outcomes.append(judge_output(test, prepared, boxes, pump, preparer))
         elif isinstance(test, AssertTest):
-            outcomes.append(judge_assertions(test, prepared, boxes, pump))
+            outcomes.append(judge_assertions(test, prepared, boxes, pump, budget))
         else:
             calls = _leading_calls(rest)
             stop = suite.stop_at_first_failure
-            outcomes += judge_calls(calls, prepared, boxes, pump, stop=stop)
+            outcomes += judge_calls(calls, prepared, boxes, pump, budget, stop=stop)
         if suite.stop_at_first_failure and outcomes[-1].verdict is not TestVerdict.PASSED:
             break
     failed = len(outcomes)

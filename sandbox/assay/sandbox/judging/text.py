@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Final
 
 SHOWN: Final = 80
@@ -33,13 +36,22 @@ def _pieces(value: object, room: int) -> list[str]:
         return [ascii(value[: room + 4]) if _hidden(value) else repr(value[: room + 4])]
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return [f"<whole number of {value.bit_length()} bits>"]
-    if isinstance(value, dict):
-        if not value:
-            return ["{}"]
+    if isinstance(value, dict) and value:
         return _listed("{", list(value.items())[: room + 1], "}", room, mapping=True)
     if isinstance(value, (list, tuple, set, frozenset)):
         return _collection(value, room)
+    if isinstance(value, (deque, range, Fraction)):
+        return [type(value).__name__, *_collection(_parts(value, room), room)]
     return [repr(value)[: room + 4]]
+
+
+def _parts(value: deque[object] | range | Fraction, room: int) -> list[object] | tuple[object, ...]:
+    """What a value of a library's is written from."""
+    if isinstance(value, deque):
+        return [*itertools.islice(value, room + 1)]
+    if isinstance(value, range):
+        return (value.start, value.stop, value.step)
+    return (value.numerator, value.denominator)
 
 
 def _collection(
