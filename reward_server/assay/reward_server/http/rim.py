@@ -161,13 +161,13 @@ class HttpRim:
         origin = headers.get("origin")
         if origin is not None and _authority(origin).netloc.lower() != host.lower():
             raise forbidden("pages of other sites may not call this server")
-        if not self._public and not self._rim.door.asks and not call.always_open:
-            if host and not _LOOPBACK.fullmatch(host):
-                raise forbidden(
-                    "this server needs no token and answers to localhost and 127.0.0.1 only, so "
-                    "that no other site's page reaches it by a name of its own: use one of them, "
-                    "or give it a token",
-                )
+        is_open = not (self._public or self._rim.door.asks or call.always_open)
+        if is_open and host and not _LOOPBACK.fullmatch(host):
+            raise forbidden(
+                "this server needs no token and answers to localhost and 127.0.0.1 only, so "
+                "that no other site's page reaches it by a name of its own: use one of them, "
+                "or give it a token",
+            )
         offered = _bearer(headers)
         state = scope.setdefault("state", {})
         state[OFFERED] = offered
