@@ -23,7 +23,7 @@ PYTEST_ARGS ?=
 HTTP_PORT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-adapters check fmt protos validate-data audit wheelhouse up bench clean
+.PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-adapters check fmt protos validate-data audit wheelhouse pin-images up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -155,6 +155,9 @@ wheelhouse: $(INSTALLED) ## wheelhouse/: wheels of Assay and of all it needs, fo
 	  $(TORCH_INDEX:%=--extra-index-url %) --wheel-dir wheelhouse.partial $(WHEELS)
 	@rm -rf wheelhouse && mv wheelhouse.partial wheelhouse
 	@du -sh wheelhouse
+
+pin-images: ## Digests of the images in deploy/images.env, as the registry gives them today
+	@$(PYTHON) scripts/pin_images.py
 
 up: $(INSTALLED) ## Start the installed services on loopback; HTTP_PORT=8080 for HTTP too
 	@$(BIN)/assay up $(HTTP_PORT:%=--http-port %)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 
 import pytest
@@ -569,9 +569,8 @@ def test_percent_is_never_a_factor_of_a_hundred_without_its_sign(n: int, thousan
 
 
 MIXED = [
-    f"{{}}{gap}\\{frac}{{{{{{}}}}}}{{{{{{}}}}}}"
-    for gap in ("", " ", "\\,")
-    for frac in ("frac", "dfrac", "tfrac")
+    f"{{}}{gap}\\{way}{{{{{{}}}}}}{{{{{{}}}}}}"
+    for gap, way in product(("", " ", "\\,"), ("frac", "dfrac", "tfrac"))
 ] + ["{} {}/{}"]
 UNITS_BEHIND = [
     *((r"^\circ", sign) for sign in (r"^{\circ}", r"\degree", "°", r"\text{ degrees}", " degrees")),
@@ -593,11 +592,9 @@ def test_a_unit_belongs_to_the_whole_of_a_mixed_number(
     size: int, part: Fraction, sign: str, way: str, units: tuple[str, str]
 ) -> None:
     mixed = sign + way.format(size, part.numerator, part.denominator)
-    value, product = (f"{sign}{written(each)}" for each in (size + part, size * part))
-    plain, unit = units
-    for behind in ("", *units):
-        expected = f"{value}{plain if behind else ''}"
-        assert equal(expected, f"{mixed}{behind}") is True
-        assert equal(f"{mixed}{behind}", expected) is True
-    assert equal(f"{product}{plain}", f"{mixed}{unit}") is False
-    assert equal(f"{mixed}{unit}", f"{product}{plain}") is False
+    value, other = (f"{sign}{written(each)}" for each in (size + part, size * part))
+    for plain, unit in (("", ""), units, (units[0], units[0])):
+        assert equal(f"{value}{plain}", f"{mixed}{unit}") is True
+        assert equal(f"{mixed}{unit}", f"{value}{plain}") is True
+        assert equal(f"{other}{plain}", f"{mixed}{unit}") is False
+        assert equal(f"{mixed}{unit}", f"{other}{plain}") is False
