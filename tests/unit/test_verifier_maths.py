@@ -129,6 +129,8 @@ SAME = [
     ("own: mixed number of per cent", r"12.5\%", r"12\frac12\%"),
     ("own: mixed number of degrees Celsius", r"22.5^\circ C", r"22\frac12^\circ C"),
     ("own: mixed number of degrees in a product", r"67.5^\circ", r"3\cdot 22\frac12^\circ"),
+    ("own: function of a mixed number of degrees", r"\sin(22.5^\circ)", r"\sin 22\frac12^{\circ}"),
+    ("own: function before a fraction", r"\frac{\log(2)}{2}", r"\log 2\frac12"),
     ("own: power of the fraction only", r"\frac12", r"2\frac12^2"),
     ("own: German grouping", "1234.50", "1.234,50"),
     ("own: French grouping", "1234.50", "1 234,50 €"),

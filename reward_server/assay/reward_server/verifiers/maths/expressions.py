@@ -199,6 +199,15 @@ class ExpressionParser:
             and not whole.digits
         )
 
+    def _opens_angle(self, whole: Node) -> bool:
+        """Whether a fraction with a degree sign comes now, right behind a whole number."""
+        if not self._opens_mixed(whole):
+            return False
+        at = self.position + 1
+        while self.tokens[at].kind == "number" or self.tokens[at].value in ("{", "}"):
+            at += 1
+        return self._degree_size(at + (self.tokens[at] == ("sign", "^"))) > 0
+
     def _starts_factor(self) -> bool:
         kind, value = self.tokens[self.position]
         if kind == "sign":
@@ -566,6 +575,8 @@ class ExpressionParser:
 
     def _bare_argument(self) -> Node:
         factors = [self._power()]
+        if self._opens_angle(factors[0]):
+            self._append_implicit(factors)
         while True:
             kind, value = self.tokens[self.position]
             if kind != "name" and (kind, value) != ("constant", "pi"):
