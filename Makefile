@@ -23,20 +23,21 @@ PYTEST_ARGS ?=
 HTTP_PORT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-adapters check fmt protos validate-data audit wheelhouse up bench clean
+.PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-adapters check fmt protos validate-data audit hashes wheelhouse pin-images up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 install: $(INSTALLED) ## Make .venv and install everything in it
 
-$(INSTALLED): pyproject.toml constraints.txt $(DISTRIBUTIONS:%=%/pyproject.toml)
+$(INSTALLED): pyproject.toml constraints.txt constraints.sha256 $(DISTRIBUTIONS:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Assay needs Python 3.11 or later: make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Assay and its dependencies into $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	  --group dev $(DISTRIBUTIONS:%=--editable ./%)
+	  --report $(VENV)/report.json --group dev $(DISTRIBUTIONS:%=--editable ./%)
+	@$(BIN)/python scripts/hashes.py check $(VENV)/report.json --where-listed
 	@touch $@
 
 run: $(INSTALLED) ## Train the quickstart on rewards from a real service; prints before and after
@@ -148,13 +149,20 @@ audit: ## Known vulnerabilities in what constraints.txt pins, by pip-audit in an
 	  && $(AUDIT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip-audit; }
 	@$(AUDIT_VENV)/bin/python scripts/audit.py $(AUDIT_VENV)/bin/pip-audit $(AUDIT_ARGS)
 
+hashes: $(INSTALLED) ## The sha256 of each archive that constraints.txt pins, as the package index gives it, into constraints.sha256
+	@$(BIN)/python scripts/hashes.py write
+
 wheelhouse: $(INSTALLED) ## wheelhouse/: wheels of Assay and of all it needs, for images that are built without a package index
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "The images have Python 3.11, wheels are for one version: make clean wheelhouse PYTHON=/path/to/python3.11")'
 	@rm -rf wheelhouse.partial && mkdir wheelhouse.partial
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --constraint constraints.txt \
 	  $(TORCH_INDEX:%=--extra-index-url %) --wheel-dir wheelhouse.partial $(WHEELS)
+	@$(BIN)/python scripts/hashes.py check wheelhouse.partial --where-listed
 	@rm -rf wheelhouse && mv wheelhouse.partial wheelhouse
 	@du -sh wheelhouse
+
+pin-images: ## Digests of the images in deploy/images.env, as the registry gives them today
+	@$(PYTHON) scripts/pin_images.py
 
 up: $(INSTALLED) ## Start the installed services on loopback; HTTP_PORT=8080 for HTTP too
 	@$(BIN)/assay up $(HTTP_PORT:%=--http-port %)

@@ -296,6 +296,11 @@ class Stack:
         networks = self.inspect(service)["NetworkSettings"]["Networks"]
         return f"{next(iter(networks.values()))['IPAddress']}:{port}"
 
+    def gateway(self, network: str) -> str:
+        """This machine's own address on a network of the stack."""
+        [found] = json.loads(self.docker("network", "inspect", f"{self.project}_{network}"))
+        return str(next(one["Gateway"] for one in found["IPAM"]["Config"] if "Gateway" in one))
+
     def python(self, service: str, source: str) -> str:
         """What a script prints that runs in a container, as its service's user."""
         python = "/opt/assay/bin/python"

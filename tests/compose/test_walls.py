@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
+import socket
 
 import pytest
 
@@ -37,6 +36,10 @@ import socket, sys
 probe = socket.socket()
 probe.settimeout(5)
 print(probe.connect_ex(({address!r}, {port})) == 0)
+"""
+ROUTE = """
+lines = open("/proc/net/route").read().splitlines()[1:]
+print(any(line.split()[1] == "00000000" for line in lines))
 """
 RESOLVE = """
 import socket
@@ -91,18 +94,22 @@ def says(stack: Stack, service: str, script: str, **values: object) -> bool:
 
 
 def test_the_sandbox_has_no_way_out(stack: Stack) -> None:
-    """What the reward server reaches is the control: outside, and the judge."""
+    """What the reward server reaches is the control: the judge, and a listener of this test."""
     judge, port = stack.address("genrm", 50053).split(":")
     assert says(stack, "reward_server", CONNECT, address=judge, port=port)
     assert not says(stack, "sandbox", CONNECT, address=judge, port=port)
     assert says(stack, "reward_server", RESOLVE, name="genrm")
     assert not says(stack, "sandbox", RESOLVE, name="genrm")
     assert says(stack, "sandbox", RESOLVE, name="reward_server")
-    resolvers = Path("/etc/resolv.conf").read_text()
-    for address in re.findall(r"^nameserver ([\d.]+)$", resolvers, re.MULTILINE):
-        if says(stack, "reward_server", CONNECT, address=address, port=53):
-            print(f"\nfrom the reward server a way out, to {address}")
-        assert not says(stack, "sandbox", CONNECT, address=address, port=53)
+    assert says(stack, "reward_server", ROUTE)
+    assert not says(stack, "sandbox", ROUTE)
+    # This machine's end of the network that leads out: who has a route gets there.
+    with socket.create_server((stack.gateway("front"), 0)) as listener:
+        outside, free = listener.getsockname()
+        assert says(stack, "reward_server", CONNECT, address=outside, port=free), (
+            "the control: does a firewall keep containers from this machine?"
+        )
+        assert not says(stack, "sandbox", CONNECT, address=outside, port=free)
 
 
 @pytest.mark.parametrize(

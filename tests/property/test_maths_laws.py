@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 
 import pytest
@@ -566,3 +566,35 @@ def test_percent_is_never_a_factor_of_a_hundred_without_its_sign(n: int, thousan
     assert equal(f"{number}\\%", f"{number}%") is True
     assert equal(f"{number}", f"{n * 100 + thousandths // 10}.{thousandths % 10}") is False
     assert equal(f"{number}\\%", f"{n * 100 + thousandths // 10}.{thousandths % 10}") is False
+
+
+MIXED = [
+    f"{{}}{gap}\\{way}{{{{{{}}}}}}{{{{{{}}}}}}"
+    for gap, way in product(("", " ", "\\,"), ("frac", "dfrac", "tfrac"))
+] + ["{} {}/{}"]
+UNITS_BEHIND = [
+    *((r"^\circ", sign) for sign in (r"^{\circ}", r"\degree", "°", r"\text{ degrees}", " degrees")),
+    *((r"\%", sign) for sign in ("%", r"\,\%", " %", r"\text{ percent}", " percent")),
+    (r"^\circ C", r"^{\circ}\text{C}"),
+    (r"\text{ cm}", r"\,\mathrm{cm}"),
+]
+
+
+@SETTINGS
+@given(
+    st.integers(1, 400),
+    st.fractions(Fraction(1, 99), Fraction(98, 99), max_denominator=99),
+    st.sampled_from(["", "-"]),
+    st.sampled_from(MIXED),
+    st.sampled_from(UNITS_BEHIND),
+)
+def test_a_unit_belongs_to_the_whole_of_a_mixed_number(
+    size: int, part: Fraction, sign: str, way: str, units: tuple[str, str]
+) -> None:
+    mixed = sign + way.format(size, part.numerator, part.denominator)
+    value, other = (f"{sign}{written(each)}" for each in (size + part, size * part))
+    for plain, unit in (("", ""), units, (units[0], units[0])):
+        assert equal(f"{value}{plain}", f"{mixed}{unit}") is True
+        assert equal(f"{mixed}{unit}", f"{value}{plain}") is True
+        assert equal(f"{other}{plain}", f"{mixed}{unit}") is False
+        assert equal(f"{mixed}{unit}", f"{other}{plain}") is False

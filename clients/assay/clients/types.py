@@ -152,7 +152,8 @@ class Judgement:
         spans: rewards for parts of the response, sorted, never overlapping.
         extracted_answer: the answer as found in the response; None when none was found or looked
             for.
-        explanation: why, in one line.
+        explanation: why, in one line for people. It may hold the reference: never show it to a
+            policy.
         verifier: who judged.
         version: that verifier's version.
         suspicions: signs that the response games the verifier, kebab-case.

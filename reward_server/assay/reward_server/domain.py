@@ -192,7 +192,8 @@ class Judgement:
         verdict: the category, one of the verifier's verdicts.
         components: what the reward is made of; at least one.
         extracted_answer: the answer found in the response, if one was.
-        explanation: why, in one line of at most 1,000 characters.
+        explanation: why, in one line of at most 1,000 characters, for people. It may hold the
+            reference; a policy is never shown it.
         spans: dense rewards, sorted, not overlapping.
         suspicions: signs of gaming, kebab-case.
     """

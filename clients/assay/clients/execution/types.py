@@ -278,7 +278,8 @@ class TestOutcome:
         name: the test's name, or its number from 1.
         verdict: one of VERDICTS.
         execution: the run behind it; None when it was not run.
-        explanation: what differs, in one line.
+        explanation: what differs, in one line for people. It may hold what the test expects: never
+            show it to a policy.
     """
 
     __test__ = False

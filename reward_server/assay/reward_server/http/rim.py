@@ -8,8 +8,11 @@ Tokens come as "authorization: Bearer TOKEN", or as the password of Basic, whate
 that send no headers of their own can have it in their URL (http://assay:TOKEN@host/...).
 
 Covered: a web page of another site, which a browser on this machine would let call a service on
-loopback, is refused, by Origin and by the host's name. Not covered: headers that arrive slowly;
-uvicorn waits for them.
+loopback, is refused, by Origin and by the host's name, which is read as it stands: a Host with a
+user or a path in it is no name. A request of two lengths (Transfer-Encoding beside Content-Length,
+or in HTTP/1.0) is refused and its connection closed, so that a proxy and we never differ on where
+the next request begins; h11 refuses what else is unclear about a head. Not covered: headers that
+arrive slowly; uvicorn waits for them.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import asyncio
 import base64
 import binascii
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -45,7 +49,7 @@ OPEN_PATHS = ("/healthz", "/readyz")
 CERTIFIED = "certified"
 """Under this name the state of a call holds the tenant that a client's certificate names."""
 
-_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_LOOPBACK = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{0,5})?", re.IGNORECASE)
 _MAX_LOGGED_CHARS = 200
 _log = logging.getLogger(__name__)
 
@@ -87,9 +91,14 @@ class HttpRim:
             request_id=accept_request_id(headers.get(METADATA_KEY)),
             always_open=scope["path"] in OPEN_PATHS,
         )
-        run = _Run(call, receive, send)
+        run = _Run(call, receive, send, closes=_has_two_lengths(headers, scope))
         begin_call(call.request_id)
         try:
+            if run.closes:
+                raise refuse(
+                    Reason.MALFORMED_REQUEST,
+                    "the body has two lengths: send Content-Length or Transfer-Encoding, not both",
+                )
             self._let_in(call, headers, scope)
         except CallError as error:
             await self._serve(call, run, scope, headers, refused=error)
@@ -152,14 +161,13 @@ class HttpRim:
         origin = headers.get("origin")
         if origin is not None and _authority(origin).netloc.lower() != host.lower():
             raise forbidden("pages of other sites may not call this server")
-        if not self._public and not self._rim.door.asks and not call.always_open:
-            name = _authority(f"//{host}").hostname if host else "localhost"
-            if name not in _LOOPBACK_NAMES:
-                raise forbidden(
-                    "this server needs no token and answers to localhost and 127.0.0.1 only, so "
-                    "that no other site's page reaches it by a name of its own: use one of them, "
-                    "or give it a token",
-                )
+        is_open = not (self._public or self._rim.door.asks or call.always_open)
+        if is_open and host and not _LOOPBACK.fullmatch(host):
+            raise forbidden(
+                "this server needs no token and answers to localhost and 127.0.0.1 only, so "
+                "that no other site's page reaches it by a name of its own: use one of them, "
+                "or give it a token",
+            )
         offered = _bearer(headers)
         state = scope.setdefault("state", {})
         state[OFFERED] = offered
@@ -227,10 +235,13 @@ class _Run:
         status: that was sent; 499 while there is none.
         code: name of the gRPC code that the call would have ended with.
         reason: of the lexicon; empty where it went well.
+        closes: whether the connection ends with a refusal, as where the next request begins is
+            not known.
     """
 
-    def __init__(self, call: Call, receive: Receive, send: Send) -> None:
+    def __init__(self, call: Call, receive: Receive, send: Send, *, closes: bool) -> None:
         self._call = call
+        self.closes = closes
         self.receive = receive
         self._send = send
         self._begun = self._complete = self._gone = False
@@ -265,6 +276,8 @@ class _Run:
         response: Response = problem_response(error, self._call.request_id, status)
         if missed is not None and missed.headers:
             response.headers.update(missed.headers)
+        if self.closes:
+            response.headers["connection"] = "close"
         await response({"type": "http"}, self.receive, self.send)
 
     def ended_early(self) -> CallError | None:
@@ -287,6 +300,12 @@ class _Run:
         if not self._complete and task is not None:
             self._gone = True
             task.cancel()
+
+
+def _has_two_lengths(headers: Headers, scope: Scope) -> bool:
+    """Whether others may read another end of the body than h11 (RFC 9112, section 6.1)."""
+    chunked = "transfer-encoding" in headers
+    return chunked and ("content-length" in headers or scope["http_version"] == "1.0")
 
 
 def _replay(body: bytes) -> Callable[[], Awaitable[Message]]:

@@ -148,7 +148,7 @@ _POLICY_VALUES = itemgetter(*_POLICY_NAMES)
 
 _SPEC = VerifierSpec(
     name="math",
-    version="3",
+    version="4",
     description="The response's final answer equals one of the references as mathematics.",
     tasks=("math", "gsm8k"),
     min_reward=-1.0,

@@ -1197,7 +1197,9 @@ class TestOutcome(_message.Message):
     verdict: Global___TestVerdict.ValueType
     """What came of it."""
     explanation: _builtins.str
-    """What differs, in one line. Never shown to the candidate's process."""
+    """What differs, in one line for people. It may hold what the test expects: never show it to a policy, in a further turn or
+    in any other prompt. The candidate's process is not shown it either.
+    """
     @_builtins.property
     def execution(self) -> Global___Execution:
         """The run behind it. Unset when it was not run."""

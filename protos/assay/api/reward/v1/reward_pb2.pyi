@@ -409,7 +409,9 @@ class Judgement(_message.Message):
     extracted_answer: _builtins.str
     """The answer as extracted from the response. Unset when none was found or none is looked for."""
     explanation: _builtins.str
-    """Why, in one line that a person can read. No line breaks; at most 1,000 characters."""
+    """Why, in one line for people: for logs, records and reports. No line breaks; at most 1,000 characters. It may hold the
+    reference ("expected 42, got 41"): never show it to a policy, in a further turn or in any other prompt.
+    """
     @_builtins.property
     def components(self) -> _containers.RepeatedCompositeFieldContainer[Global___Component]:
         """What the reward is made of, in the verifier's order. At least one."""

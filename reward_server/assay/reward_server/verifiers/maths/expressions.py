@@ -1,8 +1,9 @@
 r"""Recursive descent over sums, products, powers, functions and atoms.
 
 Products and quotients bind equally tightly from the left, with or without a sign: `1/3p` is a third
-of p. An integer before a proper fraction is a mixed number. A function without brackets takes the
-power behind it and the letters that follow. Work is bounded by the number of nodes and the depth.
+of p. An integer before a proper fraction is a mixed number, and a percent or degree sign behind it
+belongs to all of it. A function without brackets takes the power behind it and the letters that
+follow. Work is bounded by the number of nodes and the depth.
 """
 
 # ruff: noqa: PLR0911 - one case, one return
@@ -175,22 +176,37 @@ class ExpressionParser:
         return Call("mod" if sign == "mod" else "binomial", (left, right))
 
     def _append_implicit(self, factors: list[Node]) -> None:
-        last = self.tokens[self.position - 1]
-        starts_fraction = self.tokens[self.position] == ("macro", "frac")
-        node = self._power()
         whole = factors[-1]
+        if self._opens_mixed(whole):
+            fraction = self._atom()
+            if is_proper_fraction(fraction) and not self._is_raised():
+                factors[-1] = self._followed(Add((whole, fraction)))
+            else:
+                factors.append(self._followed(fraction))
+            return
+        node = self._power()
         if isinstance(node, Text):
             check_repeats(whole, node)
-        elif (
-            starts_fraction
-            and last.kind == "number"
-            and isinstance(whole, Number)
-            and is_proper_fraction(node)
-            and not whole.digits
-        ):
-            factors[-1] = Add((whole, node))
         else:
             factors.append(node)
+
+    def _opens_mixed(self, whole: Node) -> bool:
+        """Whether a fraction comes now, right behind a whole number."""
+        return (
+            self.tokens[self.position] == ("macro", "frac")
+            and self.tokens[self.position - 1].kind == "number"
+            and isinstance(whole, Number)
+            and not whole.digits
+        )
+
+    def _opens_angle(self, whole: Node) -> bool:
+        """Whether a fraction with a degree sign comes now, right behind a whole number."""
+        if not self._opens_mixed(whole):
+            return False
+        at = self.position + 1
+        while self.tokens[at].kind == "number" or self.tokens[at].value in ("{", "}"):
+            at += 1
+        return self._degree_size(at + (self.tokens[at] == ("sign", "^"))) > 0
 
     def _starts_factor(self) -> bool:
         kind, value = self.tokens[self.position]
@@ -227,7 +243,10 @@ class ExpressionParser:
     # Powers and what follows an atom.
 
     def _power(self) -> Node:
-        base = self._postfix(self._atom())
+        return self._followed(self._atom())
+
+    def _followed(self, atom: Node) -> Node:
+        base = self._postfix(atom)
         while self.sees("^"):
             self.position += 1
             if self._takes_degree():
@@ -257,13 +276,20 @@ class ExpressionParser:
         return negated(node) if flips % 2 else node
 
     def _takes_degree(self) -> bool:
-        if self.takes("circ"):
-            return True
-        tokens, at = self.tokens, self.position
-        braced = [token.value for token in tokens[at : at + 3]] == ["{", "circ", "}"]
-        if braced:
-            self.position += 3
-        return braced
+        size = self._degree_size(self.position)
+        self.position += size
+        return size > 0
+
+    def _degree_size(self, at: int) -> int:
+        """Of how many tokens the degree sign there is; 0 where there is none."""
+        if self.tokens[at] == ("sign", "circ"):
+            return 1
+        braced = [token.value for token in self.tokens[at : at + 3]] == ["{", "circ", "}"]
+        return 3 if braced else 0
+
+    def _is_raised(self) -> bool:
+        """Whether an exponent or a factorial comes now: those of a fraction are its own."""
+        return self.sees("!") or (self.sees("^") and not self._degree_size(self.position + 1))
 
     def _angle(self, value: Node) -> Node:
         kind, scale = self.tokens[self.position]
@@ -549,6 +575,8 @@ class ExpressionParser:
 
     def _bare_argument(self) -> Node:
         factors = [self._power()]
+        if self._opens_angle(factors[0]):
+            self._append_implicit(factors)
         while True:
             kind, value = self.tokens[self.position]
             if kind != "name" and (kind, value) != ("constant", "pi"):

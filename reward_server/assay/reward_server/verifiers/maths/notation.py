@@ -37,7 +37,7 @@ _UNION = re.compile(
     r"(?<=[)\]}])\s?(?:\\(?:text|mathrm|textbf)\s?\{\s?U\s?\}|U)\s?(?=[(\[][^()\[\]]{0,80},)"
 )
 _DEGREE_LETTER = re.compile(
-    r"(?<=\d)\s?\^\s?(?:o(?![A-Za-z])|\{\s?o\s?\}|\\text\s?\{\s?o\s?\}|\{\s?\\text\s?\{\s?o\s?\}\s?\})"
+    r"(?<=[\d}])\s?\^\s?(?:o(?![A-Za-z])|\{\s?o\s?\}|\\text\s?\{\s?o\s?\}|\{\s?\\text\s?\{\s?o\s?\}\s?\})"
 )
 _UNIT_VECTOR = re.compile(
     r"\\(?:hat|widehat|vec|overrightarrow)\s?(?:"
