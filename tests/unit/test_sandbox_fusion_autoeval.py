@@ -163,6 +163,11 @@ CASE = {
         (b"not json", []),
         (b"[1]", []),
         (b'{"testResults": [{"testResults": [{"status": 1}]}]}', []),
+        (json.dumps(REPORT).replace('"b"', "NaN").encode(), []),
+        (json.dumps(REPORT).replace('"no"', "[[[[1]]]]").encode(), []),
+        (json.dumps(REPORT).replace('"/box/a.test.ts"', "9" * 5_000).encode(), []),
+        (b"[" * 100_000, []),
+        (b"\xff", []),
     ],
 )  # fmt: skip
 def test_a_report_of_jests_is_read_as_a_strangers(content: bytes, cases: list[object]) -> None:
