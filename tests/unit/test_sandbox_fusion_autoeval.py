@@ -304,3 +304,12 @@ def test_figures_are_shown_at_the_end_of_their_cell() -> None:
     for each in shown[:2]:
         assert base64.b64decode(each["image/png"]).startswith(b"\x89PNG")
     assert cells.run_cell("None", "<cell>", space)["display"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["import (\n" * 50_000, "import" + " " * 100_000, "package\t" * 50_000]
+)
+def test_a_hostile_completion_in_go_is_put_together_in_one_pass(text: str) -> None:
+    # Work that grew with its square would not end here.
+    wanted = read(f"```go\n{text}\n```", programming_language="go", execution_language="go")
+    assert wanted.full_code.startswith("package ")

@@ -34,7 +34,7 @@ _JEST_REPORT = "jest-report.json"
 _ENTRIES = {"python": 'if __name__ == "__main__":', "cpp": "int main()"}
 _PACKAGE = re.compile(r"^[^\S\n]*package[^\S\n]+(\w+)[^\S\n]*;?", re.MULTILINE)
 _IMPORT = re.compile(
-    r'^[^\S\n]*import[^\S\n]*(?:\(([^)]*)\)|((?:[\w.]+[^\S\n]+)?"[^"\n]+"))', re.MULTILINE
+    r'^[^\S\n]*import[^\S\n]*(?:\(([^()]*)\)|((?:[\w.]+[^\S\n]+)?"[^"\n]+"))', re.MULTILINE
 )
 
 
