@@ -130,6 +130,7 @@ async def faults(facade: Facade) -> None:
         answer = await facade.post(GRADERS, {"grader": grader, "model_sample": "x"})
         assert answer.json["reward"] is None
         assert answer.json["metadata"]["errors"][flag] is True
+    await samples_bring_about_scores(facade)
 
     for path, body, wanted in (
         ("/nope", {}, (404, "UNKNOWN_METHOD")),
@@ -152,6 +153,25 @@ async def faults(facade: Facade) -> None:
     slow = await facade.post("/v1/score", {"items": [item("sleep 9", "obedient")]},
                              x_timeout_s="0.3")  # fmt: skip
     assert slow.json["results"][0]["fault"]["details"][0]["reason"] == "DEADLINE_EXCEEDED"
+
+
+async def samples_bring_about_scores(facade: Facade) -> None:
+    """What a sample alone does to a grader is the lowest score; what the grader does is none."""
+    check = {"type": "string_check", "name": "s", "operation": "ne", "reference": "x"}
+    fuzzy = {"type": "text_similarity", "name": "f", "evaluation_metric": "fuzzy_match"}
+    text, long = "{{sample.output_text}}", "x" * 9_000
+    for grader, sample, reward in (
+        ({**check, "input": "{{sample.output_json.a}}"}, "no JSON", 0.0),
+        ({**check, "input": "{{sample.output_json.a}}"}, '{"a": "y"}', 1.0),
+        ({**check, "input": "{{item.a}}"}, "no JSON", None),
+        ({**fuzzy, "input": text, "reference": "x"}, long, 0.0),
+        ({**fuzzy, "input": text, "reference": long}, "x", None),
+        ({**fuzzy, "input": long + text, "reference": "x"}, long, None),
+    ):
+        answer = await facade.post(GRADERS, {"grader": grader, "model_sample": sample})
+        assert answer.json["reward"] == reward
+        flags = answer.json["metadata"]["errors"].values()
+        assert any(flag is True for flag in flags) == (reward is None)
 
 
 async def streams(facade: Facade) -> None:

@@ -233,6 +233,21 @@ def test_a_callers_own_logic_runs_in_the_sandbox(server: str) -> None:
     wrong = submit(server, "", {**config, "custom_extract_logic": "1 / 0"})
     assert wrong.status == 422
     assert "ZeroDivisionError" in wrong.body["detail"][0]["msg"]
+    # Only this completion breaks it: that finds nothing, and is no fault.
+    empty = submit(server, "I give up.", config)
+    assert (empty.status, empty.body["accepted"]) == (200, False)
+
+
+def test_a_completion_cannot_break_logic_that_has_worked(server: str) -> None:
+    marked = (
+        "number = int(completion.split('[BEGIN]')[1])\n"
+        "submit_code_blocks([CodeBlock(40, f'print({number})', 'python')])\n"
+    )
+    config = {**oj([("", "1")]), "custom_extract_logic": marked}
+    assert submit(server, "[BEGIN] 1", config).body["accepted"] is True
+    for completion in ("", "[BEGIN]", "[BEGIN] \x00", "[BEGIN]" + "9" * 5_000):
+        found = submit(server, completion, config)
+        assert (found.status, found.body["accepted"]) == (200, False)
 
 
 def test_cells_share_a_namespace(server: str) -> None:
@@ -375,14 +390,18 @@ def test_an_autoeval_row_is_judged_with_its_tests(server: str) -> None:
     assert post(server, "/get_prompt_by_id", body).status == 422
 
 
+def codeforces(server: str, source: str, **more: str) -> Answer:
+    config = "TIME_LIMIT=5\nMEMORY_LIMIT=256\nINPUT_MODE=stdio"
+    named = {"main.python": source, "input.txt": "3\n", "correct_output.txt": "yes 6\n"}
+    named |= {"grader_config": config, **more}
+    files = [{"name": name, "content": content} for name, content in named.items()]
+    body = {"language": "cf_python3", "version": "*", "files": files}
+    return post(server, "/api/v2/execute", body)
+
+
 def test_open_r1s_codeforces_tests_are_judged(server: str) -> None:
     def judged(source: str, **more: str) -> Any:
-        config = "TIME_LIMIT=5\nMEMORY_LIMIT=256\nINPUT_MODE=stdio"
-        named = {"main.python": source, "input.txt": "3\n", "correct_output.txt": "yes 6\n"}
-        named |= {"grader_config": config, **more}
-        files = [{"name": name, "content": content} for name, content in named.items()]
-        body = {"language": "cf_python3", "version": "*", "files": files}
-        return post(server, "/api/v2/execute", body).body["run"]
+        return codeforces(server, source, **more).body["run"]
 
     right = "print('YES', 2 * int(input()))"
     assert (judged(right)["stdout"], judged(right)["code"]) == ("1\n", 0)
@@ -396,3 +415,58 @@ def test_open_r1s_codeforces_tests_are_judged(server: str) -> None:
     assert judged("print('no', 6)", **{"checker.py": checker})["stdout"] == "1\n"
     by_file = "open('output.txt', 'w').write('yes ' + str(2 * int(open('input.txt').read())))"
     assert judged(by_file, grader_config="TIME_LIMIT=5\nINPUT_MODE=file")["stdout"] == "1\n"
+
+
+CHECKER = """
+import sys
+given, expected, output = (open(name).read().split() for name in sys.argv[1:])
+if output[0] == "loop":
+    while True: pass
+print(1 if int(output[1]) == int(expected[1]) else 0)
+"""
+WRITES = "import os; os.write(1, {!r})"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        WRITES.format(b""),
+        WRITES.format(b"yes six"),
+        WRITES.format(b"\xff \xfe"),
+        WRITES.format(b"yes " + b"9" * 5_000),
+        WRITES.format(b"yes 6\x00"),
+        WRITES.format(b"loop"),
+        WRITES.format(b"Traceback (most recent call last)"),
+        "print('x ' * 400_000)",
+    ],
+    ids=["nothing", "garbage", "no UTF-8", "digits", "NUL", "loops", "traceback", "long"],
+)
+def test_what_only_an_output_does_to_a_codeforces_checker_is_wrong(
+    server: str, source: str
+) -> None:
+    found = codeforces(server, source, **{"checker.py": CHECKER})
+    assert (found.status, found.body["run"]["stdout"]) == (200, "0\n")
+    assert "could not read it" in found.body["run"]["stderr"]
+
+
+def test_a_codeforces_checker_that_breaks_on_the_correct_output_is_a_fault(server: str) -> None:
+    for broken in ("import no_such_module", "print('yes')", "1 / 0", "print(0) if 0 else None"):
+        found = codeforces(server, "print('no')", **{"checker.py": broken})
+        assert (found.status, found.body["reason"]) == (400, "INVALID_TEST")
+    # Nothing to hold it against: then no output may choose a fault.
+    more = {"checker.py": CHECKER, "correct_output.txt": ""}
+    found = codeforces(server, "print('no')", **more)
+    assert (found.status, found.body["run"]["stdout"]) == (200, "0\n")
+
+
+def test_a_file_that_no_answer_has_room_for_is_the_programs_doing(server: str) -> None:
+    # Each byte becomes three for the checker, or the answer of the sandbox is too long.
+    for size in (13, 61):
+        source = f"open('output.txt', 'wb').write(bytes([255]) * ({size} * 2**20))"
+        more = {"grader_config": "TIME_LIMIT=9\nINPUT_MODE=file", "checker.py": CHECKER}
+        found = codeforces(server, source, **more)
+        assert (found.status, found.body["run"]["stdout"]) == (200, "0\n")
+    large = "open('x', 'wb').write(bytes(61 * 2**20))"
+    found = run_code(server, large, fetch_files=["x"])
+    assert (found.status, found.body["status"]) == (200, "Failed")
+    assert found.body["message"] == "output-limit"

@@ -445,9 +445,15 @@ def test_a_checker_decides(boxes: ProcessBoxes, output: str, verdict: TestVerdic
 
 
 @pytest.mark.parametrize(
-    "checker", [CHECKER, "import sys; sys.exit(7)", "def (", "import os; os.abort()"]
+    "checker", ["1 / 0", "import sys; sys.exit(7)", "def (", "import os; os.abort()"]
 )
 def test_a_broken_checker_is_a_fault(boxes: ProcessBoxes, checker: str) -> None:
     with pytest.raises(SandboxFault) as caught:
         judge_python(boxes, "print('break', end='')", checked(checker, "break"))
     assert caught.value.reason == "INVALID_TEST"
+
+
+def test_an_output_that_breaks_a_sound_checker_is_wrong(boxes: ProcessBoxes) -> None:
+    (outcome,) = judge_python(boxes, "print('break', end='')", checked(CHECKER, "break"))
+    assert outcome.verdict is WRONG
+    assert "could not read the output: exit code 1: " in outcome.explanation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
+from fractions import Fraction
 
 import pytest
 from hypothesis import example, given
@@ -167,6 +168,25 @@ def test_nan_and_infinity_meet_only_themselves(left: float, right: float) -> Non
     assert (compare_values(rule, [left], [right]) is None) == same
     outputs = (str(left).encode(), str(right).encode())
     assert (compare_output(rule, *outputs) is None) == same
+
+
+DECIMALS = st.decimals(allow_nan=False, allow_infinity=False).map(str)
+
+
+@given(
+    DECIMALS,
+    DECIMALS,
+    st.floats(0, 1e9, allow_subnormal=False),
+    st.floats(0, 10, allow_subnormal=False),
+)
+def test_written_numbers_are_compared_exactly(
+    left: str, right: str, absolute: float, relative: float
+) -> None:
+    ours, theirs = Fraction(left), Fraction(right)
+    allowed = max(Fraction(repr(absolute)), Fraction(repr(relative)) * abs(ours))
+    rule = Comparison(ComparisonKind.NUMERIC, absolute, relative)
+    near = compare_output(rule, left.encode(), right.encode()) is None
+    assert near == (abs(ours - theirs) <= allowed)
 
 
 @given(PLAIN, st.integers(10, 100))

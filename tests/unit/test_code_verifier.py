@@ -19,6 +19,7 @@ from assay.clients.execution import (
     suite_to_proto,
 )
 from assay.reward_server.config import ScorerConfig
+from assay.reward_server.domain import Candidate, Item, Judgement
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers.code import CodeVerifier, judge_report
@@ -36,6 +37,7 @@ class FakeSandbox:
         self.requests: list[execution_pb2.RunTestsRequest] = []
         self.fails = False
         self.closed = False
+        self.item_bytes = 0
         self.answer: Callable[[execution_pb2.TestJob], execution_pb2.TestJobResult] = passes
 
     async def run_tests(
@@ -50,7 +52,9 @@ class FakeSandbox:
     async def list_languages(
         self, request: execution_pb2.ListLanguagesRequest, *, timeout_s: float
     ) -> execution_pb2.ListLanguagesResponse:
-        return execution_pb2.ListLanguagesResponse()
+        response = execution_pb2.ListLanguagesResponse()
+        response.limits.max_item_bytes = self.item_bytes
+        return response
 
     async def execute(
         self, request: execution_pb2.ExecuteRequest, *, timeout_s: float
@@ -159,6 +163,35 @@ async def test_a_fault_of_the_sandbox_is_the_items_with_its_own_reason(
     good, bad = await score(scorer, item("a"), item("b", language="cobol"))
     assert good.judgement.reward == 1.0
     assert reason(bad) == "UNKNOWN_LANGUAGE"
+
+
+async def outcomes(sandbox: FakeSandbox, *sources: str, scoring: str = "all") -> list[str]:
+    """The verdict or the reason of each program, where the sandbox says its limits at once."""
+    verifier = CodeVerifier(AsyncExecutionClient(transport=sandbox))
+    parameters = verifier.spec.complete({"scoring": scoring})
+    items = [
+        Item(Candidate(f"```python\n{source}\n```"), tests=SUITE, parameters=parameters)
+        for source in sources
+    ]
+    found = [answer.outcome for answer in await verifier.judge_all(items, 5.0)]
+    await verifier.close()
+    return [one.verdict if isinstance(one, Judgement) else one.reason for one in found]
+
+
+@pytest.mark.parametrize("scoring", ["all", "fraction"])
+async def test_a_program_that_is_too_long_is_incorrect_and_tests_that_are_a_fault(
+    sandbox: FakeSandbox, scoring: str
+) -> None:
+    sources = ("print(input())", "#" + "x" * 100)
+    sandbox.item_bytes = SUITE.ByteSize() + 60
+    assert await outcomes(sandbox, *sources, scoring=scoring) == ["correct", "incorrect"]
+    sandbox.item_bytes = SUITE.ByteSize()
+    assert await outcomes(sandbox, *sources, scoring=scoring) == ["ITEM_TOO_LARGE"] * 2
+
+
+async def test_a_program_that_is_no_unicode_is_incorrect(sandbox: FakeSandbox) -> None:
+    sources = ("print('\ud800')", "print(input())", "print('\0')")
+    assert await outcomes(sandbox, *sources) == ["incorrect", "correct", "correct"]
 
 
 async def test_a_sandbox_that_fails_is_a_fault_of_its_items_only(

@@ -323,6 +323,19 @@ def test_templates_name_the_sample_and_the_item() -> None:
             grading.render(missing, values, 99)
 
 
+def test_what_a_samples_json_lacks_is_the_samples_doing() -> None:
+    for sample in ('{"n": [1, 2]}', "", "null", "[" * 100_000, "9" * 5_000, '{"n": 1e999}'):
+        values = grading.namespace(sample, {"a": 1})
+        with pytest.raises(grading.SampleError):
+            grading.render("{{ sample.output_json.n[7] }}", values, 99)
+        for wrong in ("{{ sample.outputjson.n }}", "{{ item.n }}", "{{ sample }} {{ x }}"):
+            with pytest.raises(grading.VariableError) as caught:
+                grading.render(wrong, values, 10**6)
+            assert not isinstance(caught.value, grading.SampleError)
+    told = "a {{ sample.output_text }} {{item.a}} {{sample.output_json.b}} {{ sample }}"
+    assert grading.without_sample(told) == "a  {{item.a}}  "
+
+
 def test_half_a_surrogate_pair_of_a_sample_is_text_once_rendered() -> None:
     values = grading.namespace(r'{"a": "x\ud800", "b": "\ud83d\ude00"}', None)
     assert grading.render("{{ sample.output_json.a }}", values, 99) == "x\ufffd"

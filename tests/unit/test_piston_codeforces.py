@@ -8,6 +8,7 @@ import pytest
 
 from assay.clients.execution import Execution, LanguageInfo, Limits, Output, SandboxInfo, SourceFile
 from assay.reward_server.http import piston_codeforces as codeforces
+from assay.reward_server.http.piston import fault_status
 from assay.reward_server.http.sandbox_fusion_fields import BadField
 
 INFO = SandboxInfo(
@@ -83,7 +84,8 @@ def test_programs_that_fail(execution: Execution, code: int, words: str) -> None
 
 @pytest.mark.parametrize(
     ("said", "code", "stdout"), [("1\n", 0, "1\n"), (" 100", 0, "1\n"), ("0", 0, "0\n"),
-                                 ("0.5", 0, "0\n"), ("", 1, "0\n")]
+                                 ("0.5", 0, "0\n"), ("0", 1, "0\n"), ("1", 3, "1\n"),
+                                 ("nan", 0, "0\n"), ("9" * 5000, 0, "0\n"), ("1e999", 0, "0\n")]
 )  # fmt: skip
 def test_checkers_decide(said: str, code: int, stdout: str) -> None:
     task = read(**{"checker.py": "print(1)"})
@@ -95,7 +97,31 @@ def test_checkers_decide(said: str, code: int, stdout: str) -> None:
         "output.txt": b"out\n",
     }
     verdict = codeforces.checked(ran(said, exit_code=code))
+    assert verdict is not None
     assert (verdict.stdout, verdict.code) == (stdout, code)
+    assert codeforces.accepts(ran(said, exit_code=code)) == (stdout == "1\n")
+
+
+@pytest.mark.parametrize(
+    ("execution", "code"),
+    [
+        (ran("", exit_code=1, stderr=Output(b"ValueError: forty-two")), 1),
+        (ran("accepted"), 0),
+        (ran(""), 0),
+        (ran("1 1"), 0),
+        (ran(stdout=Output(b"\xff")), 0),
+        (ran(end="wall-time-limit"), 124),
+        (None, 124),
+    ],
+)
+def test_a_checker_that_prints_no_number_has_broken(execution: Execution | None, code: int) -> None:
+    assert execution is None or codeforces.checked(execution) is None
+    assert not codeforces.accepts(execution)
+    verdict = codeforces.unreadable(execution)
+    assert (verdict.stdout, verdict.code) == ("0\n", code)
+    fault = codeforces.broken_checker(execution)
+    assert fault.reason == ("INVALID_TEST" if execution else "ITEM_TOO_LARGE")
+    assert fault_status(fault) == 400
 
 
 def test_a_compile_stage_is_always_told() -> None:

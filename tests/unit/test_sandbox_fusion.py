@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 from typing import Any
 
 import pytest
@@ -11,16 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.execution.v1 import execution_pb2
-from assay.clients.execution import Execution, Limits, Output, TestOutcome, TestReport
+from assay.clients.execution import Execution, Limits, Output, SourceFile, TestOutcome, TestReport
 from assay.clients.execution.convert import result_from_proto
 from assay.clients.execution.types import END_KINDS
 from assay.clients.types import Fault
 from assay.reward_server.http import sandbox_fusion_extract as extract
 from assay.reward_server.http import sandbox_fusion_run as run
 from assay.reward_server.http import sandbox_fusion_submit as judge
+from assay.reward_server.http.sandbox_fusion_box import Sound
 from assay.reward_server.http.sandbox_fusion_custom import LogicError, read_blocks
 from assay.reward_server.http.sandbox_fusion_fields import BadField
-from assay.reward_server.http.sandbox_fusion_jupyter import read_run_jupyter
+from assay.reward_server.http.sandbox_fusion_jupyter import answer_run_jupyter, read_run_jupyter
 from assay.rpc.reasons import LEXICON
 from assay.sandbox.domain import EndKind, RunRecord
 from assay.sandbox.domain import Output as BoxOutput
@@ -473,8 +475,39 @@ def test_logic_that_fails_says_how() -> None:
         read_blocks(Execution("exited", 1, stderr=output("Traceback\nValueError: no\n")))
     with pytest.raises(LogicError, match="wall-time-limit"):
         read_blocks(Execution("wall-time-limit"))
-    with pytest.raises(LogicError, match="readable"):
-        read_blocks(Execution("exited"))
+    for content in (b"", b"[" * 100_000, b"[[1e999, 1, 1]]", b"[1]", b"\xff", b"9" * 5_000):
+        left = (SourceFile("assay_blocks.json", content),)
+        with pytest.raises(LogicError, match="readable"):
+            read_blocks(Execution("exited", files=left if content else ()))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[" * 100_000, b"[NaN]", b"[1e999]", b"\xff", b"[" + b"9" * 5_000 + b"]"]
+)
+def test_results_that_cells_have_forged_fail_the_notebook(content: bytes) -> None:
+    wanted = read_run_jupyter(NOTEBOOK)
+    ended = Execution("exited", files=(SourceFile("assay_results.json", content),))
+    answer = answer_run_jupyter(wanted, ended)
+    assert (answer["status"], answer["cells"]) == ("Failed", [])
+    json.dumps(answer, allow_nan=False)
+
+
+def test_no_depth_of_forged_results_breaks_the_answer() -> None:
+    wanted = read_run_jupyter(NOTEBOOK)
+    for depth in range(500, 1_000, 7):
+        content = b"[" * depth + b"]" * depth
+        ended = Execution("exited", files=(SourceFile("assay_results.json", content),))
+        json.dumps(answer_run_jupyter(wanted, ended), allow_nan=False)
+
+
+def test_code_that_has_worked_is_remembered_for_a_while() -> None:
+    sound = Sound(2)
+    for text in ("a", "b"):
+        sound.add((text,))
+    assert ("a",) in sound
+    sound.add(("\ud800", "c"))
+    assert [("a",) in sound, ("b",) in sound, ("\ud800", "c") in sound] == [True, False, True]
+    assert ("\ud800c",) not in sound
 
 
 NAME = st.text(max_size=6)

@@ -163,6 +163,11 @@ CASE = {
         (b"not json", []),
         (b"[1]", []),
         (b'{"testResults": [{"testResults": [{"status": 1}]}]}', []),
+        (json.dumps(REPORT).replace('"b"', "NaN").encode(), []),
+        (json.dumps(REPORT).replace('"no"', "[[[[1]]]]").encode(), []),
+        (json.dumps(REPORT).replace('"/box/a.test.ts"', "9" * 5_000).encode(), []),
+        (b"[" * 100_000, []),
+        (b"\xff", []),
     ],
 )  # fmt: skip
 def test_a_report_of_jests_is_read_as_a_strangers(content: bytes, cases: list[object]) -> None:
@@ -299,3 +304,12 @@ def test_figures_are_shown_at_the_end_of_their_cell() -> None:
     for each in shown[:2]:
         assert base64.b64decode(each["image/png"]).startswith(b"\x89PNG")
     assert cells.run_cell("None", "<cell>", space)["display"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["import (\n" * 50_000, "import" + " " * 100_000, "package\t" * 50_000]
+)
+def test_a_hostile_completion_in_go_is_put_together_in_one_pass(text: str) -> None:
+    # Work that grew with its square would not end here.
+    wanted = read(f"```go\n{text}\n```", programming_language="go", execution_language="go")
+    assert wanted.full_code.startswith("package ")

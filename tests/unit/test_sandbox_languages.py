@@ -249,6 +249,7 @@ def test_nothing_at_all_is_a_program() -> None:
         ("import java.util.*; @Deprecated public class A {}", "A.java", "A"),
         ("class A { Class<?> c = A.class; void main() {} }", "Main.java", "A"),
         ("}}} class A { void main() {}", "Main.java", "A"),
+        (f"public class {'A' * 300} {{ void main() {{}} }}", "Main.java", "A" * 300),
     ],
 )  # fmt: skip
 def test_java_names(text: str, name: str, main: str) -> None:

@@ -163,6 +163,29 @@ def test_results_are_bounded() -> None:
     assert "too big" in run("SELECT 1", "SELECT zeroblob(100000000)")
 
 
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        "SELECT '\x00'",
+        "SELECT '\ud800'",
+        "SELECT 1e999, -1e999",
+        "SELECT " + "9" * 5_000,
+        "SELECT " + "(" * 2_000 + "1" + ")" * 2_000,
+        "SELECT " + ", ".join(["''"] * 1_999),
+        "SELECT CAST(x'ff00' AS TEXT) AS \"\x01\"",
+        "SELECT zeroblob(100000000)",
+        "SELECT 1; SELECT 2",
+        "--",
+        "\\",
+    ],
+)
+def test_no_query_of_a_response_breaks_the_program(candidate: str) -> None:
+    for columns in ("position", "names", "any"):
+        said = run("SELECT 1", candidate, seconds=5.0, columns=columns)
+        assert said != "right"
+        assert not said.startswith("gold: ")
+
+
 def test_a_broken_reference_is_told_apart() -> None:
     assert run("SELECT absent FROM people", "SELECT 1").startswith("gold: no such column")
     assert run("SELECT 1", "SELECT 1", "CREATE TABL x").startswith("gold: ")
@@ -188,8 +211,11 @@ GOLD = {"gold": {"rows": [3]}}
         (execution({"gold": {"trouble": "no", "step": "setup"}}), "UNUSABLE_REFERENCE"),
         (execution({"gold": {"rows": [0, 0]}}), "UNUSABLE_REFERENCE"),
         (execution(exit_code=1), "VERIFIER_FAILED"),
-        (execution(GOLD, exit_code=1), "VERIFIER_FAILED"),
-        (execution(GOLD, end="signalled"), "VERIFIER_FAILED"),
+        (execution(end="signalled"), "VERIFIER_FAILED"),
+        (execution(GOLD, exit_code=1), "incorrect"),
+        (execution(GOLD, end="signalled"), "incorrect"),
+        (execution(GOLD, end="process-limit"), "incorrect"),
+        (execution(GOLD, end="security-violation"), "incorrect"),
     ],
 )
 def test_what_a_run_becomes(run_of_it: Execution, expected: str) -> None:

@@ -14,6 +14,10 @@ A grader that fails has an error flag that is true, and `reward` is null: OpenAI
 the trouble is, and a number beside them would be taken for a score. A request that is no grader's
 is a problem with status 400.
 
+What a sample alone brings about is a score, the grader's lowest: its JSON lacks what a template
+names, or it is too long for the metric. A python grader states no lowest score: where grade()
+raises for a sample there is none, so a grader should catch what its samples can make it raise.
+
 Differences from OpenAI: a score_model grader is asked through our judge's prompt, with the messages
 of the grader as the prompt and its system messages as the rubric, and its score from 0 to 1 is put
 into `range`; images and audio are refused. `image_tag` of a python grader is not looked at.
@@ -174,22 +178,28 @@ class _Grading:
             BadRequestError: MALFORMED_REQUEST: it is no grader; ITEM_TOO_LARGE: its templates
                 are, once they are filled in.
         """
-        kind = grader.get("type")
         try:
-            if kind == "string_check":
-                return self._string_check(grader)
-            if kind == "text_similarity":
-                return await self._text_similarity(grader)
-            if kind == "python":
-                return await self._python(grader)
-            if kind == "score_model":
-                return await self._score_model(grader)
-            if kind == "multi" and not inner:
-                return await self._multi(grader)
+            return await self._graded(grader, inner=inner)
+        except grading.SampleError:
+            scored = grader.get("type") == "score_model"
+            return Graded(_range(grader.get("range"))[0] if scored else 0.0)
         except grading.VariableError:
             return failed("invalid_variable_error")
         except grading.TooLongError as error:
             raise refuse(Reason.ITEM_TOO_LARGE, str(error)) from None
+
+    async def _graded(self, grader: dict[str, Any], *, inner: bool) -> Graded:
+        kind = grader.get("type")
+        if kind == "string_check":
+            return self._string_check(grader)
+        if kind == "text_similarity":
+            return await self._text_similarity(grader)
+        if kind == "python":
+            return await self._python(grader)
+        if kind == "score_model":
+            return await self._score_model(grader)
+        if kind == "multi" and not inner:
+            return await self._multi(grader)
         raise malformed(
             "grader.type must be string_check, text_similarity, python, score_model or multi"
         )
@@ -210,8 +220,11 @@ class _Grading:
             (result,) = await self._front.score(self._request, [item], self._left_s())
             return _of_result(result)
         compare = grading.SIMILARITIES.get(metric)
-        if compare is None or max(len(text), len(reference)) > grading.MAX_CHARS:
+        if compare is None:
             return failed("other_error")
+        if max(len(text), len(reference)) > grading.MAX_CHARS:
+            own = [self._bare(grader, name) for name in ("input", "reference")]
+            return failed("other_error") if max(own) > grading.MAX_CHARS else Graded(0.0)
         with self._front.charged(1):
             return Graded(await asyncio.to_thread(compare, text, reference))
 
@@ -296,6 +309,11 @@ class _Grading:
 
     def _rendered(self, grader: dict[str, Any], name: str) -> str:
         return self._filled(_text(grader, name))
+
+    def _bare(self, grader: dict[str, Any], name: str) -> int:
+        """How long a template is without the sample, filled in."""
+        template = grading.without_sample(_text(grader, name))
+        return len(grading.render(template, self._values, _MAX_RENDERED_CHARS))
 
     def _filled(self, template: str) -> str:
         """A template, filled in; all those of a call share one room."""

@@ -8,7 +8,8 @@ Differences from OpenAI's service, which names its metrics and does not publish 
 2. `fuzzy_match` is the indel similarity of characters, 2 * LCS / (sum of the lengths), which is
    what rapidfuzz calls `ratio`.
 3. `cosine` needs a model of embeddings, and is refused.
-4. Texts of more than 8,000 characters are refused by the metrics that are computed here.
+4. Texts of more than 8,000 characters are refused by the metrics that are computed here; a sample
+   that makes a text so long has similarity 0.
 """
 
 from __future__ import annotations
@@ -21,12 +22,17 @@ from typing import Any
 _TEMPLATE = re.compile(r"\{\{\s*([A-Za-z_][\w.\[\]]*)\s*\}\}")
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _STEP = re.compile(r"\.?([A-Za-z_]\w*)|\[(\d{1,6})\]")
+_OF_SAMPLE = re.compile(r"sample\.output_json[.\[]")
 MAX_CHARS = 8_000
 OPERATIONS = ("eq", "ne", "like", "ilike")
 
 
 class VariableError(ValueError):
     """A template names what is not there."""
+
+
+class SampleError(VariableError):
+    """A template names what this sample's JSON does not hold; another's might."""
 
 
 class TooLongError(ValueError):
@@ -55,7 +61,7 @@ def render(template: str, values: Mapping[str, Any], room: int) -> str:
         room: most characters; a template of some kilobytes can name a long sample a thousand times.
 
     Raises:
-        VariableError: a name is not there.
+        VariableError: a name is not there; SampleError where that is the sample's doing.
         TooLongError: there is no room.
     """
     parts: list[str] = []
@@ -69,6 +75,13 @@ def render(template: str, values: Mapping[str, Any], room: int) -> str:
     if size + len(template) - at > room:
         raise TooLongError(f"the grader's templates have more than {room} characters, filled in")
     return _HALF_PAIR.sub("\ufffd", "".join([*parts, template[at:]]))
+
+
+def without_sample(template: str) -> str:
+    """The template without what it names of the sample: what is left is the grader's own."""
+    return _TEMPLATE.sub(
+        lambda found: "" if found[1].partition(".")[0] == "sample" else found[0], template
+    )
 
 
 def string_check(operation: str, text: str, reference: str) -> float:
@@ -159,7 +172,8 @@ def _find(path: str, values: Mapping[str, Any]) -> Any:
         elif index and isinstance(found, list) and int(index) < len(found):
             found = found[int(index)]
         else:
-            raise VariableError(f"there is no {path[:80]}")
+            kind = SampleError if _OF_SAMPLE.match(path) else VariableError
+            raise kind(f"there is no {path[:80]}")
     return found
 
 

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from assay.clients.execution import Execution
 from assay.clients.types import Fault
 from assay.reward_server.http import piston_codeforces as codeforces
 from assay.reward_server.http import piston_run as run
@@ -23,6 +24,7 @@ from assay.reward_server.http.front import Front, read_json
 from assay.reward_server.http.sandbox_fusion_box import Box, Endpoint, SandboxFault, deadline_s
 from assay.reward_server.http.sandbox_fusion_fields import BadField
 from assay.reward_server.http.sandbox_fusion_run import is_callers, is_retryable
+from assay.rpc.reasons import Reason
 
 _LIST_S = 10.0
 _PACKAGES = "languages are installed by the operator of this server; /api/v2/runtimes lists them"
@@ -85,9 +87,9 @@ def routes(front: Front) -> list[Route]:
 async def _judge(
     front: Front, request: Request, box: Box, task: codeforces.Task
 ) -> dict[str, object]:
-    due_s = deadline_s(
-        front, request, run.COMPILE_TIMEOUT_MS / 1000 + task.time_limit_s + codeforces.CHECKER_S
-    )
+    checkers_s = 2 * codeforces.CHECKER_S if task.checker else 0.0
+    runs_s = run.COMPILE_TIMEOUT_MS / 1000 + task.time_limit_s + checkers_s
+    due_s = deadline_s(front, request, runs_s)
     [execution] = await box.execute([task.job], due_s)
     if execution.end == "compile-error" or execution.compiling:
         return codeforces.answer_task(task, execution, None)
@@ -95,12 +97,42 @@ async def _judge(
     if verdict is None:
         output = codeforces.written(task, execution)
         if task.checker and task.expected is not None:
-            job = codeforces.checker_job(task, output)
-            [checked] = await box.execute([job], due_s)
-            verdict = codeforces.checked(checked)
+            verdict = await _check(box, task, output, due_s)
         else:
             verdict = codeforces.compared(task, output)
     return codeforces.answer_task(task, execution, verdict)
+
+
+async def _check(box: Box, task: codeforces.Task, output: str, due_s: float) -> codeforces.Verdict:
+    """The checker's verdict on an output.
+
+    Raises:
+        SandboxFault: it could not be run, or does not accept the correct output either.
+    """
+    execution = await _run_checker(box, task, output, due_s)
+    verdict = None if execution is None else codeforces.checked(execution)
+    if verdict is not None:
+        return verdict
+    test = (task.checker, task.given, task.expected or "")
+    if task.expected and test not in box.sound:
+        reference = await _run_checker(box, task, task.expected, due_s)
+        if not codeforces.accepts(reference):
+            raise SandboxFault(codeforces.broken_checker(reference))
+        box.sound.add(test)
+    return codeforces.unreadable(execution)
+
+
+async def _run_checker(
+    box: Box, task: codeforces.Task, output: str, due_s: float
+) -> Execution | None:
+    """A run of the checker; None where its files are more than the sandbox takes."""
+    try:
+        [execution] = await box.execute([codeforces.checker_job(task, output)], due_s)
+    except SandboxFault as error:
+        if error.fault.reason == Reason.ITEM_TOO_LARGE:
+            return None
+        raise
+    return execution
 
 
 def _answering(endpoint: Endpoint) -> Endpoint:

@@ -9,7 +9,12 @@ What differs:
 1. The expected output and the checker are never where the program runs. There they lie in its
    folder, removed by a script that runs as the same user.
 2. The stack is the sandbox's 64 MiB, not unlimited; C++ is `-O2 -std=gnu++17`.
-3. Without a checker, what the program may print is bounded at 1 MiB and twice what is expected.
+3. What the program may print is bounded at 1 MiB and twice what is expected.
+4. A checker that prints no number has broken: it raised, ran out of time, or said nothing. There
+   that is a "0" always. Here it runs once more on the correct output: where it does not accept that
+   either, the test is at fault, and the request is answered with a fault; where it does, or where
+   the correct output is empty, the program's output is wrong: "0". An output that leaves no room
+   for the checker's run is treated alike.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from assay.clients.convert import make_fault
 from assay.clients.execution import (
     Execution,
     ExecutionJob,
@@ -25,6 +31,7 @@ from assay.clients.execution import (
     SandboxInfo,
     SourceFile,
 )
+from assay.clients.types import Fault
 from assay.reward_server.http.piston_run import (
     COMPILE_TIMEOUT_MS,
     answer_parts,
@@ -34,6 +41,7 @@ from assay.reward_server.http.piston_run import (
 from assay.reward_server.http.piston_versions import fits
 from assay.reward_server.http.sandbox_fusion_fields import Fields
 from assay.reward_server.http.sandbox_fusion_run import MIB
+from assay.rpc.reasons import Reason
 
 LANGUAGES = {"c++17": "cpp", "cf_c++17": "cpp", "cf_python3": "python"}
 _VERSION = (1, 0, 0)
@@ -188,11 +196,44 @@ def checker_job(task: Task, output: str) -> ExecutionJob:
     )
 
 
-def checked(execution: Execution) -> Verdict:
-    """The verdict of a checker: it prints 1 or 100 for a right output."""
-    right = "".join(execution.stdout.text.split()) in ("1", "100")
-    code = execution.exit_code if execution.end == "exited" else _LATE
-    return _judged(right, "checker", code)
+def checked(execution: Execution) -> Verdict | None:
+    """The verdict of a checker: it prints 1 or 100 for a right output.
+
+    None where it prints no number: it has broken.
+    """
+    said = execution.stdout.text.strip()
+    try:
+        float(said)
+    except ValueError:
+        return None
+    return _judged(said in ("1", "100"), "checker", _checker_code(execution))
+
+
+def accepts(execution: Execution | None) -> bool:
+    """Whether a checker found an output right; None: it had no room to run."""
+    verdict = None if execution is None else checked(execution)
+    return verdict is not None and verdict.stdout == "1\n"
+
+
+def unreadable(execution: Execution | None) -> Verdict:
+    """The verdict on an output that breaks a sound checker."""
+    code = _LATE if execution is None else _checker_code(execution)
+    return _judged(False, "the checker could not read it", code)
+
+
+def broken_checker(execution: Execution | None) -> Fault:
+    """The fault of a test whose checker does not accept the test's own correct output."""
+    if execution is None:
+        text = "the checker's files are larger than a job of the sandbox may be"
+        return make_fault(Reason.ITEM_TOO_LARGE, text)
+    words = execution.stderr.text.strip()[-200:] or execution.stdout.text.strip()[:200]
+    ending = f"{execution.end}, exit code {execution.exit_code}"
+    text = f"the checker does not accept the correct output ({ending}): {words}"
+    return make_fault(Reason.INVALID_TEST, text)
+
+
+def _checker_code(execution: Execution) -> int:
+    return execution.exit_code if execution.end == "exited" else _LATE
 
 
 def _judged(right: bool, by: str, code: int) -> Verdict:

@@ -28,7 +28,12 @@ from assay.reward_server.http import sandbox_fusion_run as run
 from assay.reward_server.http import sandbox_fusion_submit as judge
 from assay.reward_server.http.front import Front, read_json
 from assay.reward_server.http.sandbox_fusion_box import Box, Endpoint, SandboxFault, deadline_s
-from assay.reward_server.http.sandbox_fusion_custom import LogicError, custom_job, read_blocks
+from assay.reward_server.http.sandbox_fusion_custom import (
+    LOGIC_TIMEOUT_S,
+    LogicError,
+    custom_job,
+    read_blocks,
+)
 from assay.reward_server.http.sandbox_fusion_extract import CodeBlock
 from assay.reward_server.http.sandbox_fusion_fields import BadField
 
@@ -52,6 +57,7 @@ def routes(front: Front) -> list[Route]:
         runs_s = submission.compile_timeout_s + submission.run_timeout_s * max(
             1, len(submission.cases)
         )
+        runs_s += 2 * LOGIC_TIMEOUT_S if submission.custom_logic else 0.0
         due_s = deadline_s(front, request, runs_s)
         return _json(await _judge(box, submission, due_s))
 
@@ -107,14 +113,7 @@ def _submit_status(fault: Fault) -> int:
 
 
 async def _judge(box: Box, submission: judge.Submission, due_s: float) -> dict[str, object]:
-    custom: list[CodeBlock] = []
-    if submission.custom_logic:
-        job = custom_job(submission.completion, submission.custom_logic)
-        [execution] = await box.execute([job], due_s)
-        try:
-            custom = read_blocks(execution)
-        except LogicError as error:
-            raise BadField(("config", "custom_extract_logic"), f"failed: {error}") from error
+    custom = await _custom_blocks(box, submission, due_s) if submission.custom_logic else []
     code, kind = judge.extracted(submission, custom)
     if submission.has_cases:
         tests = await _cases(box, submission, code, due_s)
@@ -123,6 +122,33 @@ async def _judge(box: Box, submission: judge.Submission, due_s: float) -> dict[s
     else:
         tests = [judge.answer_nothing()]
     return judge.answer_submit(submission, code, kind, tests)
+
+
+async def _custom_blocks(box: Box, submission: judge.Submission, due_s: float) -> list[CodeBlock]:
+    """What the caller's own logic finds; nothing where only this completion breaks it.
+
+    Raises:
+        BadField: the logic has worked on no completion, and breaks on a plain one too.
+    """
+    logic = submission.custom_logic
+    try:
+        blocks = await _extract(box, submission.completion, logic, due_s)
+    except LogicError as error:
+        if (logic,) not in box.sound:
+            plain = f"```{submission.language}\n1\n```\n"
+            try:
+                await _extract(box, plain, logic, due_s)
+            except LogicError:
+                where = ("config", "custom_extract_logic")
+                raise BadField(where, f"failed: {error}") from error
+        blocks = []
+    box.sound.add((logic,))
+    return blocks
+
+
+async def _extract(box: Box, completion: str, logic: str, due_s: float) -> list[CodeBlock]:
+    [execution] = await box.execute([custom_job(completion, logic)], due_s)
+    return read_blocks(execution)
 
 
 async def _cases(

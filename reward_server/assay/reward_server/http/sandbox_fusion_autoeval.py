@@ -34,7 +34,7 @@ _JEST_REPORT = "jest-report.json"
 _ENTRIES = {"python": 'if __name__ == "__main__":', "cpp": "int main()"}
 _PACKAGE = re.compile(r"^[^\S\n]*package[^\S\n]+(\w+)[^\S\n]*;?", re.MULTILINE)
 _IMPORT = re.compile(
-    r'^[^\S\n]*import[^\S\n]*(?:\(([^)]*)\)|((?:[\w.]+[^\S\n]+)?"[^"\n]+"))', re.MULTILINE
+    r'^[^\S\n]*import[^\S\n]*(?:\(([^()]*)\)|((?:[\w.]+[^\S\n]+)?"[^"\n]+"))', re.MULTILINE
 )
 
 
@@ -168,14 +168,20 @@ def _jest_cases(report: bytes) -> list[dict[str, object]]:
         return [
             {
                 "passed": case["status"] == "passed",
-                "full_name": case["fullName"],
-                "file": suite["testFilePath"],
+                "full_name": _text(case["fullName"]),
+                "file": _text(suite["testFilePath"]),
                 "suite": " > ".join(case["ancestorTitles"]),
-                "test": case["title"],
-                "failure_messages": case["failureMessages"],
+                "test": _text(case["title"]),
+                "failure_messages": [_text(each) for each in case["failureMessages"]],
             }
             for suite in json.loads(report)["testResults"]
             for case in suite["testResults"]
         ]
     except (ValueError, TypeError, KeyError, RecursionError):
         return []
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value

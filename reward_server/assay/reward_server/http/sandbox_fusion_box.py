@@ -1,12 +1,15 @@
 """The sandbox as the formats of its peers use it: one answer, or one fault, for all that they sent.
 
-Shared by SandboxFusion's endpoints and Piston's.
+Shared by SandboxFusion's endpoints and Piston's. All jobs of a call here are of one program, so
+what they write that no answer has room for is that program's doing: its end is the `output-limit`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 
@@ -18,6 +21,8 @@ from assay.clients.execution import (
     AsyncExecutionClient,
     Execution,
     ExecutionJob,
+    ExecutionResult,
+    Output,
     SandboxInfo,
     TestJob,
     TestReport,
@@ -29,6 +34,7 @@ from assay.reward_server.http.front import TIMEOUT_HEADER, Front
 from assay.reward_server.http.sandbox_fusion_fields import BadField
 from assay.rpc.calls import add_log_fields
 from assay.rpc.errors import CallError
+from assay.rpc.reasons import Reason
 
 WAIT_S = 8.0
 """How long a call may wait in queues where it does not say so itself, in seconds."""
@@ -50,17 +56,49 @@ class SandboxFault(Exception):
         self.fault = fault
 
 
+class Sound:
+    """What of the callers' own code has worked once, so that what breaks it later is at fault.
+
+    Args:
+        most: how many are remembered; the latest used ones stay.
+    """
+
+    def __init__(self, most: int = 1024) -> None:
+        self._most = most
+        self._keys: OrderedDict[bytes, None] = OrderedDict()
+
+    def __contains__(self, texts: tuple[str, ...]) -> bool:
+        key = self._key(texts)
+        if key in self._keys:
+            self._keys.move_to_end(key)
+        return key in self._keys
+
+    def add(self, texts: tuple[str, ...]) -> None:
+        """Remembers that it works."""
+        self._keys[self._key(texts)] = None
+        if len(self._keys) > self._most:
+            self._keys.popitem(last=False)
+
+    @staticmethod
+    def _key(texts: tuple[str, ...]) -> bytes:
+        return hashlib.sha256(repr(texts).encode()).digest()
+
+
 class Box:
     """The sandbox, for formats that answer with one status for all that they sent.
 
     Args:
         front: has the client of the sandbox, if the operator named one, and the caller's quota.
+
+    Attributes:
+        sound: checkers and other code of callers that has worked.
     """
 
     def __init__(self, front: Front) -> None:
         self._front = front
         self._info: SandboxInfo | None = None
         self._asked_s = -math.inf
+        self.sound = Sound()
 
     def client(self) -> AsyncExecutionClient:
         """The client.
@@ -100,7 +138,8 @@ class Box:
         with await self.admit(len(jobs), deadline_s):
             info = await self.info(deadline_s)
             fitted = [run.fit(job, info.max_limits) for job in jobs]
-            results = await self.client().execute(fitted, timeout_s=self._left(deadline_s))
+            answers = await self.client().execute(fitted, timeout_s=self._left(deadline_s))
+        results = [_judged(each) for each in answers]
         ran = [result for result in results if isinstance(result, Execution)]
         if len(ran) < len(results):
             add_log_fields(faults=len(results) - len(ran))
@@ -137,6 +176,14 @@ class Box:
     @staticmethod
     def _left(deadline_s: float) -> float:
         return max(0.001, deadline_s - asyncio.get_running_loop().time())
+
+
+def _judged(result: ExecutionResult) -> ExecutionResult:
+    """The result; what is too long for an answer is how its program ended."""
+    if isinstance(result, Fault) and result.reason == Reason.MESSAGE_TOO_LARGE:
+        words = result.message.encode()
+        return Execution("output-limit", stderr=Output(words, total_bytes=len(words)))
+    return result
 
 
 def deadline_s(front: Front, request: Request, runs_s: float) -> float:

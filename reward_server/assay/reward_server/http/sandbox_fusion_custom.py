@@ -2,6 +2,8 @@
 
 The peer executes that text in its own server. Here it is a program like any other: it sees the
 completion and the functions of `sandbox_fusion_extract`, and what it submits comes back as a file.
+Logic that breaks on a completion has found nothing in it; logic that has never worked, and breaks
+on a plain fenced block too, is the caller's to mend.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from assay.clients.execution import Execution, ExecutionJob, Limits, Program, So
 from assay.reward_server.http import sandbox_fusion_extract
 from assay.reward_server.http.sandbox_fusion_extract import CodeBlock
 
-_TIMEOUT_S = 10.0
+LOGIC_TIMEOUT_S = 10.0
+"""How long it may take for a completion, in seconds."""
+
 _MODULE = "assay_extract"
 _BLOCKS = "assay_blocks.json"
 _DRIVER = f"""\
@@ -47,7 +51,7 @@ def custom_job(completion: str, logic: str) -> ExecutionJob:
     return ExecutionJob(
         Program("python", _DRIVER, files=(SourceFile(f"{_MODULE}.py", _source()),)),
         stdin=json.dumps({"completion": completion, "logic": logic}).encode(),
-        limits=Limits(cpu_time_s=_TIMEOUT_S, wall_time_s=_TIMEOUT_S),
+        limits=Limits(cpu_time_s=LOGIC_TIMEOUT_S, wall_time_s=LOGIC_TIMEOUT_S),
         fetch_paths=(_BLOCKS,),
     )
 
@@ -64,7 +68,7 @@ def read_blocks(execution: Execution) -> list[CodeBlock]:
     try:
         found = json.loads(next(file.content for file in execution.files))
         return [CodeBlock(int(priority), str(code), str(tag)) for priority, code, tag in found]
-    except (StopIteration, ValueError, TypeError) as error:
+    except (StopIteration, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise LogicError("it left no readable list of blocks") from error
 
 

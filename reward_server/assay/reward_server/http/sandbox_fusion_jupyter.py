@@ -75,7 +75,9 @@ def answer_run_jupyter(request: RunJupyter, execution: Execution) -> dict[str, o
     files = {file.path: file.content for file in execution.files}
     try:
         results = json.loads(files.pop(cells.RESULTS, b"")) if execution.ok else None
-    except ValueError:
+        # The cells may have written what no answer can hold.
+        json.dumps([[[results]]], allow_nan=False)
+    except (ValueError, RecursionError):
         results = None
     whole = isinstance(results, list)
     return {

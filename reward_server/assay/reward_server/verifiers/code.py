@@ -2,7 +2,8 @@
 
 The program is taken out of the response by `code_text`; the reference is a suite of tests, which
 goes to the sandbox as it is, all items of a call together. What the sandbox could not run is the
-item's fault, with the sandbox's own reason: a fault is not a zero.
+item's fault, with the sandbox's own reason: a fault is not a zero. A program that no sandbox could
+take is incorrect: one that is too long for a job beside tests that are not, or that is no Unicode.
 
 Not covered: an item's own time-out. How long a program may run is said by its tests' limits, which
 the sandbox keeps; time in the sandbox's queue counts for nothing but the call's deadline.
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 
 from assay.api.execution.v1 import execution_pb2
 from assay.clients.execution import AsyncExecutionClient, Program, TestJob, TestReport, TestResult
+from assay.clients.execution.convert import test_job_to_proto
 from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
@@ -35,6 +37,8 @@ from assay.reward_server.domain import (
     VerifierSpec,
 )
 from assay.reward_server.verifiers import code_text
+from assay.rpc.errors import CallError
+from assay.rpc.reasons import Reason
 
 _SHOWN_CHARS = 4000
 _TESTS_SHOWN = 100
@@ -113,12 +117,31 @@ class CodeVerifier(RemoteVerifier):
             if job is None:
                 answers[index] = RemoteOutcome(_unparsed(str(item.parameters["scoring"])))
                 continue
+            if not _is_unicode(job.program.source):
+                why = "the program holds a lone surrogate: it is no text"
+                answers[index] = RemoteOutcome(_untaken(item, job.program.source, why))
+                continue
             programs[index] = job.program.source
             jobs.append(job)
         results = await self._client.run_tests(jobs, timeout_s=timeout_s) if jobs else []
-        for (index, program), result in zip(programs.items(), results, strict=True):
-            answers[index] = _answer(items[index], program, result)
+        for job, (index, program), result in zip(jobs, programs.items(), results, strict=True):
+            if await self._is_too_long(job, result, timeout_s):
+                why = "the program is too long for the sandbox"
+                answers[index] = RemoteOutcome(_untaken(items[index], program, why))
+            else:
+                answers[index] = _answer(items[index], program, result)
         return [answer for answer in answers if answer is not None]
+
+    async def _is_too_long(self, job: TestJob, result: TestResult, timeout_s: float) -> bool:
+        """Whether a job was refused as too large that is none without its program."""
+        if not isinstance(result, ClientFault) or result.reason != Reason.ITEM_TOO_LARGE:
+            return False
+        bare = test_job_to_proto(TestJob(Program(job.program.language, ""), job.suite), job.id)
+        try:
+            info = await self._client.list_languages(timeout_s=timeout_s)
+        except CallError:
+            return False
+        return bare.ByteSize() <= info.max_item_bytes
 
     async def close(self) -> None:
         """Closes the client."""
@@ -200,6 +223,25 @@ def _answer(item: Item, program: str, result: TestResult) -> RemoteOutcome:
         return RemoteOutcome(Fault("MISSING_RESULT", text))
     outcome = judge_report(result, program, str(item.parameters["scoring"]))
     return RemoteOutcome(outcome, result.queue_s, result.service_s)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _untaken(item: Item, program: str, why: str) -> Judgement:
+    """The judgement of a program that no sandbox takes, by its own doing."""
+    shown = program[:_SHOWN_CHARS].encode("utf-8", "replace").decode()
+    return Judgement.composed(
+        "incorrect",
+        (Component(_score_name(str(item.parameters["scoring"])), 0.0),),
+        extracted_answer=shown,
+        explanation=why,
+    )
 
 
 def _unparsed(scoring: str) -> Judgement:

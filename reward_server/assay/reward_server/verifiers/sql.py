@@ -18,7 +18,8 @@ The query is the last `sql` block of the response, or the response after its tho
 with SELECT, WITH or VALUES. A query that fails, changes data, takes too long, or returns too much
 is incorrect. A setup or gold query that does any of these is the fault UNUSABLE_REFERENCE; so is a
 gold query that returns no row on every database, since any contradiction would equal it (empty_gold
-accepts it). What the sandbox could not run is a fault with the sandbox's own reason.
+accepts it). What the sandbox could not run is a fault with the sandbox's own reason. Whatever
+happens once the gold query has run is the response's doing, so that no query can choose a fault.
 
 What a policy could game: a single small database lets wrong queries pass by chance: give several,
 with rows that tell near misses apart. Known limits: SQLite's dialect; rows that tie under ORDER BY
@@ -290,9 +291,8 @@ def outcome_of(execution: Execution, query: str, *, accept_empty: bool) -> Outco
     if trouble is not None:
         return trouble
     if candidate is None:
-        if execution.end in _OWN_LIMITS:
-            return _judgement("incorrect", f"the query ran into the {execution.end}", query)
-        return _broken(execution)
+        # The gold query has just gone through the same program: what ends it now is the query.
+        return _judgement("incorrect", _ending(execution), query)
     if candidate.get("trouble"):
         word = "the query fails" if candidate.get("failed") else "another result"
         where = f" on database {candidate.get('database')}"
@@ -320,6 +320,13 @@ def _gold_trouble(
         "the gold query returns no row on any database, so any contradiction would equal it: "
         "add rows, or set empty_gold=accept",
     )
+
+
+def _ending(execution: Execution) -> str:
+    if execution.end == "exited":
+        words = execution.stderr.text.strip()[-300:]
+        return f"the query breaks the program that compares the results: {words}".rstrip(": ")
+    return f"the query ran into the {execution.end}"
 
 
 def _broken(execution: Execution) -> Fault:

@@ -1,17 +1,37 @@
 """Judges stdin/stdout tests: one run each, compared here or by a checker.
 
+A checker gets the names of three files, with the input, the program's output and the expected one,
+and says by its exit code: 0 accepts, 1 rejects. One that breaks instead (another code, a signal, a
+limit, an error of its interpreter) runs once more on the expected output: where it does not accept
+that either, the suite is at fault; where it does, the output is wrong, for nobody can read it. So a
+program cannot print its way to a fault. The exit codes of testlib.h fit in: 2, 3, 4 and 8 are such
+breaks, and so is partial credit (7, or 2 and more from `_pc`): it does not accept.
+
 Covered: the expected output stays in the warden, or goes to the checker's process in a second box;
-an output that was cut off, or of a run that did not end well, never passes.
-Not covered: a checker is believed. One that breaks is a fault of the suite's, not a verdict.
+an output that was cut off, or of a run that did not end well, never passes. What a program prints
+reaches its checker as a file, never as an argument, and cannot break it into a fault.
+Not covered: a checker is believed. A test without an expected output has nothing to hold its
+checker against: an output that breaks it is wrong, even if every output does. An expected output
+that its own checker rejects makes a fault of every output that breaks the checker.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from dataclasses import replace
 from typing import Final
 
 from assay.sandbox.box import Box, Boxes, Pump
-from assay.sandbox.domain import BoxFile, EndKind, RunRecord, RunRequest, SandboxFault
+from assay.sandbox.domain import (
+    MIB,
+    BoxFile,
+    EndKind,
+    Limits,
+    RunRecord,
+    RunRequest,
+    SandboxFault,
+)
 from assay.sandbox.judging.model import (
     Comparison,
     ComparisonKind,
@@ -25,6 +45,35 @@ from assay.sandbox.judging.verdicts import ended, outcome, passed
 from assay.sandbox.prepared import CompileFailed, Prepared, Preparer
 
 CHECKER_FILES: Final = ("input.txt", "answer.txt", "expected.txt")
+_TRACEBACK: Final = b"Traceback (most recent call last)"
+_CODES: Final = {
+    2: "presentation error",
+    3: "the checker failed",
+    7: "partial credit",
+    8: "unexpected end of file",
+}
+
+
+class _Accepting:
+    """Which checkers have accepted the expected output of their test; the latest ones only."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._keys: OrderedDict[bytes, None] = OrderedDict()
+
+    def __contains__(self, key: bytes) -> bool:
+        if key not in self._keys:
+            return False
+        self._keys.move_to_end(key)
+        return True
+
+    def add(self, key: bytes) -> None:
+        self._keys[key] = None
+        if len(self._keys) > self._most:
+            self._keys.popitem(last=False)
+
+
+_accepting: Final = _Accepting(1024)
 
 
 def judge_output(
@@ -44,7 +93,7 @@ def judge_output(
         text = f"its output of {record.stdout.total_bytes} bytes is longer than what is kept"
         return outcome(test.name, TestVerdict.WRONG_ANSWER, record, text)
     if checker is not None:
-        difference = _check(checker, test, record.stdout.data, boxes.tester(), pump)
+        difference = _checked(checker, test, record.stdout.data, boxes.tester(), pump)
     else:
         difference = compare_output(test.comparison, test.expected, record.stdout.data)
     if difference is None:
@@ -79,19 +128,78 @@ def _checker(test: StdioTest, preparer: Preparer) -> Prepared | None:
         raise SandboxFault("INVALID_TEST", message) from error
 
 
-def _check(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: Pump) -> str | None:
-    """What the checker says: exit code 0 accepts, 1 rejects."""
+def _checked(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: Pump) -> str | None:
+    """None where the checker accepts an answer, else what is wrong with it.
+
+    Raises:
+        SandboxFault: INVALID_TEST, it does not accept the expected output either.
+    """
+    record = _check(checker, test, answer, box, pump)
+    if record.ok:
+        return None
+    if not _broke(record):
+        said = record.stdout.data[:200].decode("utf-8", "replace").strip()
+        return one_line(f"the checker rejects it: {said}".rstrip(": "))
+    key = _key(checker, test)
+    if test.expected and key not in _accepting:
+        reference = _check(checker, test, test.expected, box, pump)
+        if not reference.ok:
+            text = f"the checker does not accept the expected output: {_ending(reference)}"
+            raise SandboxFault("INVALID_TEST", one_line(f"test {test.name[:80]!r}: {text}"))
+        _accepting.add(key)
+    return one_line(f"the checker could not read the output: {_ending(record)}")
+
+
+def _check(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: Pump) -> RunRecord:
+    """A run of the checker on an answer."""
     contents = (test.stdin, answer, test.expected)
-    request = checker.run(stdin=b"", arguments=CHECKER_FILES, limits=test.limits)
+    limits = _with_room(test.limits, sum(map(len, contents)))
+    request = checker.run(stdin=b"", arguments=CHECKER_FILES, limits=limits)
     files = tuple(BoxFile(path, data) for path, data in zip(CHECKER_FILES, contents, strict=True))
-    record = run_to_end(box, pump, replace(request, files=(*request.files, *files)))
-    if record.end is EndKind.EXITED and record.exit_code in {0, 1}:
-        # An interpreter exits with 1 for an error of the checker's own: that is no rejection.
-        broke = record.exit_code == 1 and b"Traceback (most recent call last)" in record.stderr.data
-        if not broke:
-            said = record.stdout.data[:200].decode("utf-8", "replace").strip()
-            return None if record.ok else one_line(f"the checker rejects it: {said}".rstrip(": "))
-    told = record.stderr.data[-200:].decode("utf-8", "replace")
-    ending = f"{record.end.value}, exit code {record.exit_code}"
-    message = one_line(f"test {test.name!r}: the checker broke ({ending}): {told}")
-    raise SandboxFault("INVALID_TEST", message)
+    return run_to_end(box, pump, replace(request, files=(*request.files, *files)))
+
+
+def _with_room(limits: Limits, size_bytes: int) -> Limits:
+    """The limits, with a folder that takes the checker's files: a long answer is no fault."""
+    needed = 2 * size_bytes + MIB
+    return limits if needed <= limits.disk_bytes else limits.with_(disk_bytes=needed)
+
+
+def _broke(record: RunRecord) -> bool:
+    """The checker neither accepts nor rejects.
+
+    An interpreter exits with 1 for an error of the checker's own. An answer that the checker
+    repeats on stderr may look the same, and is wrong either way.
+    """
+    if record.end is not EndKind.EXITED or record.exit_code not in {0, 1}:
+        return True
+    return record.exit_code == 1 and _TRACEBACK in record.stderr.data
+
+
+def _ending(record: RunRecord) -> str:
+    """How a run of a checker ended, and the end of what it said."""
+    if record.end is EndKind.EXITED:
+        code = record.exit_code
+        ending = f"{_CODES[code]}, exit code {code}" if code in _CODES else f"exit code {code}"
+    else:
+        ending = record.end.value
+    said = (record.stderr.data[-200:] or record.stdout.data[:200]).decode("utf-8", "replace")
+    return f"{ending}: {said}".rstrip(": \n")
+
+
+def _key(checker: Prepared, test: StdioTest) -> bytes:
+    """What a checker's verdict on the expected output depends on, in 32 bytes."""
+    program = checker.program
+    parts = [
+        repr((program.language, program.entry_path, program.arguments, test.limits)).encode(),
+        repr(sorted(program.environment.items())).encode(),
+        program.source.encode("utf-8", "surrogatepass"),
+        *(part for file in program.files for part in (file.path.encode(), file.content)),
+        test.stdin,
+        test.expected,
+    ]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.digest()

@@ -18,6 +18,7 @@ _TOKEN = re.compile(
     """,  # noqa: E501
     re.VERBOSE | re.DOTALL,
 )
+_MAX_NAME_BYTES = 250
 _KINDS = frozenset({"class", "interface", "enum", "record"})
 
 
@@ -40,9 +41,12 @@ class JavaSource:
 
     @property
     def file_name(self) -> str:
-        """The name that javac wants the file to have."""
+        """The name that javac wants the file to have.
+
+        A class whose name no file can have lies in Main.java, where javac refuses it.
+        """
         public = next((found.name for found in self.classes if found.public), "Main")
-        return f"{public}.java"
+        return f"{public}.java" if len(public.encode()) <= _MAX_NAME_BYTES else "Main.java"
 
     @property
     def main_class(self) -> str:

@@ -96,7 +96,9 @@ class _ComparisonKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Compar
     COMPARISON_KIND_TOKENS: _ComparisonKind.ValueType  # 2
     """Equal sequences of tokens between white space."""
     COMPARISON_KIND_NUMERIC: _ComparisonKind.ValueType  # 3
-    """Tokens or values, numbers within the tolerances."""
+    """Tokens or values, numbers within the tolerances. The numbers of an output count as they are written: 1e400 is no
+    infinity, and 1e-400 is not 0.
+    """
     COMPARISON_KIND_UNORDERED: _ComparisonKind.ValueType  # 4
     """Lines or elements in any order, as often each."""
     COMPARISON_KIND_CHECKER: _ComparisonKind.ValueType  # 5
@@ -112,7 +114,9 @@ COMPARISON_KIND_EXACT: ComparisonKind.ValueType  # 1
 COMPARISON_KIND_TOKENS: ComparisonKind.ValueType  # 2
 """Equal sequences of tokens between white space."""
 COMPARISON_KIND_NUMERIC: ComparisonKind.ValueType  # 3
-"""Tokens or values, numbers within the tolerances."""
+"""Tokens or values, numbers within the tolerances. The numbers of an output count as they are written: 1e400 is no
+infinity, and 1e-400 is not 0.
+"""
 COMPARISON_KIND_UNORDERED: ComparisonKind.ValueType  # 4
 """Lines or elements in any order, as often each."""
 COMPARISON_KIND_CHECKER: ComparisonKind.ValueType  # 5
@@ -934,7 +938,16 @@ class Comparison(_message.Message):
     """For numbers: greatest relative difference. 0: equal."""
     @_builtins.property
     def checker(self) -> Global___Program:
-        """A program that reads the answer and the expected one and says which it is, for COMPARISON_KIND_CHECKER."""
+        """A program that judges an output, for COMPARISON_KIND_CHECKER. Its last three arguments name files: the input, the
+        program's output, the expected output. It exits with 0 to accept and with 1 to reject. It runs apart from the
+        program, under the test's limits.
+
+        A checker that ends in any other way (another code, a signal, a limit, an exception) runs once more on the expected
+        output: where it does not accept that either, the fault is INVALID_TEST; where it does, the verdict is WRONG_ANSWER.
+        So expected_stdout must be an output that the checker accepts. Where it is empty there is nothing to hold the checker
+        against, and an output that breaks it is a WRONG_ANSWER. The exit codes of testlib.h fit this; partial credit is no
+        acceptance.
+        """
 
     def __init__(
         self,
