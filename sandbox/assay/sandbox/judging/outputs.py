@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from assay.sandbox.box import Box, Boxes, Pump
@@ -32,6 +33,7 @@ from assay.sandbox.domain import (
     RunRequest,
     SandboxFault,
 )
+from assay.sandbox.judging.budget import Budget, Overrun, Unjudged
 from assay.sandbox.judging.model import (
     Comparison,
     ComparisonKind,
@@ -77,7 +79,13 @@ _accepting: Final = _Accepting(1024)
 
 
 def judge_output(
-    test: StdioTest, prepared: Prepared, boxes: Boxes, pump: Pump, preparer: Preparer
+    test: StdioTest,
+    prepared: Prepared,
+    boxes: Boxes,
+    pump: Pump,
+    preparer: Preparer,
+    *,
+    budget: Budget,
 ) -> TestOutcome:
     """Runs the program on one test's input and judges its output.
 
@@ -92,10 +100,17 @@ def judge_output(
     if record.stdout.truncated:
         text = f"its output of {record.stdout.total_bytes} bytes is longer than what is kept"
         return outcome(test.name, TestVerdict.WRONG_ANSWER, record, text)
-    if checker is not None:
-        difference = _checked(checker, test, record.stdout.data, boxes.tester(), pump)
-    else:
-        difference = compare_output(test.comparison, test.expected, record.stdout.data)
+    output = record.stdout.data
+    try:
+        if checker is not None:
+            difference = _checked(checker, test, output, boxes.tester(), pump)
+        else:
+            compare = partial(compare_output, test.comparison, test.expected, output)
+            difference = budget.run(compare, len(output))
+    except Overrun as overrun:
+        return outcome(test.name, TestVerdict.LIMIT_EXCEEDED, record, str(overrun))
+    except Unjudged as unjudged:
+        difference = str(unjudged)
     if difference is None:
         return passed(test.name, record)
     return outcome(test.name, TestVerdict.WRONG_ANSWER, record, difference)

@@ -42,7 +42,7 @@ def judge(prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: 
         rest = suite.tests[len(outcomes) :]
         test = rest[0]
         if isinstance(test, StdioTest):
-            outcomes.append(judge_output(test, prepared, boxes, pump, preparer))
+            outcomes.append(judge_output(test, prepared, boxes, pump, preparer, budget=budget))
         elif isinstance(test, AssertTest):
             outcomes.append(judge_assertions(test, prepared, boxes, pump, budget))
         else:
