@@ -2,10 +2,8 @@
 
 The text of this file is put before a hostile program (`sandbox_fuzz`, `forgery_tricks`), which
 then reads and writes the frames itself. It knows the protocol and nothing of the expected values.
-`frame` is the one writer of frames, `receive` the one reader; TAGGED says which form they have:
-
-    True   length (4 bytes, big-endian), kind (1), tag (8), content as JSON
-    False  length, kind, and JSON whose first element is the tag (a call-back and its result: none)
+`frame` is the one writer of frames, `receive` the one reader: length (4 bytes, big-endian), kind
+(1), tag (8), content as JSON.
 
 Standard library only.
 """
@@ -14,25 +12,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import struct
 import sys
 from collections.abc import Callable
 from typing import Any
 
-TAGGED = False
 CHANNEL = 3
 NAMES = ("f", "Stack", "Solution")
 NO_ARGUMENTS: dict[str, Any] = {"d": []}
-_HEX = re.compile(r"[0-9a-f]{16}")
 
 
 def frame(kind: bytes, tag: Any, content: Any) -> bytes:
     """A frame's bytes; content is a tree for JSON, or bytes that are taken as they are."""
-    if not TAGGED and kind == b"A" and not isinstance(content, bytes):
-        content = [tag, *content]
     text = content if isinstance(content, bytes) else json.dumps(content).encode()
-    body = kind + (_eight(tag) if TAGGED else b"") + text
+    body = kind + _eight(tag) + text
     return struct.pack("!I", len(body)) + body
 
 
@@ -52,10 +45,7 @@ def receive() -> tuple[bytes, Any, Any]:
     (size,) = struct.unpack("!I", _exactly(4))
     body = _exactly(size)
     kind = body[:1]
-    if TAGGED:
-        return kind, body[1:9], json.loads(body[9:] or b"null")
-    tree = json.loads(body[1:])
-    return (kind, tree[0], tree[1:]) if kind == b"Q" else (kind, None, tree)
+    return kind, body[1:9], json.loads(body[9:] or b"null")
 
 
 def _exactly(size: int) -> bytes:
@@ -83,9 +73,7 @@ def tags() -> list[Any]:
 
 
 def _is_tag(value: Any) -> bool:
-    if TAGGED:
-        return isinstance(value, bytes) and len(value) == 8
-    return isinstance(value, str) and _HEX.fullmatch(value) is not None
+    return isinstance(value, bytes) and len(value) == 8
 
 
 def answer(tag: Any, *content: Any) -> None:
@@ -104,8 +92,8 @@ def theirs(number: Any, kind: str = "", name: str = "", traits: Any = ()) -> Any
 
 
 def rows(names: list[str]) -> list[Any]:
-    """The answer to a look-up: each name is a function of the program's, of no library."""
-    return [[name, mine(), None] for name in names]
+    """The answer to a look-up: each name is a function of the program's."""
+    return [[name, mine()] for name in names]
 
 
 def call_back(tag: Any, *content: Any) -> Any:
@@ -113,12 +101,18 @@ def call_back(tag: Any, *content: Any) -> Any:
 
     Requests that arrive meanwhile are answered with None.
     """
-    write(frame(b"K", tag, list(content)))
+    write(frame(b"K", tag, [_bare(part) for part in content]))
     while True:
         kind, inner, tree = receive()
         if kind == b"R":
             return tree[1] if tree[0] == "value" else None
         answer(inner, "value", None, [], -1)
+
+
+def _bare(part: Any) -> Any:
+    """A reference to an object of the tests' as a call-back's subject: its number."""
+    is_theirs = isinstance(part, dict) and list(part) == ["h"] and part["h"][:1] == ["t"]
+    return part["h"][1] if is_theirs else part
 
 
 def returned(tag: Any, request: list[Any], value: Any) -> None:

@@ -32,6 +32,7 @@ import os
 import sys
 import types
 from _socket import socketpair
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -64,6 +65,8 @@ def f(a: List[int], b: Tuple, d: Optional[Dict] = None) -> list:
             return [math.floor(i)]
     return sorted(str(x) for x in found) + [d]
 """
+_OWN: Final = frozenset({MODULE, "__main__", "executed"})
+_CONTAINERS: Final[tuple[Any, ...]] = (list, set, bytearray, deque)
 MUTABLE: Final = (list, dict, set, bytearray, tuple)
 _SPECIAL: Final[dict[str, Callable[..., object]]] = {
     "__len__": len, "__iter__": iter, "__next__": next, "__bool__": bool, "__str__": str,
@@ -144,7 +147,7 @@ class _Candidate:
 
     def _answer(self, tag: bytes, content: bytes) -> bool:
         """Carries out one request; False for bye."""
-        request: Any = decode(content, resolve=self._resolve, rich=True, library=_of_library)
+        request: Any = self._read(content)
         operation, *rest = request
         if operation == "bye":
             return False
@@ -164,7 +167,7 @@ class _Candidate:
     def _encoded(self, answer: list[object]) -> bytes:
         """The bytes of an answer. What cannot be carried stays here, with a number."""
         try:
-            return encode(answer, self._opaque)
+            return encode(answer, self._opaque, self._derived)
         except (CodecError, RecursionError) as error:
             kept = answer[1]
             try:
@@ -237,6 +240,8 @@ class _Candidate:
     def _operate(self, name: str, subject: object, args: list[Any]) -> tuple[object, ...]:
         if name == "state":
             return (_state(subject),)
+        if name == "plain":
+            return (_content(subject),)
         if name == "await":
             import asyncio  # noqa: PLC0415 - few programs need it
 
@@ -257,6 +262,24 @@ class _Candidate:
         name = value.__name__ if isinstance(value, type) else type(value).__name__
         return Ref("c", number, note or kind, name[:100], traits)
 
+    def _derived(self, value: object) -> Ref | None:
+        """A reference to plain data whose class, one of the program's, can do more than that."""
+        kind = type(value)
+        if kind.__module__ not in _OWN:
+            return None
+        classes = [part for part in kind.__mro__ if part.__module__ in _OWN]
+        more = any(not name.startswith("_") for part in classes for name in vars(part))
+        return self._opaque(value) if more else None
+
+    def _read(self, content: bytes) -> object:
+        return decode(
+            content,
+            resolve=self._resolve,
+            rich=True,
+            library=_of_library,
+            carry=lambda ref, _: self._resolve(ref),
+        )
+
     def _resolve(self, ref: Ref) -> object:
         if ref.side == "c":
             return self._objects[ref.number]
@@ -271,7 +294,7 @@ class _Candidate:
             if kind == REQUEST:
                 self._answer(tag, content)
             elif kind == RESULT:
-                result: Any = decode(content, resolve=self._resolve, rich=True, library=_of_library)
+                result: Any = self._read(content)
                 outcome, *rest = result
                 if outcome == "value":
                     return rest[0]
@@ -383,6 +406,14 @@ def _traits(kind: type, base: type) -> tuple[str, ...]:
 
 def _builtin_bases(kind: type) -> tuple[str, ...]:
     return tuple(base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
+
+
+def _content(value: Any) -> object:
+    """The content of a container of a derived class, read by the built-in one's own methods."""
+    if isinstance(value, dict):
+        return dict(dict.items(value))
+    base = next(kind for kind in _CONTAINERS if isinstance(value, kind))
+    return base(base.__iter__(value))
 
 
 def _state(value: object) -> object:

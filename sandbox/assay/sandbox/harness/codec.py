@@ -7,6 +7,7 @@ stand for themselves; everything else is an object with one key that names what 
     i whole number (hexadecimal), x NaN or infinity, u text with lone surrogates, c complex,
     D Decimal, F Fraction, r range, q deque, T date or time, n numpy array or scalar,
     k a mapping of `collections`, y built-in class of plain data or exceptions, h reference,
+    p plain data, with the reference of the object of a derived class that it is the data of,
     l function or class of a library, by its name: from the tester alone
 
 Covered: the decoder takes any bytes whatever; it runs no code of theirs, recurses no deeper than it
@@ -120,6 +121,12 @@ Opaque = Callable[[object], "Ref | LibraryName"]
 Resolve = Callable[[Ref], object]
 """Makes an object of a reference; raises CodecError for one that means nothing."""
 
+Keep = Callable[[object], "Ref | None"]
+"""Makes a reference to an object that is plain data and more; None for one that is no more."""
+
+Carry = Callable[[Ref, object], object]
+"""Makes an object of plain data and the reference that came with it."""
+
 Import = Callable[[str, str], object]
 """Finds an object of a library by its module and its name there."""
 
@@ -134,17 +141,18 @@ class LibraryName:
         self.name = name
 
 
-def encode(value: object, opaque: Opaque | None = None) -> bytes:
+def encode(value: object, opaque: Opaque | None = None, keep: Keep | None = None) -> bytes:
     """The bytes of a plain value.
 
     Args:
         value: what to encode.
         opaque: called for what is no plain value; without it, that is an error.
+        keep: called for instances of derived classes; without it, they are plain data alone.
 
     Raises:
         CodecError: it is not plain, too deep, or too large.
     """
-    tree = _Encoder(opaque).tree(value, 0)
+    tree = _Encoder(opaque, keep).tree(value, 0)
     try:
         text = _dumps(tree)
     except (ValueError, RecursionError) as error:
@@ -162,8 +170,9 @@ _dumps = json.JSONEncoder(
 class _Encoder:
     """One encoding: counts what it has written, so that shared parts cannot blow it up."""
 
-    def __init__(self, opaque: Opaque | None) -> None:
+    def __init__(self, opaque: Opaque | None, keep: Keep | None) -> None:
         self._opaque = opaque
+        self._keep = keep
         self._left = MAX_ITEMS
         self._bytes_left = MAX_BYTES
 
@@ -189,9 +198,11 @@ class _Encoder:
         write = _writer(value)
         if write is not None:
             try:
-                return write(self, value, depth)
+                tree = write(self, value, depth)
             except TypeError:  # its __class__ lies
-                pass
+                return self._other(value, depth)
+            ref = None if self._keep is None else self._keep(value)
+            return tree if ref is None else {"p": [_parts(ref), tree]}
         return self._other(value, depth)
 
     def _text(self, value: str) -> object:
@@ -278,7 +289,11 @@ def _are_short(numbers: list[Any]) -> bool:
 def _ref_tree(ref: Ref | LibraryName) -> object:
     if isinstance(ref, LibraryName):
         return {"l": [ref.module, ref.name]}
-    return {"h": [ref.side, ref.number, ref.kind, ref.type_name, list(ref.traits)]}
+    return {"h": _parts(ref)}
+
+
+def _parts(ref: Ref) -> list[object]:
+    return [ref.side, ref.number, ref.kind, ref.type_name, list(ref.traits)]
 
 
 def _moment(encoder: _Encoder, value: Any, depth: int) -> object:
@@ -348,6 +363,7 @@ def decode(
     resolve: Resolve | None = None,
     rich: bool = False,
     library: Import | None = None,
+    carry: Carry | None = None,
 ) -> object:
     """The value of some bytes, which may come from anyone.
 
@@ -357,13 +373,15 @@ def decode(
         rich: numpy's arrays become arrays where numpy is loaded, and the mappings of
             `collections` what they were; otherwise they become lists and dicts.
         library: finds what is named of a library; without it, a name of one is an error.
+        carry: makes objects of plain data that came with a reference; without it, the data stands
+            alone.
 
     Raises:
         CodecError: the bytes are not a plain value.
     """
     if len(data) > MAX_BYTES:
         raise CodecError(f"too large: {len(data)} bytes")
-    reader = _Reader(resolve, rich, library)
+    reader = _Reader(resolve, rich, library, carry)
     try:
         value = json.loads(
             str(data, "ascii"), object_pairs_hook=reader.tagged, parse_constant=_refuse
@@ -398,6 +416,10 @@ def _check_depth(value: object) -> None:
     raise CodecError(f"deeper than {MAX_DEPTH} levels")
 
 
+_DERIVABLE: Final = {
+    *(int, float, complex, str, bytes, tuple, frozenset, list, dict, set, bytearray),
+    *(collections.deque, collections.Counter, collections.OrderedDict, collections.defaultdict),
+}  # fmt: skip
 _ELEMENTS: Final = {type(None), bool, int, float, complex, str, bytes, list, tuple}
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset, collections.deque)
 
@@ -426,8 +448,11 @@ def check_spread(items: Iterable[object]) -> None:
 class _Reader:
     """Makes values of tagged objects, innermost first, as the JSON scanner meets them."""
 
-    def __init__(self, resolve: Resolve | None, rich: bool, library: Import | None) -> None:
+    def __init__(
+        self, resolve: Resolve | None, rich: bool, library: Import | None, carry: Carry | None
+    ) -> None:
         self._resolve = resolve
+        self._carry = carry
         self._rich = rich
         self._library = library
 
@@ -446,9 +471,18 @@ class _Reader:
             return self._array(content)
         if tag == "k":
             return self._mapping(content)
+        if tag == "p":
+            return self._derived(content)
         if tag == "l" and self._library is not None:
             return self._library(*map(_string, _list(content, 2)))
         raise CodecError("not a plain value: an unknown tag")
+
+    def _derived(self, content: object) -> object:
+        parts, plain = _list(content, 2)
+        ref = _ref(parts)
+        if type(plain) not in _DERIVABLE:
+            raise CodecError("not a plain value: derived from nothing")
+        return plain if self._carry is None else self._carry(ref, plain)
 
     def _mapping(self, content: object) -> object:
         kind, factory, flat = _list(content, 3)

@@ -12,6 +12,8 @@ the code depends on one, that is `NotFoldable` too.
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
@@ -344,6 +346,7 @@ class Evaluator:
         if isinstance(function, ast.Name) and function.id not in scope:
             known = _BUILTINS.get(function.id)
             if known is not None:
+                _check_signature(known, args, kwargs)
                 return UNKNOWN if unknown else known(*args, **kwargs)
         elif isinstance(function, ast.Attribute) and self._is_math(function, scope):
             return UNKNOWN if unknown else _mathematics(function.attr, args, kwargs)
@@ -363,6 +366,19 @@ def bind(target: ast.expr, value: object, scope: Scope) -> None:
             bind(part, item, scope)
     else:
         raise NotFoldable("this target")
+
+
+def _check_signature(known: Callable[..., object], args: list[Any], kwargs: dict[str, Any]) -> None:
+    """Holds that a function is called as ours can be: it takes less than the built-in one."""
+    try:
+        _signature(known).bind(*args, **kwargs)
+    except TypeError:
+        raise NotFoldable("a built-in function's further arguments") from None
+
+
+@functools.cache
+def _signature(known: Callable[..., object]) -> inspect.Signature:
+    return inspect.signature(known)
 
 
 def _plain(value: object) -> Any:

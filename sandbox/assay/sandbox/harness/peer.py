@@ -19,6 +19,7 @@ The other way, the program may use what the tests handed to it, and nothing else
 from __future__ import annotations
 
 import builtins
+import functools
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from typing import Any, Final, TypeVar
 
 from assay.sandbox.harness import protocol
 from assay.sandbox.harness.candidate import BINARY, CARRIED, UNARY
-from assay.sandbox.harness.codec import LibraryName, Ref, encode
+from assay.sandbox.harness.codec import CodecError, LibraryName, Ref, encode
 from assay.sandbox.harness.frames import Channel
 from assay.sandbox.harness.grants import Grants, Unsupported
 from assay.sandbox.harness.protocol import (
@@ -133,14 +134,14 @@ class Peer:
             BaseException: what the candidate raised, as the same built-in type.
         """
         tag = secrets.token_bytes(TAG_BYTES)
-        self._channel.send(REQUEST, encode(list(request), self._opaque), tag)
+        self._channel.send(REQUEST, encode(list(request), self._opaque, _carried), tag)
         said = self._channel.receive()
         while said.kind == CALLBACK and said.tag == tag:
             self._channel.send(RESULT, self._serve(said.content), tag)
             said = self._channel.receive()
         if said.kind != ANSWER or said.tag != tag:
             raise self._end("the program answered what was not asked")
-        answer = self._read(_read_rich, said.content, self._resolve)
+        answer = self._read(self._read_rich, said.content)
         if isinstance(answer, Returned):
             return answer
         if isinstance(answer, Raised):
@@ -201,6 +202,22 @@ class Peer:
             self.refused = None
             return self._grants.inert(value)
 
+    def _read_rich(self, content: bytes) -> Returned | Raised | Stopped:
+        resolve, carry = self._resolve, self._carry
+        return protocol.read_answer(content, resolve=resolve, rich=True, carry=carry)
+
+    def _carry(self, ref: Ref, plain: Any) -> object:
+        """Stands for an object of a class derived from that of some plain data."""
+        if ref.side != "c":
+            raise CodecError("a reference to what is not the program's")
+        if isinstance(plain, _CHANGING):
+            if ref.number not in self._proxies:
+                self._proxies[ref.number] = _proxy_class(ref, Container)(ref, self)
+            return self._proxies[ref.number]
+        carried = _derived_class(type(plain))(plain)
+        carried.__dict__.update(_assay_ref=ref, _assay_peer=self)
+        return carried
+
     def _resolve(self, ref: Ref) -> object:
         if ref.side == "t":
             return self._grants.given(ref.number)
@@ -222,11 +239,11 @@ class Peer:
             CandidateEndedError: it asks for what it may not.
         """
         try:
-            asked = protocol.read_callback(content, resolve=self._resolve)
+            asked = protocol.read_callback(content, resolve=self._resolve, carry=self._carry)
         except ProtocolError as error:
             raise self._end(f"the program's call-back is malformed: {error}") from None
         try:
-            return encode(["value", self._grants.serve(asked)], self._lenient)
+            return encode(["value", self._grants.serve(asked)], self._lenient, _carried)
         except StopIteration:
             return encode(["stop"])
         except (CandidateEndedError, Unsupported):
@@ -235,15 +252,10 @@ class Peer:
             return encode(["error", type(error).__name__, _text(error)])
 
 
-def _read_rich(content: bytes, resolve: Callable[[Ref], object]) -> Returned | Raised | Stopped:
-    return protocol.read_answer(content, resolve=resolve, rich=True)
-
-
 def _has_text(value: object) -> bool:
     level = [value]
     while level:
-        kinds = set(map(type, level))
-        if not kinds.isdisjoint({str, bytes, bytearray}):
+        if any(issubclass(kind, (str, bytes, bytearray)) for kind in set(map(type, level))):
             return True
         below: list[object] = []
         for part in level:
@@ -362,15 +374,67 @@ class Proxy:
         raise TypeError("an object of the program's cannot be pickled or copied")
 
 
-def _proxy_class(ref: Ref) -> type[Proxy]:
+class Container(Proxy):
+    """A container of a class derived from a built-in one: its content, as it is now, is data."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        theirs = _content(other) if isinstance(other, Container) else other
+        return bool(_content(self) == theirs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _content(container: Container) -> object:
+    """A container's content, fetched anew.
+
+    Raises:
+        CandidateEndedError: it is none.
+    """
+    content: object = _peer(container).operate("plain", container)
+    if type(content) not in _CHANGING:
+        raise TypeError("the content of a container is none")
+    return content
+
+
+class Derived:
+    """Plain data of a derived class: the data is compared here, the rest asked of the candidate."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        peer: Peer = self.__dict__["_assay_peer"]
+        return peer.operate("getattr", self, name)
+
+
+_CHANGING: Final = (list, dict, set, bytearray, deque)
+
+
+@functools.cache
+def _derived_class(base: type[Any]) -> type[Any]:
+    """The class of plain data of one kind that came with a reference."""
+    return type(base.__name__, (Derived, base), {"__module__": "candidate"})
+
+
+def _carried(value: object) -> Ref | None:
+    """The reference of an object that stands for one of the candidate's; None for another."""
+    if isinstance(value, Derived):
+        ref: Ref = value.__dict__["_assay_ref"]
+        return ref
+    return None
+
+
+def _proxy_class(ref: Ref, base: type[Proxy] = Proxy) -> type[Proxy]:
     """The class of proxies with just the special methods that the candidate's type has."""
     traits = tuple(trait for trait in CARRIED if trait in ref.traits)
-    if traits not in _GENERATED:
+    key = (base.__name__, *traits)
+    if key not in _GENERATED:
         methods: dict[str, object] = {trait: _forward(trait) for trait in traits}
         if "__iter__" not in traits:
             methods["__iter__" if "__getitem__" in traits else "_"] = _walk
-        _GENERATED[traits] = type("Proxy", (Proxy,), {"__slots__": (), **methods})
-    return _GENERATED[traits]
+        _GENERATED[key] = type("Proxy", (base,), {"__slots__": (), **methods})
+    return _GENERATED[key]
 
 
 def _walk(self: Any) -> Iterator[object]:

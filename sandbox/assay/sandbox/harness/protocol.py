@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from assay.sandbox.harness.codec import CodecError, Resolve, decode
+from assay.sandbox.harness.codec import Carry, CodecError, Resolve, decode
 
 HELLO: Final = b"H"
 REQUEST: Final = b"Q"
@@ -106,7 +106,11 @@ def split(data: bytes) -> Frame:
 
 
 def read_answer(
-    content: bytes, *, resolve: Resolve | None = None, rich: bool = False
+    content: bytes,
+    *,
+    resolve: Resolve | None = None,
+    rich: bool = False,
+    carry: Carry | None = None,
 ) -> Returned | Raised | Stopped:
     """Reads the content of an answer.
 
@@ -114,11 +118,12 @@ def read_answer(
         content: the bytes, from anyone.
         resolve: as for `codec.decode`.
         rich: as for `codec.decode`.
+        carry: as for `codec.decode`.
 
     Raises:
         ProtocolError: it is none.
     """
-    outcome, *rest = _items(_decoded(content, resolve, rich), least=1)
+    outcome, *rest = _items(_decoded(content, resolve, rich, carry), least=1)
     if outcome == "value":
         return Returned(tuple(rest))
     if outcome == "stop" and len(rest) == 1:
@@ -128,13 +133,13 @@ def read_answer(
     raise ProtocolError("an answer of no known shape")
 
 
-def read_callback(content: bytes, *, resolve: Resolve) -> CallBack:
+def read_callback(content: bytes, *, resolve: Resolve, carry: Carry) -> CallBack:
     """Reads the content of a call-back.
 
     Raises:
         ProtocolError: it is none.
     """
-    subject, operation, *rest = _subject_first(_decoded(content, resolve, rich=True))
+    subject, operation, *rest = _subject_first(_decoded(content, resolve, True, carry))
     shape = _CALL_BACKS.get(_text(operation))
     if shape is None or len(rest) != len(shape):
         raise ProtocolError("a call-back of no known shape")
@@ -224,9 +229,9 @@ def _raised(  # noqa: PLR0917 - the parts of the message, in its order
     )
 
 
-def _decoded(content: bytes, resolve: Resolve | None, rich: bool) -> object:
+def _decoded(content: bytes, resolve: Resolve | None, rich: bool, carry: Carry | None) -> object:
     try:
-        return decode(content, resolve=resolve, rich=rich)
+        return decode(content, resolve=resolve, rich=rich, carry=carry)
     except CodecError as error:
         raise ProtocolError(str(error)) from None
 
