@@ -12,6 +12,7 @@ import pytest
 
 from assay.sandbox.domain import Limits, Program, RunRequest, SandboxFault
 from assay.sandbox.judging import outputs
+from assay.sandbox.judging.budget import Budget
 from assay.sandbox.judging.model import Comparison, ComparisonKind, StdioTest, TestVerdict
 from assay.sandbox.judging.outputs import judge_output
 from sandbox_languages_support import Bench, bench
@@ -236,7 +237,9 @@ def test_garbage_costs_the_reference_once(
         before = CountingPrepared.runs
         program = ScriptPrepared(Program("python", printing(output)))
         test = checked(Program("python", checker), expected)
-        outcome = judge_output(test, program, boxes, boxes.pump, CountingPreparer())
+        outcome = judge_output(
+            test, program, boxes, boxes.pump, CountingPreparer(), budget=Budget(boxes.pump)
+        )
         assert outcome.verdict is WRONG
         return CountingPrepared.runs - before
 
@@ -287,7 +290,9 @@ def test_a_compiled_checker_with_the_exit_codes_of_testlib(bench: Bench, output:
     limits = LIMITS.with_(memory_bytes=512 * 2**20, compile_wall_s=100.0, cpu_s=3.0)
     program = bench.preparer.prepare(Program("python", printing(OUTPUTS[output])), limits)
     test = checked(Program("cpp", TESTLIB), limits=limits)
-    outcome = judge_output(test, program, bench.boxes, bench.pump, bench.preparer)
+    outcome = judge_output(
+        test, program, bench.boxes, bench.pump, bench.preparer, budget=Budget(bench.pump)
+    )
     assert outcome.verdict is (PASSED if output == "right" else WRONG), outcome.explanation
     broke = "could not read the output: " in outcome.explanation
     assert broke == (output not in ("right", "wrong"))
@@ -300,5 +305,7 @@ def test_a_compiled_checker_that_fails_on_the_reference_is_the_suites_fault(benc
         program = bench.preparer.prepare(Program("python", printing(b"x")), limits)
         test = checked(Program("cpp", source), limits=limits)
         with pytest.raises(SandboxFault) as caught:
-            judge_output(test, program, bench.boxes, bench.pump, bench.preparer)
+            judge_output(
+                test, program, bench.boxes, bench.pump, bench.preparer, budget=Budget(bench.pump)
+            )
         assert caught.value.reason == "INVALID_TEST"

@@ -19,7 +19,6 @@ The other way, the program may use what the tests handed to it, and nothing else
 from __future__ import annotations
 
 import builtins
-import functools
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -408,13 +407,15 @@ class Derived:
         return peer.operate("getattr", self, name)
 
 
+_DERIVED: Final[dict[type[Any], type[Any]]] = {}
 _CHANGING: Final = (list, dict, set, bytearray, deque)
 
 
-@functools.cache
 def _derived_class(base: type[Any]) -> type[Any]:
     """The class of plain data of one kind that came with a reference."""
-    return type(base.__name__, (Derived, base), {"__module__": "candidate"})
+    if base not in _DERIVED:
+        _DERIVED[base] = type(base.__name__, (Derived, base), {"__module__": "candidate"})
+    return _DERIVED[base]
 
 
 def _carried(value: object) -> Ref | None:
