@@ -7,11 +7,9 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from google.protobuf import json_format
-
 from assay.clients import EmbeddedServices
 from assay.clients.cli import run
-from assay.clients.execution import suite_to_proto
+from assay.clients.execution import AssertTest, CallTest, TestCase
 from forgeries import KINDS
 from forgery_tricks import GROUPS
 
@@ -27,22 +25,34 @@ FORGERIES: Final = (
     ("asserts", "values", "range"),
     ("calls", "values", "deque"),
     ("eval answer", "text", "exits"),
-    ("stdio checker", "values", "empty text"),
+    ("int of answer", "values", "empty text"),
     ("pytest", "raises", "ValueError huge"),
     ("class unittest", "liars", "origin is MagicMock"),
 )
 RIGHTS: Final = (
     *(("unittest", "operator"), ("unittest import", "instance"), ("check", "lambda")),
     *(("calls", "partial"), ("pytest", "bound"), ("helper", "operator")),
-    *(("callback", "operator.call"), ("iterated", "generator"), ("class unittest", "list"), ("stdio checker", "plain")),
+    *(("callback", "operator.call"), ("iterated", "generator"), ("class unittest", "list")),
+    ("stdio", "plain"),
     *(("Fraction", "alias"), ("eval answer", "plain"), ("mutated", "list.sort")),
 )  # fmt: skip
 
 
+def _written(test: TestCase) -> dict[str, Any]:
+    """A test as rows have it."""
+    if isinstance(test, AssertTest):
+        return {"code": test.code, "entry_point": test.entry_point}
+    if isinstance(test, CallTest):
+        return {
+            "function": test.function,
+            "args": list(test.arguments),
+            "expected": test.expected,
+        }
+    return {"stdin": test.stdin.decode(), "stdout": test.expected_stdout.decode()}
+
+
 def _row(name: str, kind: str, source: str) -> dict[str, Any]:
-    suite = KINDS[kind].job(source).suite
-    assert not hasattr(suite, "SerializeToString")
-    tests = json_format.MessageToDict(suite_to_proto(suite), preserving_proto_field_name=True)
+    tests = [_written(test) for test in KINDS[kind].tests]
     return {"id": name, "response": f"```python\n{source}\n```", "tests": tests}
 
 
