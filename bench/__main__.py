@@ -21,6 +21,8 @@ BENCHES = {
     "math": "math_reward",
     "sandbox": "sandbox",
     "sandbox-http": "sandbox_http",
+    "sandbox-fuzz": "sandbox_fuzz",
+    "sandbox-adversary": "sandbox_adversary",
     "judge-speed": "judge_speed",
     "judge-injection": "judge_injection",
     "judge-miniatures": "judge_miniatures",
@@ -43,6 +45,8 @@ BENCHES = {
 }
 TAKE_OPTIONS = (
     "soak",
+    "sandbox-fuzz",
+    "sandbox-adversary",
     "trainer-step",
     "trainer-ladder",
     "trainer-critic",

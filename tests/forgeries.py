@@ -485,6 +485,18 @@ KINDS: Final[Mapping[str, Kind]] = {
         _APPLY,
     ),
     "object": _asserts(f"{_POINT}assert f(Point(2, 834729103)) == 834729105\n", _POINTS, core=True),
+    "handed function": _asserts(
+        "assert f(max, [834729105, 3]) == 834729105\nassert f(sorted, {834729105, 3}) == [3, 834729105]\n",
+        {**_APPLY, "operator.call": "from operator import call as f\n"},
+    ),
+    "handed class": _asserts(
+        f"{_POINT}p = f(Point, 2, 834729103)\nassert isinstance(p, Point) and (p.x, p.y) == (834729103, 2)\n",
+        {"plain": "def f(c, x, y):\n    return c(y, x)\n", "lambda": "f = lambda c, x, y: c(x=y, y=x)\n"},
+    ),
+    "handed generator": _asserts(
+        "def numbers():\n    yield 834729101\n    yield 4\nassert f(numbers()) == 834729105\n",
+        {"sum": "f = sum\n", "loop": "def f(g):\n    t = 0\n    for x in g:\n        t += x\n    return t\n"},
+    ),
     "mutated": _asserts("a = [834729105, 4711, 17]\nf(a)\nassert a == [17, 4711, 834729105]\n", _SORT,
                         core=True),
     "iterated": _asserts(

@@ -28,7 +28,7 @@ LONGEST_S: Final = 15.0  # that a costly trick may keep a slot, a busy machine a
 STANDING: Final[Mapping[str, tuple[str, ...]]] = {
     "equal": ("unittest", "helper"),
     "liars": ("helper near", "iterated"),
-    "values": ("asserts", "stdio checker"),
+    "values": ("calls", "asserts", "stdio checker"),
     "text": ("eval answer", "int of answer", "json answer", "stdio checker", "exec answer"),
     "raises": ("unittest", "pytest approx"),
     "ends": ("asserts", "unittest"),

@@ -113,6 +113,22 @@ def derived_from(tree: ast.AST, names: frozenset[str]) -> frozenset[str]:
     return names & {base.id for base in bases if isinstance(base, ast.Name)}
 
 
+def used_names(tree: ast.AST) -> frozenset[str]:
+    """Every name that the code reads."""
+    return _used(tree)
+
+
+def uses_argument(tree: ast.Module) -> bool:
+    """Whether the function `check` reads its first argument."""
+    return any(
+        function.name == "check"
+        and bool(function.args.args)
+        and function.args.args[0].arg in _used(function)
+        for function in tree.body
+        if isinstance(function, ast.FunctionDef)
+    )
+
+
 def bound_names(tree: ast.AST) -> frozenset[str]:
     """Every name that the code binds anywhere."""
     return _bound(tree)

@@ -124,7 +124,9 @@ class _Session:
         in_texts = names.named_in_texts(tree).intersection(public)
         free = [name for name in sorted(self._wanted | in_texts) if not name.startswith("__")]
         wanted = [name for name in free if name not in namespace]
-        namespace.update(self._peer.lookup(wanted))
+        found = self._peer.lookup(wanted)
+        namespace.update(found)
+        self._peer.used = bool(names.used_names(tree) & found.keys())
         for name in wanted:
             if name not in namespace and name in LIBRARIES and name != self._entry_point:
                 self._take(name, name, namespace)
@@ -157,7 +159,7 @@ class _Session:
         check = namespace.get("check")
         if _is_own(check) and "check" not in called_at_top(tree):
             self._run_count += 1
-            self._call_check(check)
+            self._call_check(check, tree)
         for name, value in list(namespace.items()):
             if isinstance(value, type) and value.__module__ == MODULE:
                 if issubclass(value, unittest.TestCase):
@@ -167,7 +169,7 @@ class _Session:
             elif name.startswith("test") and _is_own(value) and name not in called_at_top(tree):
                 self._run_count += pytest_stand_in.call(value)
 
-    def _call_check(self, check: Any) -> None:
+    def _call_check(self, check: Any, tree: ast.Module) -> None:
         if check.__code__.co_argcount == 0:
             check()
             return
@@ -175,7 +177,9 @@ class _Session:
             raise _Invalid("check(candidate) needs the entry point's name")
         if self._entry_point not in self._module.__dict__:
             raise NameError(f"name {self._entry_point!r} is not defined", name=self._entry_point)
-        check(self._module.__dict__[self._entry_point])
+        subject = self._module.__dict__[self._entry_point]
+        self._peer.used = self._peer.used or names.uses_argument(tree)
+        check(subject)
 
     def _judge(self, error: BaseException | None) -> tuple[str, str]:
         """Whose doing an exception is."""
