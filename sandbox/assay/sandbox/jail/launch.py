@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.sandbox.domain import SandboxFault
+from assay.sandbox.zygote import syscalls
 from assay.sandbox.zygote.protocol import FETCHED, RUN_NUMBER
 
 _START_TIMEOUT_S = 60.0
@@ -138,6 +139,9 @@ class ZygoteLink:
         if self.pid != self._process.pid:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
+        if self._users.program is not None and not self._settings["namespaces"]:
+            # Nothing else ends what the program started, should the zygote have been killed.
+            syscalls.kill_user_from_outside(self._users.program)
         self.control.close()
         os.close(self._kill_line)
         os.close(self._words)

@@ -34,6 +34,7 @@ import os
 import select
 import struct
 import sys
+import time
 
 # The C modules beneath socket and signal: whatever is loaded here, every run pays for.
 from _signal import SIG_IGN, SIGINT, SIGKILL
@@ -47,6 +48,7 @@ from assay.sandbox.zygote.protocol import CONTROL, DONE, FETCHED, KILL_LINE, RUN
 _INODES = (
     4_096  # a chain of so many folders costs Landlock a second, as it looks at each on the way up
 )
+_FORK_TRIES, _FORK_PAUSE_S = 200, 0.01
 
 
 class Zygote:
@@ -72,7 +74,10 @@ class Zygote:
             missing = root.build(sources, root.links(), self._settings["packages"])
         else:
             os.umask(0o022)
-            syscalls.die_with_parent()
+            if self._user is None:
+                # With a user of their own, programs may fork: then this process outlives the
+                # warden for as long as it takes to kill them all.
+                syscalls.die_with_parent()
             syscalls.adopt_orphans()
         syscalls.set_dumpable(dumpable=False)
         self._confinement = self._make_confinement()
@@ -143,7 +148,7 @@ class Zygote:
             folder = self._fresh_scratch()
             if self._run == 1:
                 self._settle()
-            pid = syscalls.fork()
+            pid = _fork()
             if pid == 0:
                 child.serve(self._control, self._run, self._confinement, self._harness)
             if self._run == 1:
@@ -215,7 +220,7 @@ class Zygote:
             if self._namespaces:
                 os.kill(-1, SIGKILL)  # everything in this process namespace but process 1
             elif self._user is not None:
-                _kill_user(self._user)
+                syscalls.kill_user(self._user)
 
     def _report(self, pid: int, folder: int) -> None:
         """Sees to it that every process of the run is dead, then says how it ended."""
@@ -260,15 +265,13 @@ class Zygote:
         os.close(folder)
 
 
-def _kill_user(user: int) -> None:
-    """Kills every process of a user id that only this box uses."""
-    pid = os.fork()
-    if pid == 0:
-        with contextlib.suppress(BaseException):
-            os.setresuid(user, user, user)
-            os.kill(-1, SIGKILL)
-        os._exit(0)
-    os.waitpid(pid, 0)
+def _fork() -> int:
+    """Forks the next child; what the last program held of its limits is freed a moment later."""
+    for _ in range(_FORK_TRIES):
+        with contextlib.suppress(OSError):
+            return syscalls.fork()
+        time.sleep(_FORK_PAUSE_S)
+    return syscalls.fork()
 
 
 def _private_bytes() -> int:
