@@ -465,21 +465,52 @@ class TestNothingIsLeft:
         assert _census() == before
 
     def test_what_a_killed_warden_left_is_swept(self, runner: Runner) -> None:
+        """At once: by another warden that starts, and what its programs started is dead, too."""
+        forks = "" if runner.level == "confined" else "import os\nos.fork()\n"
+        source = f"{forks}import time\nprint(1, flush=True)\ntime.sleep(60)\n"
         script = (
             "import os\n"
+            "from assay.sandbox.box import Pump\n"
+            "from assay.sandbox.domain import BoxFile, RunMode, RunRequest\n"
             "from assay.sandbox.jail import JailBox, JailConfig\n"
             f"box = JailBox(JailConfig(level={runner.level!r}, python={SYSTEM_PYTHON!r}), 0, [])\n"
-            "box.build()\n"
-            "print(os.getpid(), flush=True)\n"
+            f"file = BoxFile('main.py', {source.encode()!r})\n"
+            "running = box.start(RunRequest(RunMode.PYTHON, ('main.py',), (file,)))\n"
+            "pump = Pump()\n"
+            "pump.add(running)\n"
+            "while not running._stdout.output.data: pump.step()\n"
+            "print(os.getpid(), box._users.program, flush=True)\n"
+            "os.kill(running._link.pid, 9)\n"
             "os.kill(os.getpid(), 9)\n"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
-        pid = int(done.stdout)
-        deadline_s = time.monotonic() + 10
-        while (left := _left_by(pid)) and time.monotonic() < deadline_s:
-            JailBoxes(JailConfig(level=runner.level)).close()
-            time.sleep(0.05)
-        assert not left
+        pid, user = done.stdout.split()
+        JailBoxes(JailConfig(level=runner.level)).close()
+        assert not _left_by(int(pid))
+        deadline_s = time.monotonic() + 5
+        while user.isdigit() and _of_user(int(user)) and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert not user.isdigit() or not _of_user(int(user))
+
+    def test_living_wardens_are_not_swept(self, runner: Runner) -> None:
+        running = runner.start(script("import time; time.sleep(0.5); print(1)"))
+        held = _left_by(os.getpid())
+        JailBoxes(JailConfig(level=runner.level)).close()
+        assert _left_by(os.getpid()) == held
+        assert runner.pump.finish(running).stdout.data == b"1\n"
+
+    def test_it_is_swept_now_and_then(self, best: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+        swept: list[bool] = []
+        monkeypatch.setattr(
+            "assay.sandbox.jail.cgroups.sweep", lambda *, everywhere: swept.append(everywhere)
+        )
+        for _ in range(3):
+            best.boxes.candidate()
+        assert swept == []
+        monkeypatch.setattr(best.boxes, "_swept_s", best.boxes._swept_s - 3600)
+        for _ in range(3):
+            best.boxes.candidate()
+        assert swept == [False]
 
 
 class TestFaults:
@@ -558,7 +589,10 @@ def _left_running(runner: Runner) -> list[str]:
 
 def _processes_of_programs(runner: Runner) -> list[str]:
     """The state of processes that run as a program's user, where it has one of its own."""
-    user = runner.boxes._made[0]._users.program
+    return _of_user(runner.boxes._made[0]._users.program)
+
+
+def _of_user(user: int | None) -> list[str]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -7,9 +7,11 @@ operator's floor.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -160,7 +162,18 @@ def _cache_dir(wanted: Path | None) -> Path:
             raise ConfigError(
                 f"--cache-dir {folder} cannot be written: {error.strerror}"
             ) from error
-    return Path(tempfile.mkdtemp(prefix="assay-sandbox-"))
+    return _temporary_cache()
+
+
+def _temporary_cache() -> Path:
+    """A folder for whoever has no home: always the same for a user, so that none is left behind."""
+    folder = Path(tempfile.gettempdir()) / f"assay-sandbox-{os.geteuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+        return folder
+    return Path(tempfile.mkdtemp(prefix="assay-sandbox-"))  # somebody else took the name
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Protocol
 
+from assay.sandbox.jail import owners
+
 _ROOT = Path("/sys/fs/cgroup")
-_PREFIX = "assay-box-"
 _CACHE_BYTES = 32 * 2**20  # more than this of files read earlier is dropped before a run
 _SLACK_BYTES = 4 * 2**20  # page tables, sockets and the like, which the kernel counts as well
 
@@ -219,26 +221,50 @@ def open_group(name: str) -> tuple[Group | None, str]:
     """A group for a box, or None and why there is none."""
     try:
         if (_ROOT / "cgroup.controllers").exists():
-            return GroupV2(_PREFIX + name), ""
-        return GroupV1(_PREFIX + name), ""
+            return GroupV2(name), ""
+        return GroupV1(name), ""
     except (OSError, KeyError) as error:
         return None, f"no control group can be made: {error}"
 
 
-def sweep() -> None:
-    """Removes groups that services left behind that are no more."""
+def sweep(*, everywhere: bool) -> None:
+    """Removes groups that were left behind, and ends what runs in them.
+
+    Args:
+        everywhere: look beneath every group that can be seen, not only beneath our own: the next
+            service need not be started where the last one was.
+    """
+    for parent in _parents(everywhere=everywhere):
+        for folder in parent.glob(f"{owners.PREFIX}*"):
+            if owners.is_left(folder):
+                _empty(folder)
+                _close([], (folder,))
+
+
+def _parents(*, everywhere: bool) -> list[Path]:
+    """The folders in which groups of boxes can lie."""
+    kinds = ("memory", "pids", "cpuacct")
+    if everywhere:
+        tops = [_ROOT / kind for kind in kinds if (_ROOT / kind).exists()] or [_ROOT]
+        return [Path(folder) for top in tops for folder, _, _ in os.walk(top)]
     parents: list[Path] = []
     with contextlib.suppress(OSError, KeyError):
         own = _own_v1()
-        parents += [_ROOT / kind / own[kind].lstrip("/") for kind in ("memory", "pids", "cpuacct")]
+        parents += [_ROOT / kind / own[kind].lstrip("/") for kind in kinds]
     with contextlib.suppress(OSError, KeyError):
         parents.append(_ROOT / _own_v2().lstrip("/"))
-    for parent in parents:
-        for folder in parent.glob(f"{_PREFIX}*"):
-            warden = folder.name.removeprefix(_PREFIX).split("-")[0]
-            if warden.isdigit() and not Path(f"/proc/{warden}").exists():
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+    return parents
+
+
+def _empty(folder: Path) -> None:
+    """Kills what runs in a group whose owner is dead; where it can be, nothing starts meanwhile."""
+    with contextlib.suppress(OSError):
+        (folder / "pids.max").write_text("0")
+    with contextlib.suppress(OSError):
+        for pid in map(int, (folder / "cgroup.procs").read_text().split()):
+            if pid > 1:  # 0 is one of another process namespace
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _delegate(parent: Path) -> None:
