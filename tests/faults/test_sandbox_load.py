@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -199,6 +200,32 @@ async def test_parts_killed_at_random_make_no_wrong_verdict() -> None:
         assert words["passed"] > words["WORKER_DIED"], words
         after = await client.run_tests([sum_of(number) for number in range(20)])
         assert Counter(map(_word, after)) == {"passed": 20}
+
+
+async def test_of_a_killed_service_the_next_one_leaves_nothing() -> None:
+    """Everything of it is killed at once, in the middle of its runs."""
+    async with serving() as (client, services):
+        await client.run_tests([sum_of(number) for number in range(4)])
+        tests = TestSuite((StdioTest(b"", b"never\n"),), Limits(wall_time_s=100.0))
+        jobs = [TestJob(Program("python", SLEEPS), tests) for _ in range(2)]
+        call = asyncio.create_task(client.run_tests(jobs))
+        await running(services, 2)
+        dead = tree(services.pid("sandbox"))
+        for pid in dead:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        call.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await call
+    async with serving() as (client, _):
+        assert Counter(map(_word, await client.run_tests([sum_of(1)]))) == {"passed": 1}
+        assert [group for pid in dead for group in _left_by(pid)] == []
+
+
+def _left_by(pid: int) -> list[Path]:
+    """Control groups and folders that a warden made."""
+    groups = Path("/sys/fs/cgroup").glob(f"**/assay-box-{pid}-*")
+    return [*groups, *Path(tempfile.gettempdir()).glob(f"assay-box-{pid}-*")]
 
 
 async def test_an_idle_part_that_dies_costs_nothing() -> None:
