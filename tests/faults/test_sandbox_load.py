@@ -101,6 +101,12 @@ def _parent(pid: int) -> int:
         return 0
 
 
+def programs(services: EmbeddedServices) -> list[int]:
+    """The children of the zygotes: programs, and those that wait to become one."""
+    above = set(zygotes(services))
+    return [pid for pid in tree(services.pid("sandbox")) if _parent(pid) in above]
+
+
 async def running(services: EmbeddedServices, at_least: int) -> None:
     """Waits until programs sleep in the sandbox: the third generation beneath the wardens."""
     await until(lambda: _asleep(services) >= at_least)
@@ -200,6 +206,28 @@ async def test_parts_killed_at_random_make_no_wrong_verdict() -> None:
         assert words["passed"] > words["WORKER_DIED"], words
         after = await client.run_tests([sum_of(number) for number in range(20)])
         assert Counter(map(_word, after)) == {"passed": 20}
+
+
+async def test_programs_killed_from_outside_are_judged_all_the_same() -> None:
+    """By the host, say, when it runs out of memory: the candidates' own processes, at random."""
+    slow = f"import time\ntime.sleep(0.03)\n{SUM}"
+    function = "import time\ndef inc(n):\n    time.sleep(0.03)\n    return n + 1\n"
+    called = TestSuite(tuple(CallTest("inc", (n,), n + 1) for n in range(3)))
+    async with serving() as (client, services):
+        jobs = [TestJob(Program("python", slow), sum_of(n).suite) for n in range(200)]
+        jobs += [TestJob(Program("python", function), called) for _ in range(60)]
+        call = asyncio.create_task(client.run_tests(jobs))
+        killed = 0
+        while not call.done():
+            await asyncio.sleep(0.25)
+            for pid in programs(services)[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
+        words = Counter(map(_word, await call))
+        assert killed > 10, killed
+        assert set(words) <= {"passed", "WORKER_DIED"}, words
+        assert words["passed"] > 250, words
 
 
 async def test_of_a_killed_service_the_next_one_leaves_nothing() -> None:

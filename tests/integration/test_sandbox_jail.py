@@ -25,6 +25,7 @@ from assay.sandbox.domain import (
 )
 from assay.sandbox.jail import JailBox, JailBoxes, JailConfig, LaunchError, detect
 from assay.sandbox.jail.config import LEVELS, Level
+from assay.sandbox.jail.monitor import descendants
 from assay.sandbox.jail.run import JailRunning
 
 FOUND = detect()
@@ -530,6 +531,17 @@ class TestFaults:
         os.kill(link.pid, signal.SIGKILL)
         time.sleep(0.2)
         assert runner.python("print(2)").stdout.data == b"2\n"
+
+    def test_a_child_that_dies_as_it_waits_costs_nothing(self, runner: Runner) -> None:
+        assert runner.python("print(1)").ok
+        link = runner.boxes._made[0]._link
+        assert link is not None
+        for _ in range(3):  # without a tmpfs to drop, the next child waits for the warden's word
+            for waiting in descendants(link.pid):
+                os.kill(waiting, signal.SIGKILL)
+            time.sleep(0.2)
+        record = runner.python("print(2)")
+        assert record.stdout.data == b"2\n", record
 
     def test_an_abandoned_run_is_ended_before_the_next(self, runner: Runner) -> None:
         # Killed at once, it may not have taken its job yet: the next run must not get that.

@@ -106,7 +106,7 @@ class JailBox:
                 raise fault(error) from error
         link = self._link
         assert link is not None  # noqa: S101  # build raises otherwise
-        self._run += 1
+        self._run = link.last_ended(self._run) + 1
         if self._group is not None:
             self._group.begin(request.limits.memory_bytes, request.limits.processes)
         return self._hand_over(request, link)

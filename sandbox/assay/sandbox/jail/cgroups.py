@@ -42,7 +42,11 @@ class Group(Protocol):
         """Most memory since `begin`, beyond what was there before."""
 
     def memory_kills(self) -> int:
-        """Processes ended for lack of memory since `begin`."""
+        """Processes ended at the group's limit of memory since the last call.
+
+        Those that the host ended for a lack of its own are counted with them by the kernel, but
+        not where the group never came to its limit.
+        """
 
     def refused_processes(self) -> int:
         """Processes that could not be started for the limit since `begin`."""
@@ -85,7 +89,7 @@ class GroupV1:
         self._folders = (memory, pids, cpu)
         self._files: list[_File] = []
         self._base_bytes = self._limit_bytes = self._processes = 0
-        self._cpu_ns = self._kills = self._refused = 0
+        self._cpu_ns = self._kills = self._refused = self._failures = 0
         try:
             for folder in self._folders:
                 folder.mkdir()
@@ -94,6 +98,7 @@ class GroupV1:
             self._peak = self._open(memory / "memory.max_usage_in_bytes", os.O_RDWR)
             self._oom = self._open(memory / "memory.oom_control")
             self._empty = self._open(memory / "memory.force_empty", os.O_WRONLY)
+            self._failed = self._open(memory / "memory.failcnt")
             self._pids_max = self._open(pids / "pids.max", os.O_RDWR)
             self._pids_events = self._open(pids / "pids.events")
             self._cpu = self._open(cpu / "cpuacct.usage")
@@ -135,7 +140,8 @@ class GroupV1:
 
     def memory_kills(self) -> int:  # noqa: D102
         before, self._kills = self._kills, self._oom.keyed(b"oom_kill")
-        return self._kills - before
+        failures, self._failures = self._failures, self._failed.number()
+        return self._kills - before if self._failures > failures else 0
 
     def refused_processes(self) -> int:  # noqa: D102
         before, self._refused = self._refused, self._pids_events.keyed(b"max")
@@ -154,7 +160,7 @@ class GroupV2:
         folder = parent / name
         self._folder = folder
         self._files: list[_File] = []
-        self._base_bytes = self._cpu_us = self._kills = self._refused = 0
+        self._base_bytes = self._cpu_us = self._kills = self._refused = self._failures = 0
         try:
             folder.mkdir()
             self._limit = self._open(folder / "memory.max", os.O_RDWR)
@@ -207,7 +213,8 @@ class GroupV2:
 
     def memory_kills(self) -> int:  # noqa: D102
         before, self._kills = self._kills, self._events.keyed(b"oom_kill")
-        return self._kills - before
+        failures, self._failures = self._failures, self._events.keyed(b"max")
+        return self._kills - before if self._failures > failures else 0
 
     def refused_processes(self) -> int:  # noqa: D102
         before, self._refused = self._refused, self._pids_events.keyed(b"max")

@@ -14,6 +14,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from typing import Any
 
 from assay.sandbox.domain import SandboxFault
 from assay.sandbox.zygote import syscalls
-from assay.sandbox.zygote.protocol import FETCHED, RUN_NUMBER
+from assay.sandbox.zygote.protocol import DONE, FETCHED, RUN_NUMBER
 
 _START_TIMEOUT_S = 60.0
 _ROOT = Path(__file__).resolve().parents[3]  # the folder that holds the package `assay`
@@ -128,6 +129,26 @@ class ZygoteLink:
         """Tells the zygote, where it has no tmpfs to drop, that the folder may be emptied."""
         if not self._settings["namespaces"]:
             self.kill_run(number | FETCHED)
+
+    def last_ended(self, run: int) -> int:
+        """The last run that has ended: `run`, or one after it whose child died as it waited.
+
+        Raises:
+            BrokenPipeError: the zygote has died.
+        """
+        while True:
+            try:
+                message, rights, _, _ = self.control.recvmsg(
+                    4096, socket.CMSG_SPACE(4), socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
+                )
+            except BlockingIOError:
+                return run
+            for _, _, folder in rights:
+                os.close(int.from_bytes(folder[:4], sys.byteorder))
+            if message[:1] != b"D":
+                raise BrokenPipeError(self.last_words())
+            run = DONE.unpack(message)[1]
+            self.fetched(run)
 
     def close(self) -> None:
         """Kills the zygote, and with it everything in its namespaces."""

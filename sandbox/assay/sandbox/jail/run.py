@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from assay.sandbox.domain import (
+    ENDED_BY_US,
     BoxFile,
     EndKind,
     Output,
@@ -184,6 +185,7 @@ class JailRunning:
         self._lost = lost
         self._record: RunRecord | None = None
         self._asked: tuple[EndKind, str] | None = None
+        self._why_killed = ""
         self._setup_error = ""
         self._killed_s = math.inf
         self._started_s = time.monotonic()
@@ -208,6 +210,7 @@ class JailRunning:
         """Kills every process of it."""
         if self._record is not None or self._killed_s < math.inf:
             return
+        self._why_killed = detail or ENDED_BY_US
         if end is not None:
             self._asked = (end, detail)
         self._killed_s = time.monotonic()
@@ -391,7 +394,7 @@ class JailRunning:
         if cpu_s > limits.cpu_s:
             return EndKind.CPU_TIME_LIMIT, code, number, f"{cpu_s:.2f} s of CPU time"
         if number:
-            return EndKind.SIGNALLED, 0, number, ""
+            return EndKind.SIGNALLED, 0, number, self._why_killed
         if code and self._out_of_memory():
             return EndKind.MEMORY_LIMIT, code, 0, "it asked for more memory than it may have"
         return EndKind.EXITED, code, 0, ""

@@ -43,6 +43,17 @@ def ended(name: str, record: RunRecord, when: str = "before it was done") -> Tes
     return outcome(name, TestVerdict.RUNTIME_ERROR, record, text)
 
 
+def killed_from_outside(record: RunRecord) -> bool:
+    """Whether a program ended by a SIGKILL that is no limit's and none of ours.
+
+    The host's, when it runs out of memory, or an operator's: then it says nothing about the
+    program. Or the program's own, which cannot be told from it; so whoever asks runs it once more
+    and takes that run as it stands.
+    """
+    killed = record.end is EndKind.SIGNALLED and record.signal == signal.SIGKILL
+    return killed and not record.detail
+
+
 def raised(name: str, record: RunRecord, text: str, *, memory: bool) -> TestOutcome:
     """A test whose program raised."""
     if memory:
