@@ -27,6 +27,7 @@ from assay.sandbox.jail import JailBox, JailBoxes, JailConfig, LaunchError, dete
 from assay.sandbox.jail.config import LEVELS, Level
 from assay.sandbox.jail.monitor import descendants
 from assay.sandbox.jail.run import JailRunning
+from assay.sandbox.languages import discover, self_test
 
 FOUND = detect()
 # Where programs keep to the host's paths, their own user must reach the interpreter.
@@ -381,6 +382,28 @@ class TestOutput:
     def test_a_large_program(self, runner: Runner) -> None:
         source = "text = '" + "y" * 300_000 + "'\nprint(len(text))"
         assert runner.python(source).stdout.data == b"300000\n"
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "import numpy\nprint(numpy.random.rand())",
+            "import importlib\nprint(importlib.import_module('num' + 'py').random.rand())",
+            "from importlib import import_module as load\n"
+            "module = load('num' + 'py.random')\nprint(module.rand(), module.__spec__.loader)",
+            "import random\nprint(random.random(), hash('a'))",
+        ],
+    )
+    def test_equal_programs_get_equal_random_numbers(self, runner: Runner, source: str) -> None:
+        pytest.importorskip("numpy")
+        request = script(source)
+        box = runner.boxes.candidate(source)
+        records = [runner.pump.finish(runner.start(request, box)) for _ in range(3)]
+        assert all(record.ok for record in records), records
+        assert len({record.stdout.data for record in records}) == 1
+
+    def test_pytest_is_served(self, runner: Runner) -> None:
+        found = discover(["pytest"])
+        assert self_test(found, "pytest", runner.boxes, runner.pump) is None
 
 
 class TestFetch:

@@ -42,7 +42,7 @@ from _signal import signal as set_signal
 from _socket import SCM_RIGHTS, SOL_SOCKET, socket
 from typing import Any, NoReturn
 
-from assay.sandbox.zygote import child, landlock, root, seccomp, syscalls
+from assay.sandbox.zygote import child, landlock, root, seccomp, seeding, syscalls
 from assay.sandbox.zygote.protocol import CONTROL, DONE, FETCHED, KILL_LINE, RUN_NUMBER
 
 _INODES = (
@@ -115,16 +115,14 @@ class Zygote:
     def _make_confinement(self) -> child.Confinement:
         settings = self._settings
         if self._namespaces:
-            readable, writable = (
-                ["/"],
-                [root.WRITABLE, "/proc", *map("/dev/{}".format, root.DEVICES)],
-            )
+            readable, listed = ["/"], []
+            writable = [root.WRITABLE, "/proc", *map("/dev/{}".format, root.DEVICES)]
         else:
-            readable = settings["readable"]
+            readable, listed = settings["readable"], settings["packages"]
             writable = [self._scratch, *map("/dev/{}".format, root.DEVICES)]
         rules = None
         if settings["landlock"]:
-            rules = landlock.ruleset(readable, writable, sockets=self._namespaces)
+            rules = landlock.ruleset(readable, writable, listed, sockets=self._namespaces)
         policy = seccomp.Policy(
             sockets=self._namespaces, fork=settings["fork"], own_user=settings["own_user"]
         )
@@ -292,13 +290,11 @@ def _load(modules: list[str]) -> None:
     site.setquit()
     site.setcopyright()
     site.sethelper()
+    seeding.watch_numpy()
     for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    # As with the hash seed: the same program on the same input gives the same answer.
-    for name in ("random", "numpy.random"):
-        if name in sys.modules:
-            sys.modules[name].seed(0)
+    seeding.seed_random()
 
 
 def main(control_line: int, kill_line: int) -> NoReturn:
