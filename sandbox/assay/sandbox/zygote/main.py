@@ -61,6 +61,7 @@ class Zygote:
         self._user: int | None = settings["user"]
         self._scratch = root.SCRATCH if self._namespaces else settings["scratch"]
         self._run = 0
+        self._kept: dict[str, str] = {}
         self._asked: set[int] = set()  # what came on the kill line
         module = importlib.import_module(f"assay.sandbox.harness.{settings['harness']}")
         self._harness: child.Harness = module.main
@@ -71,6 +72,7 @@ class Zygote:
         missing: list[str] = []
         if self._namespaces:
             sources = self._leave_namespaces()
+            self._kept = root.kept(sources)
             missing = root.build(sources, root.links(), self._settings["packages"])
         else:
             os.umask(0o022)
@@ -175,6 +177,7 @@ class Zygote:
         """A place to write for the next run; returns a descriptor of its working directory."""
         if self._namespaces:
             folder = root.mount_scratch(self._settings["disk_bytes"], _INODES, self._user)
+            root.show_kept(self._kept)
         else:
             folder = root.make_folders(self._scratch, self._user)
         os.fchdir(folder)
