@@ -15,6 +15,7 @@ import pytest
 from assay.sandbox.box import Box, Pump
 from assay.sandbox.domain import (
     MIB,
+    PYTHON_PACKAGES,
     BoxFile,
     EndKind,
     Limits,
@@ -26,6 +27,8 @@ from assay.sandbox.domain import (
 from assay.sandbox.jail import JailBox, JailBoxes, JailConfig, LaunchError, detect
 from assay.sandbox.jail.config import LEVELS, Level
 from assay.sandbox.jail.monitor import descendants
+from assay.sandbox.jail.packages import find
+from assay.sandbox.jail.reach import closed_way
 from assay.sandbox.jail.run import JailRunning
 from assay.sandbox.languages import discover, self_test
 
@@ -88,6 +91,12 @@ def best() -> Iterator[Runner]:
 def namespaces_only(runner: Runner) -> None:
     if runner.level != "namespaces":
         pytest.skip("only the mount and process namespaces give this")
+
+
+def packages_reached(runner: Runner) -> None:
+    shown = runner.level == "namespaces"
+    if (closed := closed_way(find(PYTHON_PACKAGES).paths, shown=shown)) and not os.geteuid():
+        pytest.skip(f"{closed} is closed to programs of another user")
 
 
 class TestEnds:
@@ -394,13 +403,39 @@ class TestOutput:
     )
     def test_equal_programs_get_equal_random_numbers(self, runner: Runner, source: str) -> None:
         pytest.importorskip("numpy")
+        packages_reached(runner)
         request = script(source)
         box = runner.boxes.candidate(source)
         records = [runner.pump.finish(runner.start(request, box)) for _ in range(3)]
         assert all(record.ok for record in records), records
         assert len({record.stdout.data for record in records}) == 1
 
+    def test_what_is_shown_beneath_the_temporary_folder(self, tmp_path: Path) -> None:
+        """The folder stays the program's, to write to and to list, in every run."""
+        namespaces_only(best := Runner(REACHABLE[0]))
+        shown = tmp_path / "a place" / "lib"
+        shown.mkdir(parents=True)
+        (shown / "data").write_text("shown")
+        shown.parent.chmod(0o700)
+        best.boxes = JailBoxes(JailConfig(read_only_paths=(str(shown),)))
+        source = (
+            "import os, tempfile\n"
+            f"print(open({str(shown / 'data')!r}).read())\n"
+            "assert os.path.realpath('/tmp') == os.path.realpath(os.environ['TMPDIR'])\n"
+            "assert 'left' not in os.listdir('/tmp')\n"
+            "open('/tmp/left', 'w').write('x'); tempfile.mkdtemp()\n"
+            f"try: open({str(shown / 'data')!r}, 'a')\n"
+            "except OSError: print('closed')\n"
+        )
+        try:
+            for _ in range(2):
+                record = best.python(source)
+                assert record.stdout.data == b"shown\nclosed\n", record
+        finally:
+            best.boxes.close()
+
     def test_pytest_is_served(self, runner: Runner) -> None:
+        packages_reached(runner)
         found = discover(["pytest"])
         assert self_test(found, "pytest", runner.boxes, runner.pump) is None
 
@@ -449,8 +484,8 @@ class TestNothingIsLeft:
 
     def test_files_are_gone(self, runner: Runner) -> None:
         runner.python("import os; open('a', 'w'); open(os.environ['TMPDIR'] + '/b', 'w')")
-        source = "import os; print(os.listdir('.'), os.listdir(os.environ['TMPDIR']))"
-        assert runner.python(source).stdout.data == b"['main.py'] []\n"
+        source = "import os; print(os.listdir('.'), 'b' in os.listdir(os.environ['TMPDIR']))"
+        assert runner.python(source).stdout.data == b"['main.py'] False\n"
 
     def test_a_deep_tree_is_no_burden(self, runner: Runner) -> None:
         source = "import os\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')\n"

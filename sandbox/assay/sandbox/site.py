@@ -21,7 +21,7 @@ from pathlib import Path
 from assay.rpc.errors import AssayError, ConfigError, StartupError
 from assay.sandbox.config import FLOORS, RunnerConfig
 from assay.sandbox.domain import MIB, PYTHON_PACKAGES, SandboxFault
-from assay.sandbox.jail import detect, packages
+from assay.sandbox.jail import detect, packages, reach
 from assay.sandbox.languages import Toolchains, discover, language_info, warm_up
 from assay.sandbox.settings import WardenSettings
 
@@ -112,10 +112,20 @@ def survey(config: RunnerConfig) -> Site:
         if config.languages:
             raise StartupError(f"--languages names {lack.language}: {lack.why}")
         _log.warning("%s is not served: %s", lack.language, lack.why)
+    if config.backend == "jail" and os.geteuid() == 0:
+        _warn_of_closed(config, level)
     cache_dir = _cache_dir(config.cache_dir)
     if config.backend == "jail":
         toolchains = warm_up(toolchains, cache_dir / "warm")
     return Site(level, layers, toolchains, cache_dir)
+
+
+def _warn_of_closed(config: RunnerConfig, level: str) -> None:
+    """Says which Python packages programs cannot import, for want of a way to them."""
+    paths = packages.find(config.python_packages).paths
+    closed = reach.closed_way(paths, shown=level == "namespaces")
+    if closed is not None:
+        _log.warning("Python programs cannot import every package: %s", reach.advice(closed))
 
 
 def _walls(config: RunnerConfig) -> tuple[str, tuple[str, ...]]:

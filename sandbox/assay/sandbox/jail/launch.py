@@ -78,6 +78,11 @@ class ZygoteLink:
         os.set_blocking(self._kill_line, False)
         try:
             self._process = _spawn(interpreter, theirs.fileno(), kill_read, words)
+        except LaunchError:
+            self.control.close()
+            os.close(self._kill_line)
+            os.close(self._words)
+            raise
         finally:
             theirs.close()
             os.close(kill_read)
