@@ -109,8 +109,9 @@ def _again_where_killed(
 
 def _was_killed(made: TestOutcome) -> bool:
     """Whether a test was lost to a kill from outside; what was answered before it stands."""
-    lost = made.verdict is TestVerdict.RUNTIME_ERROR and made.record is not None
-    return lost and killed_from_outside(made.record)
+    if made.verdict is not TestVerdict.RUNTIME_ERROR or made.record is None:
+        return False
+    return killed_from_outside(made.record)
 
 
 def _leading_calls(tests: tuple[StdioTest | CallTest | AssertTest, ...]) -> list[CallTest]:

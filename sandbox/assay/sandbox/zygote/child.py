@@ -43,7 +43,7 @@ from assay.sandbox.zygote.protocol import CHANNEL, CONTROL, MAX_INLINE_BYTES, RU
 
 _EXECUTABLE = 4
 _SETUP_FAILED = 254
-_CANNOT_BEGIN = 126
+_NO_PROGRAM = 126  # as a shell says it
 _STACK_BYTES = 64 * 2**20
 _OPEN_FILES = 1024
 _ANCILLARY_BYTES = CMSG_SPACE(8 * 4)
@@ -118,7 +118,7 @@ def serve(control: socket, run: int, confinement: Confinement, harness: Harness)
             job = _prepare(message, descriptors, confinement)
         except BaseException as error:  # noqa: BLE001 - the border: our own failure, reported
             if _outgrew(error, confinement):
-                _end_without(f"the program's files: {error}")
+                _end_without(f"the program's files: {error}", 1)
             _report(f"{type(error).__name__}: {error}")
             os._exit(_SETUP_FAILED)
         if job.mode == "exec":
@@ -138,10 +138,10 @@ def _outgrew(error: BaseException, confinement: Confinement) -> bool:
     return error.errno == EFBIG or (error.errno == ENOSPC and confinement.own_disk is not None)
 
 
-def _end_without(trouble: str) -> NoReturn:
-    """Ends a program that could not begin, for a reason of its own; as a shell would say it."""
+def _end_without(trouble: str, code: int) -> NoReturn:
+    """Ends a program that could not begin, for a reason of its own."""
     os.write(2, f"{trouble}\n".encode())
-    os._exit(_CANNOT_BEGIN)
+    os._exit(code)
 
 
 def _report(trouble: str) -> None:
@@ -266,7 +266,7 @@ def _execute(job: Job) -> NoReturn:
     except OSError as error:
         trouble = f"{argv[0]} cannot be executed: {error.strerror}"
         if job.executable:  # made from the program's text, which can make it senseless
-            _end_without(trouble)
+            _end_without(trouble, _NO_PROGRAM)
         _report(trouble)
     os._exit(_SETUP_FAILED)
 

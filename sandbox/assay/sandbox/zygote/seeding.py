@@ -26,7 +26,8 @@ class _Seeding:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            seeding: Any = _Loader(spec.loader)
+            spec.loader = seeding
         return spec
 
 
