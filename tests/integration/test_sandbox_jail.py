@@ -221,6 +221,18 @@ class TestNoProgramChoosesAFault:
             runner.pump.finish(running)
         assert not _left_running(runner)
 
+    def test_a_folder_that_it_closes_behind_itself(self, runner: Runner) -> None:
+        source = (
+            "import os\n"
+            "os.makedirs('a/b')\n"
+            "for path in ('a/b', 'a', '.', '..'):\n"
+            "    try: os.chmod(path, 0)\n"
+            "    except OSError: pass\n"
+        )
+        for number in range(5):
+            assert runner.python(source).end is EndKind.EXITED
+            assert runner.python(f"print({number})").stdout.data == f"{number}\n".encode()
+
     def test_an_executable_that_is_none(self, runner: Runner) -> None:
         executable = os.memfd_create("program")
         try:

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from assay.sandbox.jail import owners
+import pytest
+
+from assay.sandbox.jail import cgroups, owners
 
 
 def entry(folder: Path, name: str) -> Path:
@@ -54,3 +56,21 @@ def test_other_names_are_nobodys(tmp_path: Path) -> None:
     for name in ("assay-box-1-0", "assay-box-a-b-c-d", "assay-box-", "1-1-1-1", "assay-process-1"):
         assert owners.owner_and_box(name) is None
         assert not owners.is_left(entry(tmp_path, name))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_groups_are_swept_wherever_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """In every hierarchy, also where another service was started; living ones stay."""
+    kinds = ("memory", "pids", "cpuacct") if version == 1 else ("",)
+    dead, alive = name_of_another_process(), owners.name(1)
+    parents = [tmp_path / kind / part for kind in kinds for part in ("a.slice/b.scope", "c.slice")]
+    for parent in parents:
+        for name in (dead, alive, "assay-box-1-0", "somebody-else"):
+            (parent / name).mkdir(parents=True)
+    monkeypatch.setattr(cgroups, "_ROOT", tmp_path)
+    cgroups.sweep(everywhere=True)
+    for parent in parents:
+        left = sorted(path.name for path in parent.iterdir())
+        assert left == sorted([alive, "assay-box-1-0", "somebody-else"])

@@ -265,8 +265,8 @@ def _parents(*, everywhere: bool) -> list[Path]:
 
 def _empty(folder: Path) -> None:
     """Kills what runs in a group whose owner is dead; where it can be, nothing starts meanwhile."""
-    with contextlib.suppress(OSError):
-        (folder / "pids.max").write_text("0")
+    with contextlib.suppress(OSError), (folder / "pids.max").open("r+") as most:
+        most.write("0")
     with contextlib.suppress(OSError):
         for pid in map(int, (folder / "cgroup.procs").read_text().split()):
             if pid > 1:  # 0 is one of another process namespace

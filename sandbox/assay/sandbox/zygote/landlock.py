@@ -4,8 +4,9 @@ A second wall behind the mount namespace, the first one without it.
 
 Covered: opening, creating, changing, executing files beyond the paths allowed; TCP; from ABI 6
 signals and abstract sockets to processes outside.
-Not covered: stat and directory look-ups; sockets with a path (seccomp refuses sockets where there
-is no mount namespace).
+Not covered: stat and directory look-ups; modes, times and owners of files that belong to the
+program's user, which without one of its own is the service's; sockets with a path (seccomp refuses
+sockets where there is no mount namespace).
 """
 
 from __future__ import annotations

@@ -261,6 +261,7 @@ class Zygote:
         while self._run | FETCHED not in self._asked:
             if not self._read_kill_line():
                 os._exit(0)
+        os.chmod(self._scratch, 0o711)  # noqa: S103  # it may have been the program's to close
         folder = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY)
         root.clear_folder(folder)
         os.close(folder)
