@@ -216,6 +216,8 @@ async def test_programs_killed_from_outside_are_judged_all_the_same() -> None:
     async with serving() as (client, services):
         jobs = [TestJob(Program("python", slow), sum_of(n).suite) for n in range(200)]
         jobs += [TestJob(Program("python", function), called) for _ in range(60)]
+        plain = [ExecutionJob(Program("python", slow), stdin=b"2 3\n") for _ in range(40)]
+        executed = asyncio.create_task(client.execute(plain))
         call = asyncio.create_task(client.run_tests(jobs))
         killed = 0
         while not call.done():
@@ -228,6 +230,9 @@ async def test_programs_killed_from_outside_are_judged_all_the_same() -> None:
         assert killed > 10, killed
         assert set(words) <= {"passed", "WORKER_DIED"}, words
         assert words["passed"] > 250, words
+        for result in await executed:
+            text = result.reason if isinstance(result, Fault) else result.stdout.text
+            assert text in {"5\n", "WORKER_DIED"}, result
 
 
 async def test_of_a_killed_service_the_next_one_leaves_nothing() -> None:
