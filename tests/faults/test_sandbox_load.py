@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -98,6 +99,12 @@ def _parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+def programs(services: EmbeddedServices) -> list[int]:
+    """The children of the zygotes: programs, and those that wait to become one."""
+    above = set(zygotes(services))
+    return [pid for pid in tree(services.pid("sandbox")) if _parent(pid) in above]
 
 
 async def running(services: EmbeddedServices, at_least: int) -> None:
@@ -199,6 +206,59 @@ async def test_parts_killed_at_random_make_no_wrong_verdict() -> None:
         assert words["passed"] > words["WORKER_DIED"], words
         after = await client.run_tests([sum_of(number) for number in range(20)])
         assert Counter(map(_word, after)) == {"passed": 20}
+
+
+async def test_programs_killed_from_outside_are_judged_all_the_same() -> None:
+    """By the host, say, when it runs out of memory: the candidates' own processes, at random."""
+    slow = f"import time\ntime.sleep(0.03)\n{SUM}"
+    function = "import time\ndef inc(n):\n    time.sleep(0.03)\n    return n + 1\n"
+    called = TestSuite(tuple(CallTest("inc", (n,), n + 1) for n in range(3)))
+    async with serving() as (client, services):
+        jobs = [TestJob(Program("python", slow), sum_of(n).suite) for n in range(200)]
+        jobs += [TestJob(Program("python", function), called) for _ in range(60)]
+        plain = [ExecutionJob(Program("python", slow), stdin=b"2 3\n") for _ in range(40)]
+        executed = asyncio.create_task(client.execute(plain))
+        call = asyncio.create_task(client.run_tests(jobs))
+        killed = 0
+        while not call.done():
+            await asyncio.sleep(0.25)
+            for pid in programs(services)[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
+        words = Counter(map(_word, await call))
+        assert killed > 10, killed
+        assert set(words) <= {"passed", "WORKER_DIED"}, words
+        assert words["passed"] > 250, words
+        for result in await executed:
+            text = result.reason if isinstance(result, Fault) else result.stdout.text
+            assert text in {"5\n", "WORKER_DIED"}, result
+
+
+async def test_of_a_killed_service_the_next_one_leaves_nothing() -> None:
+    """Everything of it is killed at once, in the middle of its runs."""
+    async with serving() as (client, services):
+        await client.run_tests([sum_of(number) for number in range(4)])
+        tests = TestSuite((StdioTest(b"", b"never\n"),), Limits(wall_time_s=100.0))
+        jobs = [TestJob(Program("python", SLEEPS), tests) for _ in range(2)]
+        call = asyncio.create_task(client.run_tests(jobs))
+        await running(services, 2)
+        dead = tree(services.pid("sandbox"))
+        for pid in dead:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        call.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await call
+    async with serving() as (client, _):
+        assert Counter(map(_word, await client.run_tests([sum_of(1)]))) == {"passed": 1}
+        assert [group for pid in dead for group in _left_by(pid)] == []
+
+
+def _left_by(pid: int) -> list[Path]:
+    """Control groups and folders that a warden made."""
+    groups = Path("/sys/fs/cgroup").glob(f"**/assay-box-{pid}-*")
+    return [*groups, *Path(tempfile.gettempdir()).glob(f"assay-box-{pid}-*")]
 
 
 async def test_an_idle_part_that_dies_costs_nothing() -> None:

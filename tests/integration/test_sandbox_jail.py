@@ -15,6 +15,7 @@ import pytest
 from assay.sandbox.box import Box, Pump
 from assay.sandbox.domain import (
     MIB,
+    PYTHON_PACKAGES,
     BoxFile,
     EndKind,
     Limits,
@@ -25,7 +26,11 @@ from assay.sandbox.domain import (
 )
 from assay.sandbox.jail import JailBox, JailBoxes, JailConfig, LaunchError, detect
 from assay.sandbox.jail.config import LEVELS, Level
+from assay.sandbox.jail.monitor import descendants
+from assay.sandbox.jail.packages import find
+from assay.sandbox.jail.reach import closed_way
 from assay.sandbox.jail.run import JailRunning
+from assay.sandbox.languages import discover, self_test
 
 FOUND = detect()
 # Where programs keep to the host's paths, their own user must reach the interpreter.
@@ -86,6 +91,12 @@ def best() -> Iterator[Runner]:
 def namespaces_only(runner: Runner) -> None:
     if runner.level != "namespaces":
         pytest.skip("only the mount and process namespaces give this")
+
+
+def packages_reached(runner: Runner) -> None:
+    shown = runner.level == "namespaces"
+    if (closed := closed_way(find(PYTHON_PACKAGES).paths, shown=shown)) and not os.geteuid():
+        pytest.skip(f"{closed} is closed to programs of another user")
 
 
 class TestEnds:
@@ -154,6 +165,90 @@ class TestEnds:
         with pytest.raises(SandboxFault, match="cannot be executed: No such file"):
             runner.command("/no/such/program")
         assert runner.python("print(1)").ok
+
+
+LIMITS_OF_BOMBS = {
+    *(EndKind.WALL_TIME_LIMIT, EndKind.CPU_TIME_LIMIT, EndKind.MEMORY_LIMIT),
+    EndKind.PROCESS_LIMIT,
+}
+BOMBS = {
+    "forks": "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n",
+    "threads": (
+        "import threading, time\n"
+        "while True:\n"
+        "    try: threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "    except RuntimeError: pass\n"
+    ),
+    "forks in threads": (
+        "import os, threading\n"
+        "def go():\n"
+        "    while True:\n"
+        "        try: os.fork()\n"
+        "        except OSError: pass\n"
+        "for _ in range(8):\n"
+        "    try: threading.Thread(target=go).start()\n"
+        "    except RuntimeError: pass\n"
+        "go()\n"
+    ),
+}
+
+
+class TestNoProgramChoosesAFault:
+    @pytest.mark.parametrize("bomb", BOMBS)
+    def test_a_bomb_ends_at_a_limit(self, runner: Runner, bomb: str) -> None:
+        for turn in range(6):
+            record = runner.python(BOMBS[bomb], wall_s=0.4, processes=16 + 48 * (turn % 2))
+            assert record.end in LIMITS_OF_BOMBS, record
+            assert runner.python("print(1)").stdout.data == b"1\n"
+        assert not _left_running(runner)
+
+    def test_a_box_that_is_lost_at_a_limit_leaves_the_verdict(self, runner: Runner) -> None:
+        running = runner.start(script("import time; time.sleep(30)"))
+        running.kill(EndKind.WALL_TIME_LIMIT, "asked")
+        os.kill(running._link.pid, signal.SIGKILL)
+        assert runner.pump.finish(running).end is EndKind.WALL_TIME_LIMIT
+        assert runner.python("print(1)").stdout.data == b"1\n"
+
+    def test_what_a_lost_box_started_is_dead(self, runner: Runner) -> None:
+        if runner.level == "confined":
+            pytest.skip("no process can be started")
+        forks = "import os, time\nfor _ in range(3): os.fork()\nprint(1, flush=True)\n"
+        running = runner.start(script(forks + "time.sleep(60)"))
+        while len(running._stdout.output.data) < 16:
+            runner.pump.step()
+        os.kill(running._link.pid, signal.SIGKILL)
+        with pytest.raises(SandboxFault):
+            runner.pump.finish(running)
+        assert not _left_running(runner)
+
+    def test_a_folder_that_it_closes_behind_itself(self, runner: Runner) -> None:
+        source = (
+            "import os\n"
+            "os.makedirs('a/b')\n"
+            "for path in ('a/b', 'a', '.', '..'):\n"
+            "    try: os.chmod(path, 0)\n"
+            "    except OSError: pass\n"
+        )
+        for number in range(5):
+            assert runner.python(source).end is EndKind.EXITED
+            assert runner.python(f"print({number})").stdout.data == f"{number}\n".encode()
+
+    def test_an_executable_that_is_none(self, runner: Runner) -> None:
+        executable = os.memfd_create("program")
+        try:
+            os.write(executable, b"no program")
+            os.fchmod(executable, 0o755)
+            request = RunRequest(RunMode.EXEC, ("./program",), executable=executable)
+            record = runner.pump.finish(runner.start(request))
+        finally:
+            os.close(executable)
+        assert (record.end, record.exit_code) == (EndKind.EXITED, 126)
+        assert b"./program cannot be executed" in record.stderr.data
+
+    def test_a_text_that_is_larger_than_its_disk(self, runner: Runner) -> None:
+        record = runner.python("#" * 100_000, disk_bytes=20_000)
+        assert (record.end, record.exit_code) == (EndKind.EXITED, 1)
+        assert b"File too large" in record.stderr.data
 
 
 class TestWhatItSees:
@@ -309,6 +404,53 @@ class TestOutput:
         source = "text = '" + "y" * 300_000 + "'\nprint(len(text))"
         assert runner.python(source).stdout.data == b"300000\n"
 
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "import numpy\nprint(numpy.random.rand())",
+            "import importlib\nprint(importlib.import_module('num' + 'py').random.rand())",
+            "import importlib\nprint(importlib.import_module('num' + 'py.random').rand())",
+            "import random\nprint(random.random(), hash('a'))",
+        ],
+    )
+    def test_equal_programs_get_equal_random_numbers(self, runner: Runner, source: str) -> None:
+        pytest.importorskip("numpy")
+        packages_reached(runner)
+        request = script(source)
+        box = runner.boxes.candidate(source)
+        records = [runner.pump.finish(runner.start(request, box)) for _ in range(3)]
+        assert all(record.ok for record in records), records
+        assert len({record.stdout.data for record in records}) == 1
+
+    def test_what_is_shown_beneath_the_temporary_folder(self, tmp_path: Path) -> None:
+        """The folder stays the program's, to write to and to list, in every run."""
+        namespaces_only(best := Runner(REACHABLE[0]))
+        shown = tmp_path / "a place" / "lib"
+        shown.mkdir(parents=True)
+        (shown / "data").write_text("shown")
+        shown.parent.chmod(0o700)
+        best.boxes = JailBoxes(JailConfig(read_only_paths=(str(shown),)))
+        source = (
+            "import os, tempfile\n"
+            f"print(open({str(shown / 'data')!r}).read())\n"
+            "assert os.path.realpath('/tmp') == os.path.realpath(os.environ['TMPDIR'])\n"
+            "assert 'left' not in os.listdir('/tmp')\n"
+            "open('/tmp/left', 'w').write('x'); tempfile.mkdtemp()\n"
+            f"try: open({str(shown / 'data')!r}, 'a')\n"
+            "except OSError: print('closed')\n"
+        )
+        try:
+            for _ in range(2):
+                record = best.python(source)
+                assert record.stdout.data == b"shown\nclosed\n", record
+        finally:
+            best.boxes.close()
+
+    def test_pytest_is_served(self, runner: Runner) -> None:
+        packages_reached(runner)
+        found = discover(["pytest"])
+        assert self_test(found, "pytest", runner.boxes, runner.pump) is None
+
 
 class TestFetch:
     def test_files_come_back(self, runner: Runner) -> None:
@@ -354,8 +496,8 @@ class TestNothingIsLeft:
 
     def test_files_are_gone(self, runner: Runner) -> None:
         runner.python("import os; open('a', 'w'); open(os.environ['TMPDIR'] + '/b', 'w')")
-        source = "import os; print(os.listdir('.'), os.listdir(os.environ['TMPDIR']))"
-        assert runner.python(source).stdout.data == b"['main.py'] []\n"
+        source = "import os; print(os.listdir('.'), 'b' in os.listdir(os.environ['TMPDIR']))"
+        assert runner.python(source).stdout.data == b"['main.py'] False\n"
 
     def test_a_deep_tree_is_no_burden(self, runner: Runner) -> None:
         source = "import os\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')\n"
@@ -393,21 +535,52 @@ class TestNothingIsLeft:
         assert _census() == before
 
     def test_what_a_killed_warden_left_is_swept(self, runner: Runner) -> None:
+        """At once: by another warden that starts, and what its programs started is dead, too."""
+        forks = "" if runner.level == "confined" else "import os\nos.fork()\n"
+        source = f"{forks}import time\nprint(1, flush=True)\ntime.sleep(60)\n"
         script = (
             "import os\n"
+            "from assay.sandbox.box import Pump\n"
+            "from assay.sandbox.domain import BoxFile, RunMode, RunRequest\n"
             "from assay.sandbox.jail import JailBox, JailConfig\n"
             f"box = JailBox(JailConfig(level={runner.level!r}, python={SYSTEM_PYTHON!r}), 0, [])\n"
-            "box.build()\n"
-            "print(os.getpid(), flush=True)\n"
+            f"file = BoxFile('main.py', {source.encode()!r})\n"
+            "running = box.start(RunRequest(RunMode.PYTHON, ('main.py',), (file,)))\n"
+            "pump = Pump()\n"
+            "pump.add(running)\n"
+            "while not running._stdout.output.data: pump.step()\n"
+            "print(os.getpid(), box._users.program, flush=True)\n"
+            "os.kill(running._link.pid, 9)\n"
             "os.kill(os.getpid(), 9)\n"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
-        pid = int(done.stdout)
-        deadline_s = time.monotonic() + 10
-        while (left := _left_by(pid)) and time.monotonic() < deadline_s:
-            JailBoxes(JailConfig(level=runner.level)).close()
-            time.sleep(0.05)
-        assert not left
+        pid, user = done.stdout.split()
+        JailBoxes(JailConfig(level=runner.level)).close()
+        assert not _left_by(int(pid))
+        deadline_s = time.monotonic() + 5
+        while user.isdigit() and _of_user(int(user)) and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert not user.isdigit() or not _of_user(int(user))
+
+    def test_living_wardens_are_not_swept(self, runner: Runner) -> None:
+        running = runner.start(script("import time; time.sleep(0.5); print(1)"))
+        held = _left_by(os.getpid())
+        JailBoxes(JailConfig(level=runner.level)).close()
+        assert _left_by(os.getpid()) == held
+        assert runner.pump.finish(running).stdout.data == b"1\n"
+
+    def test_it_is_swept_now_and_then(self, best: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+        swept: list[bool] = []
+        monkeypatch.setattr(
+            "assay.sandbox.jail.cgroups.sweep", lambda *, everywhere: swept.append(everywhere)
+        )
+        for _ in range(3):
+            best.boxes.candidate()
+        assert swept == []
+        monkeypatch.setattr(best.boxes, "_swept_s", best.boxes._swept_s - 3600)
+        for _ in range(3):
+            best.boxes.candidate()
+        assert swept == [False]
 
 
 class TestFaults:
@@ -427,6 +600,17 @@ class TestFaults:
         os.kill(link.pid, signal.SIGKILL)
         time.sleep(0.2)
         assert runner.python("print(2)").stdout.data == b"2\n"
+
+    def test_a_child_that_dies_as_it_waits_costs_nothing(self, runner: Runner) -> None:
+        assert runner.python("print(1)").ok
+        link = runner.boxes._made[0]._link
+        assert link is not None
+        for _ in range(3):  # without a tmpfs to drop, the next child waits for the warden's word
+            for waiting in descendants(link.pid):
+                os.kill(waiting, signal.SIGKILL)
+            time.sleep(0.2)
+        record = runner.python("print(2)")
+        assert record.stdout.data == b"2\n", record
 
     def test_an_abandoned_run_is_ended_before_the_next(self, runner: Runner) -> None:
         # Killed at once, it may not have taken its job yet: the next run must not get that.
@@ -486,7 +670,10 @@ def _left_running(runner: Runner) -> list[str]:
 
 def _processes_of_programs(runner: Runner) -> list[str]:
     """The state of processes that run as a program's user, where it has one of its own."""
-    user = runner.boxes._made[0]._users.program
+    return _of_user(runner.boxes._made[0]._users.program)
+
+
+def _of_user(user: int | None) -> list[str]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

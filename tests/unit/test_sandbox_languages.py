@@ -23,6 +23,7 @@ from assay.sandbox.domain import (
     RunRequest,
     SandboxFault,
 )
+from assay.sandbox.judging.verdicts import killed_from_outside
 from assay.sandbox.languages import (
     LANGUAGES,
     CompileCache,
@@ -392,7 +393,29 @@ def test_how_a_compiler_ends(
         assert caught.value.record.files == ()
         words = record.stdout.data + record.stderr.data
         assert caught.value.record.stderr.data == words
-    assert len(boxes.requests) == (1 if kept else 2)
+    runs = 2 if killed_from_outside(record) else 1
+    assert len(boxes.requests) == (1 if kept else 2 * runs)
+
+
+@pytest.mark.parametrize(
+    "killed",
+    [
+        RunRecord(EndKind.SIGNALLED, signal=9),
+        RunRecord(
+            EndKind.EXITED, exit_code=1,
+            stderr=Output(b"gcc: fatal error: Killed signal terminated program cc1\n", 55),
+        ),
+    ],
+)  # fmt: skip
+def test_a_compiler_that_is_killed_from_outside_runs_once_more(
+    killed: RunRecord, tmp_path: Path
+) -> None:
+    records = [killed, RunRecord(EndKind.EXITED, files=MADE)]
+    boxes = ScriptedBoxes(lambda _: records.pop(0))
+    chains = Toolchains({"c": toolchain("c")}, {})
+    compiler = LanguagePreparer(chains, CompileCache(tmp_path), boxes, Pump())  # type: ignore[arg-type]
+    compiler.prepare(PROGRAM, Limits())
+    assert records == []
 
 
 @pytest.mark.parametrize("code", [126, 127])

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 PYTHON_PACKAGES = ("numpy", "pytest")
 """Distributions that Python programs may import where they are installed and nobody says more."""
 
+ENDED_BY_US = "the sandbox ended it"
+"""The detail of a run that was killed without a reason that is told: no end of somebody else's."""
+
 MIB = 2**20
 
 

@@ -7,9 +7,11 @@ operator's floor.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,7 +21,7 @@ from pathlib import Path
 from assay.rpc.errors import AssayError, ConfigError, StartupError
 from assay.sandbox.config import FLOORS, RunnerConfig
 from assay.sandbox.domain import MIB, PYTHON_PACKAGES, SandboxFault
-from assay.sandbox.jail import detect, packages
+from assay.sandbox.jail import detect, packages, reach
 from assay.sandbox.languages import Toolchains, discover, language_info, warm_up
 from assay.sandbox.settings import WardenSettings
 
@@ -110,10 +112,20 @@ def survey(config: RunnerConfig) -> Site:
         if config.languages:
             raise StartupError(f"--languages names {lack.language}: {lack.why}")
         _log.warning("%s is not served: %s", lack.language, lack.why)
+    if config.backend == "jail" and os.geteuid() == 0:
+        _warn_of_closed(config, level)
     cache_dir = _cache_dir(config.cache_dir)
     if config.backend == "jail":
         toolchains = warm_up(toolchains, cache_dir / "warm")
     return Site(level, layers, toolchains, cache_dir)
+
+
+def _warn_of_closed(config: RunnerConfig, level: str) -> None:
+    """Says which Python packages programs cannot import, for want of a way to them."""
+    paths = packages.find(config.python_packages).paths
+    closed = reach.closed_way(paths, shown=level == "namespaces")
+    if closed is not None:
+        _log.warning("Python programs cannot import every package: %s", reach.advice(closed))
 
 
 def _walls(config: RunnerConfig) -> tuple[str, tuple[str, ...]]:
@@ -160,7 +172,18 @@ def _cache_dir(wanted: Path | None) -> Path:
             raise ConfigError(
                 f"--cache-dir {folder} cannot be written: {error.strerror}"
             ) from error
-    return Path(tempfile.mkdtemp(prefix="assay-sandbox-"))
+    return _temporary_cache()
+
+
+def _temporary_cache() -> Path:
+    """A folder for whoever has no home: always the same for a user, so that none is left behind."""
+    folder = Path(tempfile.gettempdir()) / f"assay-sandbox-{os.geteuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+        return folder
+    return Path(tempfile.mkdtemp(prefix="assay-sandbox-"))  # somebody else took the name
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -31,11 +31,12 @@ from assay.sandbox.domain import (
     BoxFile,
     Limits,
     RunMode,
-    RunRecord,
     RunRequest,
     SandboxFault,
 )
+from assay.sandbox.judging.outputs import run_to_end
 from assay.sandbox.judging.suite import judge
+from assay.sandbox.judging.verdicts import killed_from_outside
 from assay.sandbox.languages import CompileCache, LanguagePreparer, Toolchains, self_test
 from assay.sandbox.prepared import CompileFailed
 from assay.sandbox.settings import WardenSettings
@@ -225,9 +226,9 @@ class Warden:
             result.execution.CopyFrom(failure)
             return result.SerializeToString()
         request = prepared.run(stdin=job.stdin, limits=limits, fetch_paths=fetch_paths)
-        running = box.start(request)
-        self._pump.add(running)
-        record: RunRecord = self._pump.finish(running)
+        record = run_to_end(box, self._pump, request)
+        if killed_from_outside(record):
+            record = run_to_end(box, self._pump, request)
         result.execution.CopyFrom(
             results.execution_to_proto(record, box.level, prepared.compile_output)
         )

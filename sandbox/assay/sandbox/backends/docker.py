@@ -50,6 +50,7 @@ from assay.sandbox.backends.container import (
 from assay.sandbox.backends.conversation import Conversation
 from assay.sandbox.box import Pump
 from assay.sandbox.domain import (
+    ENDED_BY_US,
     BoxFile,
     EndKind,
     Output,
@@ -186,7 +187,7 @@ class DockerRunning:
         if self._killing or self._record is not None:
             return
         self._killing = True
-        self._end, self._detail = end, detail
+        self._end, self._detail = end, detail or ("" if end else ENDED_BY_US)
         self._talk.send(init.KILL)
         self._wakes_s = time.monotonic() + KILL_S
 

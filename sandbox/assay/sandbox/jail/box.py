@@ -17,13 +17,14 @@ import os
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from assay.sandbox.box import Box, Pump
 from assay.sandbox.domain import EndKind, RunRequest, SandboxFault
-from assay.sandbox.jail import cgroups, packages
+from assay.sandbox.jail import cgroups, owners, packages
 from assay.sandbox.jail.config import COMMON_MODULES, TESTER_MODULES, JailConfig
 from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink, fault
 from assay.sandbox.jail.run import Channel, JailRunning, Stream
@@ -31,7 +32,8 @@ from assay.sandbox.zygote import landlock, syscalls
 from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER, Job
 
 _BOXES_PER_SLOT = 4
-_FOLDER_PREFIX = "assay-box-"
+_WARDENS = 65_536  # that have users of their own
+_SWEEP_S = 300.0
 _MEMFD_READABLE = 0o444
 
 
@@ -64,9 +66,9 @@ class JailBox:
         """
         why = ""
         if self._config.cgroups:
-            self._group, why = cgroups.open_group(f"{os.getpid()}-{self._number}")
+            self._group, why = cgroups.open_group(owners.name(self._number))
         if self._config.level != "namespaces":
-            self._scratch = tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-")
+            self._scratch = tempfile.mkdtemp(prefix=f"{owners.name(self._number)}-")
             os.chmod(self._scratch, 0o711)  # noqa: PTH101, S103  # passed through, not listed
         try:
             link = ZygoteLink(self._config.interpreter, self._settings(), self._users)
@@ -104,7 +106,7 @@ class JailBox:
                 raise fault(error) from error
         link = self._link
         assert link is not None  # noqa: S101  # build raises otherwise
-        self._run += 1
+        self._run = link.last_ended(self._run) + 1
         if self._group is not None:
             self._group.begin(request.limits.memory_bytes, request.limits.processes)
         return self._hand_over(request, link)
@@ -249,14 +251,15 @@ class JailBoxes:
     """
 
     def __init__(self, config: JailConfig) -> None:
-        cgroups.sweep()
-        _sweep_folders()
         self._config = config
+        self._sweep(everywhere=True)
         self._packages = packages.find(config.packages)
         self._made: dict[int, JailBox] = {}
 
     def candidate(self, source: str = "") -> Box:
         """The box for a candidate."""
+        if time.monotonic() > self._swept_s + _SWEEP_S:
+            self._sweep(everywhere=False)
         if self._packages.wanted_by(source):
             return self._box(1, [*COMMON_MODULES, *self._packages.modules])
         return self._box(0, COMMON_MODULES)
@@ -271,6 +274,12 @@ class JailBoxes:
             box.close()
         self._made.clear()
 
+    def _sweep(self, *, everywhere: bool) -> None:
+        """Removes what killed services left."""
+        self._swept_s = time.monotonic()
+        _sweep_folders(self._config.first_user)
+        cgroups.sweep(everywhere=everywhere)
+
     def _box(self, role: int, modules: Sequence[str], harness: str = "candidate") -> JailBox:
         if role not in self._made:
             self._made[role] = JailBox(self._config, role, modules, harness)
@@ -280,9 +289,13 @@ class JailBoxes:
 def _users(config: JailConfig, number: int) -> UserMap:
     if os.geteuid() != 0:
         return UserMap(os.geteuid(), None)
-    # Apart for every warden of the machine and every box of it.
-    first = config.first_user + (os.getpid() % 65_536) * 64 + 2 * (number % 32)
+    first = _first_user(config.first_user, os.getpid(), number)
     return UserMap(first, first + 1)
+
+
+def _first_user(first: int, pid: int, number: int) -> int:
+    """The first of a box's two users: apart for every warden of the machine and every box of it."""
+    return first + (pid % _WARDENS) * 64 + 2 * (number % 32)
 
 
 def _inner_user(config: JailConfig, users: UserMap) -> int | None:
@@ -298,12 +311,25 @@ def _spare_processes(config: JailConfig, users: UserMap) -> int | None:
     return 0 if users.program is not None else 1
 
 
-def _sweep_folders() -> None:
-    """Removes folders of wardens that were killed; their programs died with them."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
-        warden = folder.name.removeprefix(_FOLDER_PREFIX).split("-")[0]
-        if warden.isdigit() and not Path(f"/proc/{warden}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+def _sweep_folders(first_user: int) -> None:
+    """Removes folders of services that were killed, and ends what their programs left running.
+
+    A folder is there where there are no namespaces, which would have died with their first
+    process.
+    """
+    for folder in Path(tempfile.gettempdir()).glob(f"{owners.PREFIX}*"):
+        whose = owners.owner_and_box(folder.name)
+        if whose is None or not owners.is_left(folder):
+            continue
+        if os.geteuid() == 0 and not _shares_users(whose[0]):
+            syscalls.kill_user_from_outside(_first_user(first_user, *whose) + 1)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _shares_users(pid: int) -> bool:
+    """Whether a living process would have the same users, were it a warden."""
+    most = int(Path("/proc/sys/kernel/pid_max").read_text())
+    return any(Path(f"/proc/{other}").exists() for other in range(pid % _WARDENS, most, _WARDENS))
 
 
 def _memfd(name: str, data: bytes) -> int:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Protocol
 
+from assay.sandbox.jail import owners
+
 _ROOT = Path("/sys/fs/cgroup")
-_PREFIX = "assay-box-"
 _CACHE_BYTES = 32 * 2**20  # more than this of files read earlier is dropped before a run
 _SLACK_BYTES = 4 * 2**20  # page tables, sockets and the like, which the kernel counts as well
 
@@ -40,7 +42,11 @@ class Group(Protocol):
         """Most memory since `begin`, beyond what was there before."""
 
     def memory_kills(self) -> int:
-        """Processes ended for lack of memory since `begin`."""
+        """Processes ended at the group's limit of memory since the last call.
+
+        Those that the host ended for a lack of its own are counted with them by the kernel, but
+        not where the group never came to its limit.
+        """
 
     def refused_processes(self) -> int:
         """Processes that could not be started for the limit since `begin`."""
@@ -83,7 +89,7 @@ class GroupV1:
         self._folders = (memory, pids, cpu)
         self._files: list[_File] = []
         self._base_bytes = self._limit_bytes = self._processes = 0
-        self._cpu_ns = self._kills = self._refused = 0
+        self._cpu_ns = self._kills = self._refused = self._failures = 0
         try:
             for folder in self._folders:
                 folder.mkdir()
@@ -92,6 +98,7 @@ class GroupV1:
             self._peak = self._open(memory / "memory.max_usage_in_bytes", os.O_RDWR)
             self._oom = self._open(memory / "memory.oom_control")
             self._empty = self._open(memory / "memory.force_empty", os.O_WRONLY)
+            self._failed = self._open(memory / "memory.failcnt")
             self._pids_max = self._open(pids / "pids.max", os.O_RDWR)
             self._pids_events = self._open(pids / "pids.events")
             self._cpu = self._open(cpu / "cpuacct.usage")
@@ -133,7 +140,8 @@ class GroupV1:
 
     def memory_kills(self) -> int:  # noqa: D102
         before, self._kills = self._kills, self._oom.keyed(b"oom_kill")
-        return self._kills - before
+        failures, self._failures = self._failures, self._failed.number()
+        return self._kills - before if self._failures > failures else 0
 
     def refused_processes(self) -> int:  # noqa: D102
         before, self._refused = self._refused, self._pids_events.keyed(b"max")
@@ -152,7 +160,7 @@ class GroupV2:
         folder = parent / name
         self._folder = folder
         self._files: list[_File] = []
-        self._base_bytes = self._cpu_us = self._kills = self._refused = 0
+        self._base_bytes = self._cpu_us = self._kills = self._refused = self._failures = 0
         try:
             folder.mkdir()
             self._limit = self._open(folder / "memory.max", os.O_RDWR)
@@ -205,7 +213,8 @@ class GroupV2:
 
     def memory_kills(self) -> int:  # noqa: D102
         before, self._kills = self._kills, self._events.keyed(b"oom_kill")
-        return self._kills - before
+        failures, self._failures = self._failures, self._events.keyed(b"max")
+        return self._kills - before if self._failures > failures else 0
 
     def refused_processes(self) -> int:  # noqa: D102
         before, self._refused = self._refused, self._pids_events.keyed(b"max")
@@ -219,26 +228,50 @@ def open_group(name: str) -> tuple[Group | None, str]:
     """A group for a box, or None and why there is none."""
     try:
         if (_ROOT / "cgroup.controllers").exists():
-            return GroupV2(_PREFIX + name), ""
-        return GroupV1(_PREFIX + name), ""
+            return GroupV2(name), ""
+        return GroupV1(name), ""
     except (OSError, KeyError) as error:
         return None, f"no control group can be made: {error}"
 
 
-def sweep() -> None:
-    """Removes groups that services left behind that are no more."""
+def sweep(*, everywhere: bool) -> None:
+    """Removes groups that were left behind, and ends what runs in them.
+
+    Args:
+        everywhere: look beneath every group that can be seen, not only beneath our own: the next
+            service need not be started where the last one was.
+    """
+    for parent in _parents(everywhere=everywhere):
+        for folder in parent.glob(f"{owners.PREFIX}*"):
+            if owners.is_left(folder):
+                _empty(folder)
+                _close([], (folder,))
+
+
+def _parents(*, everywhere: bool) -> list[Path]:
+    """The folders in which groups of boxes can lie."""
+    kinds = ("memory", "pids", "cpuacct")
+    if everywhere:
+        tops = [_ROOT / kind for kind in kinds if (_ROOT / kind).exists()] or [_ROOT]
+        return [Path(folder) for top in tops for folder, _, _ in os.walk(top)]
     parents: list[Path] = []
     with contextlib.suppress(OSError, KeyError):
         own = _own_v1()
-        parents += [_ROOT / kind / own[kind].lstrip("/") for kind in ("memory", "pids", "cpuacct")]
+        parents += [_ROOT / kind / own[kind].lstrip("/") for kind in kinds]
     with contextlib.suppress(OSError, KeyError):
         parents.append(_ROOT / _own_v2().lstrip("/"))
-    for parent in parents:
-        for folder in parent.glob(f"{_PREFIX}*"):
-            warden = folder.name.removeprefix(_PREFIX).split("-")[0]
-            if warden.isdigit() and not Path(f"/proc/{warden}").exists():
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+    return parents
+
+
+def _empty(folder: Path) -> None:
+    """Kills what runs in a group whose owner is dead; where it can be, nothing starts meanwhile."""
+    with contextlib.suppress(OSError), (folder / "pids.max").open("r+") as most:
+        most.write("0")
+    with contextlib.suppress(OSError):
+        for pid in map(int, (folder / "cgroup.procs").read_text().split()):
+            if pid > 1:  # 0 is one of another process namespace
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _delegate(parent: Path) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from assay.sandbox.box import Pump
 from assay.sandbox.domain import BoxFile, RunMode, RunRequest, SandboxFault
+from assay.sandbox.jail import reach
 from assay.sandbox.jail.box import JailBox, landlock_scopes
 from assay.sandbox.jail.config import LEVELS, JailConfig, Level
 from assay.sandbox.jail.launch import LaunchError
@@ -70,7 +72,7 @@ def detect(config: JailConfig | None = None) -> Isolation:
     config = config or JailConfig(slot=7)
     missing: list[tuple[str, str]] = []
     for level in LEVELS:
-        trouble = _cannot_be(level)
+        trouble = _cannot_be(level) or _cannot_reach(replace(config, level=level))
         if not trouble:
             box = JailBox(replace(config, level=level), 3, [])
             try:
@@ -97,6 +99,15 @@ def _cannot_be(level: Level) -> str:
     if level != "namespaces" and not landlock_scopes():
         return "the kernel has no Landlock that keeps signals inside (6.12 or later)"
     return ""
+
+
+def _cannot_reach(config: JailConfig) -> str:
+    """What stops the programs' users on the way to the interpreter, and what to do."""
+    if os.geteuid() != 0:
+        return ""
+    prefix = str(Path(config.interpreter).parent.parent)
+    closed = reach.closed_way([prefix], shown=config.level == "namespaces")
+    return reach.advice(closed) if closed is not None else ""
 
 
 def _try(box: JailBox) -> str:

@@ -14,6 +14,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.sandbox.domain import SandboxFault
-from assay.sandbox.zygote.protocol import FETCHED, RUN_NUMBER
+from assay.sandbox.zygote import syscalls
+from assay.sandbox.zygote.protocol import DONE, FETCHED, RUN_NUMBER
 
 _START_TIMEOUT_S = 60.0
 _ROOT = Path(__file__).resolve().parents[3]  # the folder that holds the package `assay`
@@ -76,6 +78,11 @@ class ZygoteLink:
         os.set_blocking(self._kill_line, False)
         try:
             self._process = _spawn(interpreter, theirs.fileno(), kill_read, words)
+        except LaunchError:
+            self.control.close()
+            os.close(self._kill_line)
+            os.close(self._words)
+            raise
         finally:
             theirs.close()
             os.close(kill_read)
@@ -128,6 +135,26 @@ class ZygoteLink:
         if not self._settings["namespaces"]:
             self.kill_run(number | FETCHED)
 
+    def last_ended(self, run: int) -> int:
+        """The last run that has ended: `run`, or one after it whose child died as it waited.
+
+        Raises:
+            BrokenPipeError: the zygote has died.
+        """
+        while True:
+            try:
+                message, rights, _, _ = self.control.recvmsg(
+                    4096, socket.CMSG_SPACE(4), socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
+                )
+            except BlockingIOError:
+                return run
+            for _, _, folder in rights:
+                os.close(int.from_bytes(folder[:4], sys.byteorder))
+            if message[:1] != b"D":
+                raise BrokenPipeError(self.last_words())
+            run = DONE.unpack(message)[1]
+            self.fetched(run)
+
     def close(self) -> None:
         """Kills the zygote, and with it everything in its namespaces."""
         with contextlib.suppress(ProcessLookupError):
@@ -138,6 +165,9 @@ class ZygoteLink:
         if self.pid != self._process.pid:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
+        if self._users.program is not None and not self._settings["namespaces"]:
+            # Nothing else ends what the program started, should the zygote have been killed.
+            syscalls.kill_user_from_outside(self._users.program)
         self.control.close()
         os.close(self._kill_line)
         os.close(self._words)

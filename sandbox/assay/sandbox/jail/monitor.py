@@ -51,3 +51,15 @@ def use_beneath(pid: int) -> Use:
         pages += int(fields[21])
         count += int(fields[17])
     return Use(cpu / _TICKS, pages * _PAGE, count)
+
+
+def runs_beneath(pid: int) -> bool:
+    """Whether a process beneath `pid` is alive; one that is dead and not buried is not."""
+    for child in descendants(pid):
+        try:
+            state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state not in {"Z", "X"}:
+            return True
+    return False

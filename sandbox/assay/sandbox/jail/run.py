@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from assay.sandbox.domain import (
+    ENDED_BY_US,
     BoxFile,
     EndKind,
     Output,
@@ -185,6 +186,7 @@ class JailRunning:
         self._lost = lost
         self._record: RunRecord | None = None
         self._asked: tuple[EndKind, str] | None = None
+        self._why_killed = ""
         self._setup_error = ""
         self._killed_s = math.inf
         self._started_s = time.monotonic()
@@ -209,6 +211,7 @@ class JailRunning:
         """Kills every process of it."""
         if self._record is not None or self._killed_s < math.inf:
             return
+        self._why_killed = detail or ENDED_BY_US
         if end is not None:
             self._asked = (end, detail)
         self._killed_s = time.monotonic()
@@ -238,7 +241,9 @@ class JailRunning:
         """Looks at the limits that nobody else watches."""
         if self._killed_s < math.inf:
             if now_s >= self._killed_s + _KILL_WAIT_S:
-                self._give_up("it does not answer to a kill")
+                # Of what runs on, the program is the cause; else the zygote is.
+                asked = self._asked if monitor.runs_beneath(self._link.pid) else None
+                self._give_up("it does not answer to a kill", asked=asked)
         elif now_s >= self._wall_end_s:
             self.kill(EndKind.WALL_TIME_LIMIT, f"more than {self._request.limits.wall_s:g} s")
         else:
@@ -301,29 +306,32 @@ class JailRunning:
                 os.close(folder)
                 self._link.fetched(self._number)
         else:
-            self._give_up(self._link.last_words())
+            self._give_up(self._link.last_words(), asked=self._asked)
 
-    def _give_up(self, what: str) -> None:
+    def _give_up(self, what: str, *, asked: tuple[EndKind, str] | None) -> None:
         """The zygote is of no more use.
 
-        A fault, unless the kernel ended it for the program's hunger.
+        A fault, unless the program was past a limit already, which is then `asked`, or the kernel
+        ended the zygote for the program's hunger.
         """
         wall_s = time.monotonic() - self._started_s
-        killed = self._group is not None and self._group.memory_kills() > 0
+        if self._group is not None and self._group.memory_kills() > 0:
+            asked = asked or (EndKind.MEMORY_LIMIT, "the kernel ended the box for lack of memory")
         self._drain()
         self._lost()
-        if killed:
-            self._record = RunRecord(
-                EndKind.MEMORY_LIMIT,
-                stdout=self._stdout.output,
-                stderr=self._stderr.output,
-                wall_s=wall_s,
-                peak_memory_bytes=self._request.limits.memory_bytes,
-                detail="the kernel ended the whole box for lack of memory",
-            )
-            return
-        self._record = RunRecord(EndKind.SIGNALLED)  # never looked at: the fault is raised
-        raise SandboxFault("WORKER_DIED", f"the box was lost in the middle of a run: {what}")
+        if asked is None:
+            self._record = RunRecord(EndKind.SIGNALLED)  # never looked at: the fault is raised
+            raise SandboxFault("WORKER_DIED", f"the box was lost in the middle of a run: {what}")
+        end, detail = asked
+        memory_bytes = self._request.limits.memory_bytes if end is EndKind.MEMORY_LIMIT else 0
+        self._record = RunRecord(
+            end,
+            stdout=self._stdout.output,
+            stderr=self._stderr.output,
+            wall_s=wall_s,
+            peak_memory_bytes=memory_bytes,
+            detail=detail,
+        )
 
     def _end(self, status: int, cpu_s: float, peak_bytes: int, folder: int) -> None:
         """Every process of the run is dead: nothing more can come."""
@@ -388,7 +396,7 @@ class JailRunning:
         if cpu_s > limits.cpu_s:
             return EndKind.CPU_TIME_LIMIT, code, number, f"{cpu_s:.2f} s of CPU time"
         if number:
-            return EndKind.SIGNALLED, 0, number, ""
+            return EndKind.SIGNALLED, 0, number, self._why_killed
         if code and self._out_of_memory():
             return EndKind.MEMORY_LIMIT, code, 0, "it asked for more memory than it may have"
         return EndKind.EXITED, code, 0, ""

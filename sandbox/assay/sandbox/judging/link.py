@@ -29,8 +29,10 @@ from assay.sandbox.harness.protocol import (
     Returned,
 )
 from assay.sandbox.judging.text import one_line
+from assay.sandbox.judging.verdicts import killed_from_outside
 
 GRACE_S: Final = 1.0
+_FILES: Final = b"the program's files:"  # as the child says where they do not fit on its disk
 FORGED: Final = "it answered what was not asked, or with what is no answer"
 
 
@@ -52,7 +54,9 @@ class Answer:
 
 
 def await_hello(running: Running, pump: Pump) -> None:
-    """Waits until a harness is up.
+    """Waits until a harness is up, or has ended in a way that is for others to judge.
+
+    That is: its limits do not hold the program's files or the harness, or somebody killed it.
 
     Raises:
         SandboxFault: WORKER_DIED, it never came up. That is no doing of the program's, of which
@@ -65,6 +69,9 @@ def await_hello(running: Running, pump: Pump) -> None:
         return
     running.kill()
     record = pump.finish(running)
+    too_large = record.end is EndKind.EXITED and record.stderr.data.startswith(_FILES)
+    if too_large or record.end is EndKind.MEMORY_LIMIT or killed_from_outside(record):
+        return
     told = record.stderr.data[-200:].decode("utf-8", "replace")
     message = one_line(f"the harness did not come up ({record.end.value}): {told}")
     raise SandboxFault("WORKER_DIED", message)

@@ -1,6 +1,15 @@
-"""Holds a prepared program against a suite of tests, in order."""
+"""Holds a prepared program against a suite of tests, in order.
+
+Covered: a program that was killed from outside has not failed: what it was doing is done once more,
+with its limits anew, and then judged as it stands.
+Not covered: a process that the program started, and that was killed from outside. The program sees
+that, and nobody else.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from assay.sandbox.box import Boxes, Pump
 from assay.sandbox.domain import SandboxFault
@@ -17,6 +26,7 @@ from assay.sandbox.judging.model import (
     TestVerdict,
 )
 from assay.sandbox.judging.outputs import judge_output
+from assay.sandbox.judging.verdicts import killed_from_outside
 from assay.sandbox.prepared import Prepared, Preparer
 
 
@@ -42,18 +52,69 @@ def judge(prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: 
         rest = suite.tests[len(outcomes) :]
         test = rest[0]
         if isinstance(test, StdioTest):
-            outcomes.append(judge_output(test, prepared, boxes, pump, preparer, budget=budget))
+            one = partial(judge_output, test, prepared, boxes, pump, preparer, budget=budget)
+            outcomes.append(_twice_if_killed(one))
         elif isinstance(test, AssertTest):
-            outcomes.append(judge_assertions(test, prepared, boxes, pump, budget))
+            one = partial(judge_assertions, test, prepared, boxes, pump, budget)
+            outcomes.append(_twice_if_killed(one))
         else:
+            some = partial(
+                judge_calls,
+                prepared=prepared,
+                boxes=boxes,
+                pump=pump,
+                budget=budget,
+                stop=suite.stop_at_first_failure,
+            )
             calls = _leading_calls(rest)
-            stop = suite.stop_at_first_failure
-            outcomes += judge_calls(calls, prepared, boxes, pump, budget, stop=stop)
+            outcomes += _again_where_killed(some(calls), calls, some)
         if suite.stop_at_first_failure and outcomes[-1].verdict is not TestVerdict.PASSED:
             break
     failed = len(outcomes)
     left = [TestOutcome(test.name, TestVerdict.NOT_RUN) for test in suite.tests[failed:]]
     return Report((*outcomes, *left), prepared.compile_output)
+
+
+def _twice_if_killed(judge_it: Callable[[], TestOutcome]) -> TestOutcome:
+    """A test's outcome; the second, where the program was killed from outside in the first."""
+    made = judge_it()
+    return judge_it() if _was_killed(made) else made
+
+
+def _again_where_killed(
+    made: Sequence[TestOutcome],
+    tests: Sequence[CallTest],
+    judge_them: Callable[[Sequence[CallTest]], list[TestOutcome]],
+) -> list[TestOutcome]:
+    """Outcomes of call tests; what a kill from outside took is judged once more, together.
+
+    One kill takes one test, or, while the program is loaded, all that the process was there for.
+    """
+    outcomes: list[TestOutcome] = []
+    while len(outcomes) < len(made):
+        at = len(outcomes)
+        if not _was_killed(made[at]):
+            outcomes.append(made[at])
+            continue
+        taken = [tests[at]]
+        for test, other in zip(tests[at + 1 :], made[at + 1 :], strict=False):
+            if other.record is not made[at].record:
+                break
+            taken.append(test)
+        second = judge_them(taken)
+        if not _was_killed(second[0]):  # it got further, and what it had not come to is new
+            second = [second[0], *_again_where_killed(second[1:], taken[1:], judge_them)]
+        outcomes += second
+        if len(second) < len(taken):
+            break  # it failed one, and the suite stops there
+    return outcomes
+
+
+def _was_killed(made: TestOutcome) -> bool:
+    """Whether a test was lost to a kill from outside; what was answered before it stands."""
+    if made.verdict is not TestVerdict.RUNTIME_ERROR or made.record is None:
+        return False
+    return killed_from_outside(made.record)
 
 
 def _leading_calls(tests: tuple[StdioTest | CallTest | AssertTest, ...]) -> list[CallTest]:

@@ -26,6 +26,7 @@ from assay.sandbox.domain import (
     RunRequest,
     SandboxFault,
 )
+from assay.sandbox.judging.verdicts import killed_from_outside
 from assay.sandbox.languages.arrange import arrange, check_arguments, invalid, sources
 from assay.sandbox.languages.cache import CompileCache, Compiled
 from assay.sandbox.languages.language import (
@@ -54,6 +55,9 @@ _OUT_OF_MEMORY = re.compile(
     re.IGNORECASE,
 )
 """A compiler that says so may have been unlucky: what it came to is not kept."""
+
+_PART_KILLED = re.compile(rb"Killed signal terminated program|\(signal: 9, SIGKILL|signal: killed")
+"""What drivers of compilers say when a process of theirs was killed; they themselves were not."""
 
 
 class PreparedProgram:
@@ -197,14 +201,20 @@ class LanguagePreparer:
         key = _key(chain, request)
         compiled = self._cache.get(key) if self._cache else None
         if compiled is None:
-            running = self._boxes.candidate().start(request)
-            self._pump.add(running)
-            compiled = _outcome(self._pump.finish(running))
+            record = self._run(request)
+            if killed_from_outside(record) or _PART_KILLED.search(record.stderr.data):
+                record = self._run(request)
+            compiled = _outcome(record)
             if self._cache and _lasting(compiled):
                 self._cache.put(key, compiled)
         if compiled.failed:
             raise CompileFailed(_failure(compiled))
         return compiled
+
+    def _run(self, request: RunRequest) -> RunRecord:
+        running = self._boxes.candidate().start(request)
+        self._pump.add(running)
+        return self._pump.finish(running)
 
 
 def _compilation(

@@ -34,6 +34,7 @@ from _socket import (
     socketpair,
 )
 from collections.abc import Callable
+from errno import EFBIG, ENOSPC
 from typing import NoReturn
 
 from assay.sandbox.harness import script
@@ -42,6 +43,7 @@ from assay.sandbox.zygote.protocol import CHANNEL, CONTROL, MAX_INLINE_BYTES, RU
 
 _EXECUTABLE = 4
 _SETUP_FAILED = 254
+_NO_PROGRAM = 126  # as a shell says it
 _STACK_BYTES = 64 * 2**20
 _OPEN_FILES = 1024
 _ANCILLARY_BYTES = CMSG_SPACE(8 * 4)
@@ -115,6 +117,8 @@ def serve(control: socket, run: int, confinement: Confinement, harness: Harness)
         try:
             job = _prepare(message, descriptors, confinement)
         except BaseException as error:  # noqa: BLE001 - the border: our own failure, reported
+            if _outgrew(error, confinement):
+                _end_without(f"the program's files: {error}", 1)
             _report(f"{type(error).__name__}: {error}")
             os._exit(_SETUP_FAILED)
         if job.mode == "exec":
@@ -122,6 +126,22 @@ def serve(control: socket, run: int, confinement: Confinement, harness: Harness)
         code = _interpret(job, harness)
     finally:
         os._exit(code)
+
+
+def _outgrew(error: BaseException, confinement: Confinement) -> bool:
+    """Whether the program's files are more than its disk takes, which is its own doing.
+
+    Where the disk is the host's, one that is full is not.
+    """
+    if not isinstance(error, OSError):
+        return False
+    return error.errno == EFBIG or (error.errno == ENOSPC and confinement.own_disk is not None)
+
+
+def _end_without(trouble: str, code: int) -> NoReturn:
+    """Ends a program that could not begin, for a reason of its own."""
+    os.write(2, f"{trouble}\n".encode())
+    os._exit(code)
 
 
 def _report(trouble: str) -> None:
@@ -244,7 +264,10 @@ def _execute(job: Job) -> NoReturn:
     try:
         os.execve(program, argv, dict(os.environ))  # noqa: S606
     except OSError as error:
-        _report(f"{argv[0]} cannot be executed: {error.strerror}")
+        trouble = f"{argv[0]} cannot be executed: {error.strerror}"
+        if job.executable:  # made from the program's text, which can make it senseless
+            _end_without(trouble, _NO_PROGRAM)
+        _report(trouble)
     os._exit(_SETUP_FAILED)
 
 

@@ -4,8 +4,9 @@ A second wall behind the mount namespace, the first one without it.
 
 Covered: opening, creating, changing, executing files beyond the paths allowed; TCP; from ABI 6
 signals and abstract sockets to processes outside.
-Not covered: stat and directory look-ups; sockets with a path (seccomp refuses sockets where there
-is no mount namespace).
+Not covered: stat and directory look-ups; modes, times and owners of files that belong to the
+program's user, which without one of its own is the service's; sockets with a path (seccomp refuses
+sockets where there is no mount namespace).
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ _FILE_RIGHTS = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 SCOPED_ABI = 6  # from here on signals and abstract sockets stay inside
 
 
-def ruleset(readable: Iterable[str], writable: Iterable[str], *, sockets: bool) -> int:
+def ruleset(
+    readable: Iterable[str], writable: Iterable[str], listed: Iterable[str] = (), *, sockets: bool
+) -> int:
     """A descriptor of a ruleset.
 
     Args:
         readable: paths whose files may be read and executed; absent ones are left out.
         writable: paths beneath which anything may be done but device nodes.
+        listed: folders whose names may be read, and those of the folders beneath; nothing more.
         sockets: TCP is left alone; there is a network namespace.
 
     Raises:
@@ -42,6 +46,8 @@ def ruleset(readable: Iterable[str], writable: Iterable[str], *, sockets: bool) 
     rules = syscalls.landlock_ruleset(handled, network, scope, abi)
     for path in readable:
         _allow(rules, path, (_EXECUTE | _READ | _READ_DIR) & handled)
+    for path in listed:
+        _allow(rules, path, _READ_DIR)
     for path in writable:
         _allow(rules, path, handled & ~(_CREATE_CHARACTER | _CREATE_BLOCK))
     return rules

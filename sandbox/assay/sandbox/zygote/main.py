@@ -34,6 +34,7 @@ import os
 import select
 import struct
 import sys
+import time
 
 # The C modules beneath socket and signal: whatever is loaded here, every run pays for.
 from _signal import SIG_IGN, SIGINT, SIGKILL
@@ -41,12 +42,13 @@ from _signal import signal as set_signal
 from _socket import SCM_RIGHTS, SOL_SOCKET, socket
 from typing import Any, NoReturn
 
-from assay.sandbox.zygote import child, landlock, root, seccomp, syscalls
+from assay.sandbox.zygote import child, landlock, root, seccomp, seeding, syscalls
 from assay.sandbox.zygote.protocol import CONTROL, DONE, FETCHED, KILL_LINE, RUN_NUMBER
 
 _INODES = (
     4_096  # a chain of so many folders costs Landlock a second, as it looks at each on the way up
 )
+_FORK_TRIES, _FORK_PAUSE_S = 200, 0.01
 
 
 class Zygote:
@@ -59,6 +61,7 @@ class Zygote:
         self._user: int | None = settings["user"]
         self._scratch = root.SCRATCH if self._namespaces else settings["scratch"]
         self._run = 0
+        self._kept: dict[str, str] = {}
         self._asked: set[int] = set()  # what came on the kill line
         module = importlib.import_module(f"assay.sandbox.harness.{settings['harness']}")
         self._harness: child.Harness = module.main
@@ -69,10 +72,14 @@ class Zygote:
         missing: list[str] = []
         if self._namespaces:
             sources = self._leave_namespaces()
+            self._kept = root.kept(sources)
             missing = root.build(sources, root.links(), self._settings["packages"])
         else:
             os.umask(0o022)
-            syscalls.die_with_parent()
+            if self._user is None:
+                # With a user of their own, programs may fork: then this process outlives the
+                # warden for as long as it takes to kill them all.
+                syscalls.die_with_parent()
             syscalls.adopt_orphans()
         syscalls.set_dumpable(dumpable=False)
         self._confinement = self._make_confinement()
@@ -110,16 +117,14 @@ class Zygote:
     def _make_confinement(self) -> child.Confinement:
         settings = self._settings
         if self._namespaces:
-            readable, writable = (
-                ["/"],
-                [root.WRITABLE, "/proc", *map("/dev/{}".format, root.DEVICES)],
-            )
+            readable, listed = ["/"], []
+            writable = [root.WRITABLE, "/proc", *map("/dev/{}".format, root.DEVICES)]
         else:
-            readable = settings["readable"]
+            readable, listed = settings["readable"], settings["packages"]
             writable = [self._scratch, *map("/dev/{}".format, root.DEVICES)]
         rules = None
         if settings["landlock"]:
-            rules = landlock.ruleset(readable, writable, sockets=self._namespaces)
+            rules = landlock.ruleset(readable, writable, listed, sockets=self._namespaces)
         policy = seccomp.Policy(
             sockets=self._namespaces, fork=settings["fork"], own_user=settings["own_user"]
         )
@@ -143,7 +148,7 @@ class Zygote:
             folder = self._fresh_scratch()
             if self._run == 1:
                 self._settle()
-            pid = syscalls.fork()
+            pid = _fork()
             if pid == 0:
                 child.serve(self._control, self._run, self._confinement, self._harness)
             if self._run == 1:
@@ -172,6 +177,7 @@ class Zygote:
         """A place to write for the next run; returns a descriptor of its working directory."""
         if self._namespaces:
             folder = root.mount_scratch(self._settings["disk_bytes"], _INODES, self._user)
+            root.show_kept(self._kept)
         else:
             folder = root.make_folders(self._scratch, self._user)
         os.fchdir(folder)
@@ -215,7 +221,7 @@ class Zygote:
             if self._namespaces:
                 os.kill(-1, SIGKILL)  # everything in this process namespace but process 1
             elif self._user is not None:
-                _kill_user(self._user)
+                syscalls.kill_user(self._user)
 
     def _report(self, pid: int, folder: int) -> None:
         """Sees to it that every process of the run is dead, then says how it ended."""
@@ -255,20 +261,19 @@ class Zygote:
         while self._run | FETCHED not in self._asked:
             if not self._read_kill_line():
                 os._exit(0)
+        os.chmod(self._scratch, 0o711)  # noqa: S103  # it may have been the program's to close
         folder = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY)
         root.clear_folder(folder)
         os.close(folder)
 
 
-def _kill_user(user: int) -> None:
-    """Kills every process of a user id that only this box uses."""
-    pid = os.fork()
-    if pid == 0:
-        with contextlib.suppress(BaseException):
-            os.setresuid(user, user, user)
-            os.kill(-1, SIGKILL)
-        os._exit(0)
-    os.waitpid(pid, 0)
+def _fork() -> int:
+    """Forks the next child; what the last program held of its limits is freed a moment later."""
+    for _ in range(_FORK_TRIES):
+        with contextlib.suppress(OSError):
+            return syscalls.fork()
+        time.sleep(_FORK_PAUSE_S)
+    return syscalls.fork()
 
 
 def _private_bytes() -> int:
@@ -289,13 +294,11 @@ def _load(modules: list[str]) -> None:
     site.setquit()
     site.setcopyright()
     site.sethelper()
+    seeding.watch_numpy()
     for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    # As with the hash seed: the same program on the same input gives the same answer.
-    for name in ("random", "numpy.random"):
-        if name in sys.modules:
-            sys.modules[name].seed(0)
+    seeding.seed_random()
 
 
 def main(control_line: int, kill_line: int) -> NoReturn:

@@ -3,7 +3,8 @@
 It holds the system's /usr, /bin and /lib*, the paths that the languages need, six device nodes, a
 /proc of the box's own process namespace, an /etc of our own, and one place to write: a tmpfs with a
 size and a number of inodes, fresh for every run, which carries the working directory, /tmp and
-/dev/shm.
+/dev/shm. What is to be shown beneath these two, e.g. an interpreter that was installed below /tmp,
+is kept elsewhere and put there for every run.
 
 Covered: files of the service and of other programs are not there.
 Not covered: what the languages' paths hold is readable.
@@ -13,14 +14,15 @@ from __future__ import annotations
 
 import os
 from _socket import sethostname
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from assay.sandbox.zygote import syscalls
 
 WRITABLE = "/sandbox"  # Landlock sees the folder around a mount point, not the mount point
 SCRATCH = f"{WRITABLE}/run"
 TMP, SHM = f"{SCRATCH}/tmp", f"{SCRATCH}/shm"  # noqa: S108
-TMP_LINK = "/tmp"  # noqa: S108  # of the new root
+TMP_LINK, SHM_LINK = "/tmp", "/dev/shm"  # noqa: S108  # of the new root
+_KEPT = f"{WRITABLE}/shown"  # what is shown beneath them, in the root's own tmpfs
 DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = (
@@ -40,7 +42,7 @@ _LINKS = {
     "/box": f"{SCRATCH}/box",
     "/mnt": f"{SCRATCH}/box",  # where programs that were written for other sandboxes put files
     TMP_LINK: TMP,
-    "/dev/shm": SHM,  # noqa: S108
+    SHM_LINK: SHM,
     "/dev/fd": "/proc/self/fd",
     "/dev/stdin": "/proc/self/fd/0",
     "/dev/stdout": "/proc/self/fd/1",
@@ -99,10 +101,10 @@ def build(
         "tmpfs", base, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=755,size=4m"
     )
     for source in sources:
-        _bind(source, base + source.path)
+        _bind(source, base + _place(source.path))
     for path in _ways([source.path for source in sources]):
         # Passed through, and not listed but where an interpreter looks for modules.
-        os.chmod(base + path, 0o555 if path in listed else 0o111)
+        os.chmod(base + _place(path), 0o555 if path in listed else 0o111)
     for path, target in {**system_links, **_LINKS}.items():
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         if not os.path.lexists(base + path):
@@ -121,6 +123,22 @@ def build(
     syscalls.make_read_only("/", recursive=False)
     sethostname("sandbox")
     return missing
+
+
+def _place(path: str) -> str:
+    """Where the new root keeps a path of the host's."""
+    return _KEPT + path if _beneath(path, (TMP_LINK, SHM_LINK)) else path
+
+
+def kept(sources: Sequence[Source]) -> dict[str, str]:
+    """What is to be put into the scratch folder for every run, by where it comes from."""
+    found = {}
+    for link, folder in ((TMP_LINK, TMP), (SHM_LINK, SHM)):
+        for source in sources:
+            if source.path.startswith(f"{link}/"):
+                top = source.path.removeprefix(f"{link}/").partition("/")[0]
+                found[f"{_KEPT}{link}/{top}"] = f"{folder}/{top}"
+    return found
 
 
 def _mount_proc(target: str) -> None:
@@ -180,6 +198,16 @@ def make_folders(scratch: str, user: int | None) -> int:
         if user is not None:
             os.chown(path, user, user)
     return os.open(f"{scratch}/box", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def show_kept(places: Mapping[str, str]) -> None:
+    """Puts into a fresh scratch folder what `kept` names; it goes when the folder is dropped."""
+    for source, target in places.items():
+        if os.path.isdir(source):
+            os.mkdir(target)
+        else:
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
+        syscalls.mount(source, target, "", syscalls.MS_BIND | syscalls.MS_REC)
 
 
 def unmount_scratch() -> None:
