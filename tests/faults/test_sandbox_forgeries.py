@@ -2,7 +2,7 @@
 
 The tasks are in `forgeries`, the tricks in `forgery_tricks`. Right programs pass in every kind. In
 every run of the tests each trick meets the kinds that fit its group best and one more, by turns;
-the slow tests add further kinds, and the exhaustive ones are the whole product.
+the exhaustive ones add further kinds, up to the whole product.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ RIGHT: Final = frozenset(
     {
         ("Fraction", "fractions.Fraction"),
         ("Decimal", "decimal.Decimal"),
+        ("Decimal", "fractions.Fraction"),
     }
 )
-# Large answers, and silence up to the limit: in the slow tests only.
+# Large answers, and silence up to the limit: in the exhaustive tests only.
 HEAVY: Final = frozenset(
     {
         "answers late", "frame truncated, at once", "frame truncated, then right", "long", "many",
@@ -167,7 +168,7 @@ def test_what_does_not_end_is_a_verdict(client: ExecutionClient) -> None:
     hold_the_line(client, cells, SHORT)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "kind", ["unittest", "iterated", "callback", "eval answer", "pattern answer", "calls", "stdio"]
 )
@@ -179,7 +180,7 @@ def test_what_does_not_end_is_a_verdict_in_more_kinds(client: ExecutionClient, k
 @pytest.mark.parametrize(
     "trick",
     [
-        pytest.param(trick, marks=() if trick.startswith("Fraction") else pytest.mark.slow)
+        pytest.param(trick, marks=() if trick.startswith("Fraction") else pytest.mark.exhaustive)
         for trick in COSTLY
     ],
 )
@@ -191,7 +192,7 @@ def test_what_costs_the_judge_much_is_a_verdict(
     assert time.monotonic() - began_s < LONGEST_S
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_trick_neither_passes_nor_faults_in_more_kinds(
     client: ExecutionClient, group: str

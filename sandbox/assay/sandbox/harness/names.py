@@ -129,6 +129,25 @@ def uses_argument(tree: ast.Module) -> bool:
     )
 
 
+def unasserted_blocks(tree: ast.AST) -> list[range]:
+    """The lines of `with` blocks in which nothing is asserted."""
+    blocks = [node for node in ast.walk(tree) if isinstance(node, (ast.With, ast.AsyncWith))]
+    return [
+        range(block.lineno, (block.end_lineno or block.lineno) + 1)
+        for block in blocks
+        if not any(_asserts(node) for statement in block.body for node in ast.walk(statement))
+    ]
+
+
+def _asserts(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else ""
+        name = function.id if isinstance(function, ast.Name) else name
+        return "assert" in name.lower() or name == "fail"
+    return isinstance(node, ast.Assert)
+
+
 def bound_names(tree: ast.AST) -> frozenset[str]:
     """Every name that the code binds anywhere."""
     return _bound(tree)

@@ -57,6 +57,7 @@ class Peer:
         used: something of the program's own has reached the tests: a value, a call's outcome.
         calls: how many requests acted on the program.
         texts: a text of the program's has reached the tests.
+        is_let_happen: whether the tests let an exception happen where nothing is asserted.
         raised: what the program raised, as it was raised here.
         ended: what it said was no answer; the tests may have caught the exception that told so.
         refused: what the tests handed over cannot be carried; the same.
@@ -70,6 +71,7 @@ class Peer:
         self.used = False
         self.calls = 0
         self.texts = False
+        self.is_let_happen: Callable[[BaseException], bool] = lambda error: False
         self.raised: list[BaseException] = []
         self.ended: CandidateEndedError | None = None
         self.refused: Unsupported | None = None
@@ -466,7 +468,7 @@ def _forward(name: str) -> Callable[..., object]:
 
     def keyed(self: Proxy, *args: object) -> object:
         if name == "__exit__":
-            args = (None, None, None) if args[0] is None else (RuntimeError, None, None)
+            return _left(self, args[1])
         return _peer(self).operate(name, self, *args)
 
     if name == "__call__":
@@ -474,6 +476,21 @@ def _forward(name: str) -> Callable[..., object]:
     if name in UNARY:
         return unary
     return binary if name in BINARY else keyed
+
+
+def _left(self: Proxy, error: object) -> bool:
+    """Leaves a block; whether the candidate's object keeps an exception from going on.
+
+    It may keep its own back, and one that the tests let happen where nothing is asserted.
+    """
+    peer = _peer(self)
+    if not isinstance(error, BaseException):
+        peer.operate("__exit__", self, None, None, None)
+        return False
+    kind = type(error) if vars(builtins).get(type(error).__name__) is type(error) else RuntimeError
+    kept = peer.operate("__exit__", self, kind, None, None)
+    own = any(error is raised for raised in peer.raised)
+    return bool(kept) and isinstance(error, Exception) and (own or peer.is_let_happen(error))
 
 
 def _checked(name: str, value: object) -> object:

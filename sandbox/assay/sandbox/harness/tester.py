@@ -130,6 +130,8 @@ class _Session:
         for name in wanted:
             if name not in namespace and name in LIBRARIES and name != self._entry_point:
                 self._take(name, name, namespace)
+        blocks = names.unasserted_blocks(tree)
+        self._peer.is_let_happen = lambda error: any(_line_of(error) in block for block in blocks)
         texts = Texts(tree, self._peer, names.bound_names(tree))
         namespace["__builtins__"] = {**vars(builtins), **texts.functions()}
         shown = [name for name in public if name in self._wanted]
@@ -250,12 +252,18 @@ def _line(error: BaseException) -> str:
 
 
 def _where(error: BaseException) -> str:
+    line = _line_of(error)
+    return f" in line {line} of the tests" if line else ""
+
+
+def _line_of(error: BaseException) -> int:
+    """The innermost line of the tests in the traceback; 0 for none."""
     trace, line = error.__traceback__, 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "<tests>":
             line = trace.tb_lineno
         trace = trace.tb_next
-    return f" in line {line} of the tests" if line else ""
+    return line
 
 
 def _no_main(*_: object, **__: object) -> None:
