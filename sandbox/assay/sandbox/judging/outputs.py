@@ -18,6 +18,7 @@ that its own checker rejects makes a fault of every output that breaks the check
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
@@ -47,7 +48,13 @@ from assay.sandbox.judging.verdicts import ended, outcome, passed
 from assay.sandbox.prepared import CompileFailed, Prepared, Preparer
 
 CHECKER_FILES: Final = ("input.txt", "answer.txt", "expected.txt")
-_TRACEBACK: Final = b"Traceback (most recent call last)"
+# How interpreters end with 1 for an error of the program's: Python, whose last line alone names an
+# error of syntax, Node.js and Java.
+_ERROR: Final = re.compile(
+    rb"^Traceback \(most recent call last\)|^(?:Syntax|Indentation|Tab)Error: |^\s+at |"
+    rb"^Exception in thread ",
+    re.MULTILINE,
+)
 _CODES: Final = {
     2: "presentation error",
     3: "the checker failed",
@@ -188,7 +195,7 @@ def _broke(record: RunRecord) -> bool:
     """
     if record.end is not EndKind.EXITED or record.exit_code not in {0, 1}:
         return True
-    return record.exit_code == 1 and _TRACEBACK in record.stderr.data
+    return record.exit_code == 1 and _ERROR.search(record.stderr.data) is not None
 
 
 def _ending(record: RunRecord) -> str:
