@@ -220,6 +220,33 @@ def test_b():
         refuse(1)
     assert add(0.1, 0.2) == pytest.approx(0.3)
 """
+FIXTURES = """
+import pytest
+ended = []
+@pytest.fixture(params=[1, 2])
+def number(request):
+    return request.param
+@pytest.fixture(scope='module')
+def base():
+    yield 10
+    ended.append('base')
+@pytest.fixture
+def stack(number, base):
+    made = Stack()
+    made.push(number + base)
+    yield made
+    ended.append(number)
+class TestIt:
+    @pytest.fixture(autouse=True)
+    def two(self):
+        self.two = 2
+    @pytest.mark.parametrize('more', [0, 1])
+    def test_a(self, stack, number, more):
+        assert self.two == 2
+        assert stack.top() == number + {0}
+def test_all_were_ended(base):
+    assert ended == [1, 2, 1, 2]
+"""
 UNITTEST_FILE = """
 import unittest
 from solution import add
@@ -297,6 +324,8 @@ ASSERTIONS = [
     ("def test_a():\n    assert add(1) == 2\ndef test_b():\n    assert add(1) == 3", WRONG),
     (PYTEST_CLASS, PASSED),
     (PYTEST_FILE, PASSED),
+    (FIXTURES.replace("{0}", "10"), PASSED),
+    (FIXTURES.replace("{0}", "11"), WRONG),
     ("import pytest\ndef test_a():\n    with pytest.raises(KeyError):\n        refuse(1)", ERROR),
     ("import pytest\ndef test_a():\n    with pytest.raises(KeyError):\n        add(1)", WRONG),
     (UNITTEST_FILE, PASSED),

@@ -1,27 +1,22 @@
 """A small stand-in for pytest in the tester.
 
-Serves `raises`, `approx`, `mark.parametrize` (other marks change nothing, except skips), `skip` and
-`fail`. Fixtures and plugins are not served: test code that needs them is a fault, never a verdict.
+Serves `raises`, `approx`, `mark.parametrize` (other marks change nothing, except skips), `skip`,
+`fail`, and fixtures that the test code writes (`fixtures`). Pytest's own fixtures and plugins are
+not served: test code that needs them is a fault, never a verdict.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from assay.sandbox.harness.fixtures import Fixtures, Skipped, fixture
+from assay.sandbox.harness.grants import Unsupported
+
 Test = Callable[..., object]
-
-
-class Unsupported(BaseException):
-    """The tests need what is not served here."""
-
-
-class Skipped(BaseException):
-    """The test does not want to be run."""
 
 
 def module() -> types.ModuleType:
@@ -30,29 +25,15 @@ def module() -> types.ModuleType:
     vars(made).update(
         raises=raises, approx=approx, mark=_Marks(), skip=skip, fail=fail, param=_param
     )
-    made.__dict__["fixture"] = _fixture
+    made.__dict__["fixture"] = fixture
     return made
 
 
-def call(test: Any) -> int:
+def call(test: Any, fixtures: Fixtures) -> int:
     """Runs a test function, once for each set of parameters; returns how often it ran."""
     if getattr(test, "assay_skip", False):
         return 0
-    count = 0
-    for arguments in _cases(test):
-        needed = [
-            name
-            for name, parameter in inspect.signature(test).parameters.items()
-            if name not in arguments and parameter.default is parameter.empty
-        ]
-        if needed:
-            raise Unsupported(f"{test.__name__} needs fixtures, which are not served: {needed}")
-        try:
-            test(**arguments)
-        except Skipped:
-            continue
-        count += 1
-    return count
+    return sum(fixtures.run(test, arguments) for arguments in _cases(test))
 
 
 def _cases(test: Any) -> list[dict[str, object]]:
@@ -71,6 +52,8 @@ class _Marks:
             return _parametrize
         if name in {"skip", "skipif", "xfail"}:
             return _skip_mark if name == "skip" else _conditional(name)
+        if name == "usefixtures":
+            return _use_fixtures
         return lambda *args, **_: args[0] if args and callable(args[0]) else (lambda test: test)
 
 
@@ -79,6 +62,14 @@ def _parametrize(names: str | Sequence[str], values: Sequence[Any], **_: Any) ->
 
     def mark(test: Any) -> Any:
         test.assay_parameters = [*getattr(test, "assay_parameters", ()), (split, list(values))]
+        return test
+
+    return mark
+
+
+def _use_fixtures(*names: str) -> Any:
+    def mark(test: Any) -> Any:
+        test.assay_fixtures = [*getattr(test, "assay_fixtures", ()), *names]
         return test
 
     return mark
@@ -99,10 +90,6 @@ def _conditional(name: str) -> Callable[..., Any]:
         return _skip_mark() if condition else (lambda test: test)
 
     return make
-
-
-def _fixture(*_: Any, **__: Any) -> Any:
-    raise Unsupported("fixtures are not served")
 
 
 def _param(*values: Any, **_: Any) -> Any:

@@ -35,6 +35,7 @@ from typing import Any, Final
 
 from assay.sandbox.harness import names, pytest_stand_in
 from assay.sandbox.harness.codec import decode, encode
+from assay.sandbox.harness.fixtures import Fixtures
 from assay.sandbox.harness.frames import Channel
 from assay.sandbox.harness.grants import Grants, Unsupported
 from assay.sandbox.harness.names import LIBRARIES, called_at_top
@@ -162,14 +163,16 @@ class _Session:
         if _is_own(check) and "check" not in called_at_top(tree):
             self._run_count += 1
             self._call_check(check, tree)
+        fixtures = Fixtures(namespace)
         for name, value in list(namespace.items()):
             if isinstance(value, type) and value.__module__ == MODULE:
                 if issubclass(value, unittest.TestCase):
                     self._run_count += _run_unittest(value)
                 elif name.startswith("Test"):
-                    self._run_count += _run_class(value)
+                    self._run_count += _run_class(value, fixtures)
             elif name.startswith("test") and _is_own(value) and name not in called_at_top(tree):
-                self._run_count += pytest_stand_in.call(value)
+                self._run_count += pytest_stand_in.call(value, fixtures)
+        fixtures.close()
 
     def _call_check(self, check: Any, tree: ast.Module) -> None:
         if check.__code__.co_argcount == 0:
@@ -185,7 +188,7 @@ class _Session:
 
     def _judge(self, error: BaseException | None) -> tuple[str, str]:
         """Whose doing an exception is."""
-        refused = error if isinstance(error, _REFUSALS) else self._peer.refused
+        refused = error if isinstance(error, Unsupported) else self._peer.refused
         if refused is not None:
             return "invalid", _line(refused)
         ended = error if isinstance(error, CandidateEndedError) else self._peer.ended
@@ -222,7 +225,6 @@ class _Session:
         return "wrong", f"the test code could not use the answer: {text}{_where(error)}"
 
 
-_REFUSALS: Final = (Unsupported, pytest_stand_in.Unsupported)
 _MOST_CAUSES: Final = 100
 
 
@@ -293,15 +295,16 @@ def _run_unittest(case: type[unittest.TestCase]) -> int:
     return result.testsRun - len(result.skipped)
 
 
-def _run_class(case: type) -> int:
+def _run_class(case: type, around: Fixtures) -> int:
     """A class of tests as pytest takes them: a fresh instance for each method."""
     count = 0
     for name in [name for name in vars(case) if name.startswith("test")]:
         instance = case()
+        fixtures = Fixtures(vars(case), around, instance)
         for step in ("setup_method", name, "teardown_method"):
             method = getattr(instance, step, None)
             if method is not None:
-                count += pytest_stand_in.call(method) * (step == name)
+                count += pytest_stand_in.call(method, fixtures) * (step == name)
     return count
 
 
