@@ -356,6 +356,104 @@ def test_folded_or_not_the_verdict_is_the_same(
     assert outcome.verdict is verdict, outcome.explanation
 
 
+DERIVED = """
+import collections, json
+class BankError(ValueError):
+    pass
+class Funds(BankError):
+    def __init__(self, need):
+        self.need = need
+    def __str__(self):
+        return f"need {self.need}"
+class Pile(list):
+    def push(self, item):
+        self.append(item)
+Point = collections.namedtuple("Point", "x y")
+def pay(x):
+    if x:
+        raise Funds(x)
+    return 0
+def skip():
+    import unittest
+    raise unittest.SkipTest("x")
+def read(text):
+    return json.loads(text)
+class Quiet:
+    def __init__(self, *kinds):
+        self.kinds = kinds
+    def __enter__(self):
+        return 3
+    def __exit__(self, kind, error, trace):
+        return kind is not None and issubclass(kind, self.kinds)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        ("import pytest\nwith pytest.raises(BankError, match='need 3') as e:\n    pay(3)\n"
+         "assert e.value.need == 3 and pay(0) == 0", PASSED),
+        ("try:\n    pay(2)\nexcept Funds as e:\n    assert str(e) == 'need 3'", WRONG),
+        ("try:\n    pay(2)\nexcept KeyError:\n    pass", ERROR),
+        ("import json\ntry:\n    read('{')\nexcept json.JSONDecodeError as e:\n    assert e.pos == 1\n"
+         "else:\n    assert False", PASSED),
+        ("import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        skip()", ERROR),
+        ("p = Point(1, 2)\nassert p == (1, 2) and p.x == 1 and p._x == 1", WRONG),
+        ("p = Point(1, 2)\nassert p == (1, 2) and p.x == 1 and isinstance(p, tuple)", PASSED),
+        ("s = Pile()\ns.push(1)\nassert s == [1] and s[0] == 1 and s != [2] and len(s) == 1", PASSED),
+        ("s = Pile()\ns.push(1)\nassert s == []", WRONG),
+        ("with Quiet(ValueError):\n    int('x')\nassert pay(0) == 0", PASSED),
+        ("with Quiet(Exception) as x:\n    assert x == 5", WRONG),
+        ("with Quiet(Exception) as x:\n    assert x.y == 5", WRONG),
+        ("try:\n    with Quiet(ValueError):\n        1 / 0\nexcept ZeroDivisionError:\n    pass\n"
+         "assert pay(0) == 0", PASSED),
+        ("import sys\nassert eval('pay(0)') == 0 and eval(f'pay({0})') == 0", PASSED),
+        ("ns = {}\nexec('x = pay(0)', globals(), ns)\nassert ns['x'] == 0", PASSED),
+    ],
+)  # fmt: skip
+def test_what_derives_from_something_stays_what_it_is(
+    boxes: ProcessBoxes, code: str, verdict: TestVerdict
+) -> None:
+    (outcome,) = judge_python(boxes, DERIVED, AssertTest("a", code))
+    assert outcome.verdict is verdict, outcome.explanation
+
+
+ANSWERED = """
+def text(kind):
+    return {
+        "sum": "2 * (3 + 9)", "call": "text('sum')", "lambda": "lambda a: a + 1",
+        "computed": "(lambda: 24)()", "class": "type('E', (), {'__eq__': lambda *a: True})()",
+        "leave": "__import__('os')._exit(0)", "raise": "1 / 0", "deep": "(" * 9_000, "name": "nothing",
+        "code": "def g(a):\\n    return a + 1", "shadow": "abs = all = lambda *a: True",
+    }[kind]
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        ("assert eval(text('sum')) == 24", PASSED),
+        ("assert eval(text('sum')) == 25", WRONG),
+        ("t = text('computed')\nassert eval(t) == 24", WRONG),
+        ("t = text('class')\nassert eval(t) == 24", WRONG),
+        ("t = text('deep')\nassert eval(t) == 24", WRONG),
+        ("t = text('call')\nassert eval(t) == '2 * (3 + 9)'", ERROR),
+        ("t = text('leave')\nassert eval(t) == 24", ERROR),
+        ("t = text('raise')\nassert eval(t) == 24", WRONG),
+        ("t = text('name')\nassert eval(t) == 24", ERROR),
+        ("g = eval(text('lambda'))\nassert g(3) == 4", PASSED),
+        ("g = eval(compile(text('lambda'), 'x', 'eval'))\nassert g(3) == 5", WRONG),
+        ("ns = {}\nexec(text('code'), ns)\nassert ns['g'](3) == 4", PASSED),
+        ("exec(text('shadow'))\nassert abs(text('sum') == 5) == 1", WRONG),
+    ],
+)
+def test_a_text_of_the_programs_never_runs_beside_the_tests(
+    boxes: ProcessBoxes, code: str, verdict: TestVerdict
+) -> None:
+    (outcome,) = judge_python(boxes, ANSWERED, AssertTest("a", code))
+    assert outcome.verdict is verdict, outcome.explanation
+
+
 def test_a_check_function_gets_the_entry_point(boxes: ProcessBoxes) -> None:
     code = "import random\ndef check(candidate):\n    assert candidate(1) == 2\n"
     (outcome,) = judge_python(boxes, PROGRAM, AssertTest("a", code, "add"))

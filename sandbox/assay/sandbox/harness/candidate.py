@@ -65,6 +65,7 @@ def f(a: List[int], b: Tuple, d: Optional[Dict] = None) -> list:
             return [math.floor(i)]
     return sorted(str(x) for x in found) + [d]
 """
+_MOST_BASES: Final = 50
 _OWN: Final = frozenset({MODULE, "__main__", "executed"})
 _CONTAINERS: Final[tuple[Any, ...]] = (list, set, bytearray, deque)
 MUTABLE: Final = (list, dict, set, bytearray, tuple)
@@ -386,7 +387,7 @@ def _kind(value: object) -> tuple[str, tuple[str, ...]]:
     """What an object is, and what of it a proxy carries."""
     if isinstance(value, type):
         if issubclass(value, BaseException):
-            return "exception-class", _builtin_bases(value)
+            return "exception-class", _lineage(value)
         return "class", ("__call__", *_traits(type(value), type))
     if isinstance(value, types.ModuleType):
         return "module", ()
@@ -404,8 +405,20 @@ def _traits(kind: type, base: type) -> tuple[str, ...]:
     return tuple(name for name in has if base is object or not hasattr(base, name))
 
 
-def _builtin_bases(kind: type) -> tuple[str, ...]:
-    return tuple(base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
+def _lineage(kind: type) -> tuple[str, ...]:
+    """The classes that an exception's is made of, nearest first.
+
+    A built-in one by its name; of another ":" and its name, behind its module where that is a
+    library's.
+    """
+    names: list[str] = []
+    for base in kind.__mro__[:_MOST_BASES]:
+        module, name = base.__module__, base.__name__[:100]
+        if module == "builtins":
+            names.append(name)
+        else:
+            names.append(f":{name}" if module in _OWN else f"{str(module)[:90]}:{name}")
+    return tuple(names)
 
 
 def _content(value: Any) -> object:
@@ -436,7 +449,7 @@ def _describe(error: BaseException) -> list[object]:
         text = ""
     name = "NameError" if kind is Missing else kind.__name__[:200]
     plain = [_plain(lambda: list(error.args)), _plain(lambda: dict(vars(error)))]
-    return [name, list(_builtin_bases(kind)), text, _where(error), *plain]
+    return [name, list(_lineage(kind)), text, _where(error), *plain]
 
 
 def _plain(read: Callable[[], object]) -> object:

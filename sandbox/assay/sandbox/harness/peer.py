@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import builtins
 import secrets
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
@@ -41,6 +42,14 @@ from assay.sandbox.harness.protocol import (
     Stopped,
 )
 
+# Exceptions of libraries that tests name; none that a test framework takes for a sign.
+_OF_LIBRARIES: Final = frozenset(
+    {
+        *("json.decoder:JSONDecodeError", "decimal:InvalidOperation", "decimal:DivisionByZero"),
+        *("queue:Empty", "_queue:Empty", "queue:Full", "re:error", "struct:error"),
+        "statistics:StatisticsError",
+    }
+)
 _SILENT: Final = (StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt)
 _GENERATED: Final[dict[tuple[str, ...], type[Proxy]]] = {}
 _T = TypeVar("_T")
@@ -67,7 +76,7 @@ class Peer:
         self._channel = channel
         self._grants = grants
         self._proxies: dict[int, object] = {}
-        self._exceptions: dict[tuple[str, str], type[BaseException]] = {}
+        self._exceptions: dict[tuple[str, ...], type[BaseException]] = {}
         self.used = False
         self.calls = 0
         self.texts = False
@@ -151,32 +160,44 @@ class Peer:
             raise StopIteration(answer.value)
         raise self._remembered(RuntimeError("the program raised StopIteration"))
 
-    def exception_class(self, name: str, bases: tuple[str, ...]) -> type[BaseException]:
+    def exception_class(self, lineage: tuple[str, ...]) -> type[BaseException]:
         """Stands for an exception class of the candidate's; the built-in one where it is that."""
-        builtin = getattr(builtins, bases[0], Exception) if bases else Exception
-        if not (isinstance(builtin, type) and issubclass(builtin, BaseException)):
-            builtin = Exception
-        if issubclass(builtin, _SILENT):
-            builtin = RuntimeError
-        elif name == builtin.__name__:
-            return builtin
-        key = (name, builtin.__name__)
-        if key not in self._exceptions:
-            self._exceptions[key] = type(name, (builtin,), {"__module__": "candidate"})
-        return self._exceptions[key]
+        first = lineage[0] if lineage else "Exception"
+        if ":" not in first:
+            builtin = getattr(builtins, first, Exception)
+            if not (isinstance(builtin, type) and issubclass(builtin, BaseException)):
+                return Exception
+            return RuntimeError if issubclass(builtin, _SILENT) else builtin
+        if first in _OF_LIBRARIES:
+            module, _, name = first.partition(":")
+            found = getattr(sys.modules.get(module), name, None)
+            if isinstance(found, type) and issubclass(found, Exception):
+                return found
+        if lineage not in self._exceptions:
+            parent = self.exception_class(lineage[1:])
+            members = {"__module__": "candidate", "__str__": _carried_text}
+            name = first.partition(":")[2]
+            self._exceptions[lineage] = type(name, (parent,), members)
+        return self._exceptions[lineage]
 
     def _revive(self, raised: Raised) -> BaseException:
         """The candidate's exception, to be raised here."""
         self.used = self.texts = True
         kind: type[BaseException] = RuntimeError
+        arguments = (raised.text,) if raised.args is None else raised.args
         try:
-            kind = self.exception_class(raised.type, raised.bases)
-            error = kind(*((raised.text,) if raised.args is None else raised.args))
+            kind = self.exception_class(raised.bases)
+            if kind.__init__ is BaseException.__init__ or kind.__module__ == "builtins":
+                error = kind(*arguments)
+            else:  # one of a library, or derived from one that makes its arguments itself
+                error = kind.__new__(kind, *arguments)
+                error.args = arguments
         except Exception:  # noqa: BLE001 - the isolation border: the arguments come from the candidate
             error = RuntimeError(f"{raised.type}: {raised.text}")
         for name, value in raised.vars.items():
             if not (name.startswith("_") or hasattr(kind, name)):
                 error.__dict__[name] = value
+        error.__dict__["_assay_text"] = raised.text
         return self._remembered(error)
 
     def _remembered(self, error: BaseException) -> BaseException:
@@ -223,7 +244,7 @@ class Peer:
         if ref.side == "t":
             return self._grants.given(ref.number)
         if ref.kind == "exception-class":
-            return self.exception_class(ref.type_name, ref.traits)
+            return self.exception_class(ref.traits)
         if ref.number not in self._proxies:
             self._proxies[ref.number] = (
                 self._coroutine(ref) if ref.kind == "coroutine" else _proxy_class(ref)(ref, self)
@@ -251,6 +272,12 @@ class Peer:
             raise
         except BaseException as error:  # noqa: BLE001 - the isolation border: told to who called
             return encode(["error", type(error).__name__, _text(error)])
+
+
+def _carried_text(error: BaseException) -> str:
+    """The text that an exception of the candidate's has there."""
+    text: str = error.__dict__.get("_assay_text", "")
+    return text
 
 
 def _has_text(value: object) -> bool:

@@ -60,7 +60,8 @@ class Raised(NamedTuple):
 
     Attributes:
         type: the name of its class.
-        bases: the names of the built-in classes that it is one of, nearest first.
+        bases: the classes that it is made of, nearest first: built-in ones by name, the program's
+            as ":name", those of libraries as "module:name".
         text: its text.
         where: the line of the program, for people; may be empty.
         args: its arguments, where they are plain; else None.
