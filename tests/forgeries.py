@@ -97,7 +97,7 @@ class Kind:
         return TestJob(Program("python", source), TestSuite(tuple(self.tests), limits), id=name)
 
 
-def _asserts(
+def asserts(
     code: str,
     rights: Mapping[str, str] = ADD_FEW,
     *,
@@ -108,7 +108,7 @@ def _asserts(
     return Kind((AssertTest(code, entry),), rights, mount, core)
 
 
-def _unit(body: str, head: str = "") -> str:
+def unit(body: str, head: str = "") -> str:
     lines = "".join(f"        {line}\n" for line in body.splitlines())
     return f"import unittest\n{head}\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n{lines}"
 
@@ -123,7 +123,7 @@ CHECK: Final = (
     "    assert candidate(10 ** 12, 4711) == 10 ** 12 + 4711\n"
 )
 EQUAL: Final = "assert f(2, 834729103) == 834729105\nassert f(-7, 7919) == 7912\n"
-UNIT: Final = _unit(
+UNIT: Final = unit(
     "self.assertEqual(f(2, 834729103), 834729105)\nself.assertTrue(f(-7, 7919) == 7912)\n"
     "self.assertNotEqual(f(-7, 7919), 7913)\n"
 )
@@ -305,252 +305,252 @@ _RAISES: Final = "with {0}(ValueError):\n    f(1, -1)\n"
 
 KINDS: Final[Mapping[str, Kind]] = {
     # HumanEval, MBPP.
-    "check": _asserts(CHECK, ADD, entry="f", core=True),
-    "check called": _asserts(f"{CHECK}\ncheck(f)\n", entry="f"),
-    "asserts": _asserts(EQUAL, ADD, core=True),
-    "one assert": _asserts("assert f(2, 834729103) == 834729105\n"),
-    "assert in": _asserts("assert f(2, 834729103) in [834729105, 834729106]\n"),
-    "assert not unequal": _asserts("assert not (f(2, 834729103) != 834729105)\n"),
-    "assert near": _asserts("assert abs(f(0.5, 834729104.25) - 834729104.75) < 1e-6\n"),
-    "assert rounded": _asserts("assert round(f(0.5, 834729104.26), 1) == 834729104.8\n"),
-    "assert between": _asserts("assert 834729104 < f(2, 834729103) < 834729106\n"),
-    "assert all": _asserts(
+    "check": asserts(CHECK, ADD, entry="f", core=True),
+    "check called": asserts(f"{CHECK}\ncheck(f)\n", entry="f"),
+    "asserts": asserts(EQUAL, ADD, core=True),
+    "one assert": asserts("assert f(2, 834729103) == 834729105\n"),
+    "assert in": asserts("assert f(2, 834729103) in [834729105, 834729106]\n"),
+    "assert not unequal": asserts("assert not (f(2, 834729103) != 834729105)\n"),
+    "assert near": asserts("assert abs(f(0.5, 834729104.25) - 834729104.75) < 1e-6\n"),
+    "assert rounded": asserts("assert round(f(0.5, 834729104.26), 1) == 834729104.8\n"),
+    "assert between": asserts("assert 834729104 < f(2, 834729103) < 834729106\n"),
+    "assert all": asserts(
         "assert all(f(i, 834729105) == i + 834729105 for i in range(4))\n", core=True
     ),
-    "assert list": _asserts(f"assert list(f(3, 834729101)) == {_RUN}\n", _RANGES),
-    "assert isclose": _asserts(
+    "assert list": asserts(f"assert list(f(3, 834729101)) == {_RUN}\n", _RANGES),
+    "assert isclose": asserts(
         "import math\nassert math.isclose(f(0.5, 834729104.25), 834729104.75)\n", core=True
     ),
-    "assert isinstance": _asserts(
+    "assert isinstance": asserts(
         "r = f(2, 834729103)\nassert isinstance(r, int) and r == 834729105\n"
     ),
-    "assert looked up": _asserts("assert {834729105: True}.get(f(2, 834729103))\n"),
-    "assert difference": _asserts("assert f(2, 834729103) - 834729105 == 0\n"),
-    "assert str": _asserts("assert str(f(2, 834729103)) == '834729105'\n"),
-    "assert sum": _asserts("assert sum([f(2, 834729103), 1]) == 834729106\n"),
-    "assert type": _asserts("r = f(2, 834729103)\nassert type(r) is int and r == 834729105\n",
+    "assert looked up": asserts("assert {834729105: True}.get(f(2, 834729103))\n"),
+    "assert difference": asserts("assert f(2, 834729103) - 834729105 == 0\n"),
+    "assert str": asserts("assert str(f(2, 834729103)) == '834729105'\n"),
+    "assert sum": asserts("assert sum([f(2, 834729103), 1]) == 834729106\n"),
+    "assert type": asserts("r = f(2, 834729103)\nassert type(r) is int and r == 834729105\n",
                             {"plain": ADD["plain"], "operator": ADD["operator"]}),
     # What does not fold.
-    "helper": _asserts("def same(a, b):\n    return a == b\nassert same(f(2, 834729103), 834729105)\n",
+    "helper": asserts("def same(a, b):\n    return a == b\nassert same(f(2, 834729103), 834729105)\n",
                        ADD, core=True),
-    "helper reversed": _asserts(
+    "helper reversed": asserts(
         "def same(a, b):\n    return b == a\nassert same(f(2, 834729103), 834729105)\n"
     ),
-    "helper near": _asserts(
+    "helper near": asserts(
         "def near(a, b):\n    return abs(a - b) < 1e-6\nassert near(f(0.5, 834729104.25), 834729104.75)\n",
         core=True,
     ),
-    "try": _asserts(
+    "try": asserts(
         "try:\n    got = f(2, 834729103)\nexcept ValueError:\n    got = None\nassert got == 834729105\n"
     ),
-    "try else": _asserts(
+    "try else": asserts(
         "try:\n    assert f(2, 834729103) == 834729105\nexcept AssertionError as error:\n"
         "    raise AssertionError('differs') from error\n"
     ),
-    "with": _asserts(
+    "with": asserts(
         "import contextlib\nwith contextlib.nullcontext():\n    assert f(2, 834729103) == 834729105\n"
     ),
-    "f-string": _asserts("assert f'{f(2, 834729103)}' == '834729105'\n"),
-    "formatted": _asserts(
+    "f-string": asserts("assert f'{f(2, 834729103)}' == '834729105'\n"),
+    "formatted": asserts(
         "x = f(0.5, 834729104.25)\nassert '%.2f' % x == '834729104.75'\n"
         "assert '{:,.1f}'.format(x) == '834,729,104.8'\n"
     ),
-    "local function": _asserts(
+    "local function": asserts(
         "def run():\n    result = f(2, 834729103)\n    assert result == 834729105\nrun()\n"
     ),
-    "while": _asserts("n = 0\nwhile n < 3:\n    assert f(n, 834729105) == n + 834729105\n    n += 1\n"),
-    "match": _asserts(
+    "while": asserts("n = 0\nwhile n < 3:\n    assert f(n, 834729105) == n + 834729105\n    n += 1\n"),
+    "match": asserts(
         "match f(2, 834729103):\n    case 834729105:\n        ok = True\n    case _:\n        ok = False\n"
         "assert ok\n"
     ),
-    "walrus": _asserts("def g():\n    assert (r := f(2, 834729103)) == 834729105, r\ng()\n"),
-    "global": _asserts(
+    "walrus": asserts("def g():\n    assert (r := f(2, 834729103)) == 834729105, r\ng()\n"),
+    "global": asserts(
         "seen = []\ndef note(x):\n    seen.append(x)\nnote(f(2, 834729103))\n"
         "assert seen == [834729105] and sorted(seen) == seen and max(seen) == 834729105\n"
     ),
-    "implicit math": _asserts(
+    "implicit math": asserts(
         "def near(a, b):\n    return math.isclose(a, b)\nassert near(f(0.5, 834729104.25), 834729104.75)\n",
         {name: f"import math\n{ADD[name]}" for name in ("plain", "lambda")},
         core=True,
     ),
-    "implicit numpy": _asserts(
+    "implicit numpy": asserts(
         "def same(a, b):\n    return np.array_equal(a, b)\nassert same(f(2, 834729103), 834729105)\n",
         {name: f"import numpy as np\n{ADD[name]}" for name in ("plain", "lambda")},
     ),
     # unittest.
-    "unittest": _asserts(UNIT, ADD, core=True),
-    "unittest import": _asserts(f"from solution import f\n{UNIT}", ADD, core=True),
-    "unittest star": _asserts(f"from solution import *\n{UNIT}"),
-    "unittest module": _asserts(
-        _unit("self.assertEqual(solution.f(2, 834729103), 834729105)", "import solution"), ADD
+    "unittest": asserts(UNIT, ADD, core=True),
+    "unittest import": asserts(f"from solution import f\n{UNIT}", ADD, core=True),
+    "unittest star": asserts(f"from solution import *\n{UNIT}"),
+    "unittest module": asserts(
+        unit("self.assertEqual(solution.f(2, 834729103), 834729105)", "import solution"), ADD
     ),
-    "unittest main": _asserts(f"{UNIT}\nif __name__ == '__main__':\n    unittest.main()\n"),
-    "unittest almost": _asserts(
-        _unit("self.assertAlmostEqual(f(0.5, 834729104.25), 834729104.75)\n"
+    "unittest main": asserts(f"{UNIT}\nif __name__ == '__main__':\n    unittest.main()\n"),
+    "unittest almost": asserts(
+        unit("self.assertAlmostEqual(f(0.5, 834729104.25), 834729104.75)\n"
               "self.assertGreater(f(2, 834729103), 834729104)\nself.assertLess(f(2, 834729103), 834729106)")
     ),
-    "unittest in": _asserts(
-        _unit("self.assertIn(f(2, 834729103), {834729105})\nself.assertIsInstance(f(1, 2), int)")
+    "unittest in": asserts(
+        unit("self.assertIn(f(2, 834729103), {834729105})\nself.assertIsInstance(f(1, 2), int)")
     ),
-    "unittest lists": _asserts(
-        _unit("self.assertListEqual([f(i, i) for i in (417364552, 4711)], [834729104, 9422])\n"
+    "unittest lists": asserts(
+        unit("self.assertListEqual([f(i, i) for i in (417364552, 4711)], [834729104, 9422])\n"
               "self.assertCountEqual([f(1, 4711), f(1, 4712)], [4713, 4712])\n"
               "self.assertDictEqual({'a': f(2, 834729103)}, {'a': 834729105})")
     ),
-    "unittest subtests": _asserts(
-        _unit("for a, b in ((2, 834729103), (4711, 17)):\n    with self.subTest(a=a):\n"
+    "unittest subtests": asserts(
+        unit("for a, b in ((2, 834729103), (4711, 17)):\n    with self.subTest(a=a):\n"
               "        self.assertEqual(f(a, b), a + b)")
     ),
-    "unittest set up": _asserts(
+    "unittest set up": asserts(
         "import unittest\nclass TestIt(unittest.TestCase):\n    def setUp(self):\n"
         "        self.function = f\n    def test_it(self):\n"
         "        self.assertEqual(self.function(2, 834729103), 834729105)\n"
     ),
-    "unittest raises": _asserts(
-        _unit(_RAISES.format("self.assertRaises") + "self.assertEqual(f(2, 834729103), 834729105)"),
+    "unittest raises": asserts(
+        unit(_RAISES.format("self.assertRaises") + "self.assertEqual(f(2, 834729103), 834729105)"),
         _VALIDATED, core=True,
     ),
     # pytest.
-    "pytest": _asserts(f"def test_it():\n    {EQUAL.splitlines()[0]}\n", ADD, core=True),
-    "pytest import": _asserts(
+    "pytest": asserts(f"def test_it():\n    {EQUAL.splitlines()[0]}\n", ADD, core=True),
+    "pytest import": asserts(
         f"from solution import f\ndef test_it():\n    {EQUAL.splitlines()[0]}\n", ADD
     ),
-    "pytest class": _asserts(
+    "pytest class": asserts(
         "class TestIt:\n    def setup_method(self):\n        self.a = 2\n    def test_it(self):\n"
         "        assert f(self.a, 834729103) == 834729105\n"
     ),
-    "pytest parametrize": _asserts(
+    "pytest parametrize": asserts(
         "import pytest\n@pytest.mark.parametrize('a, b, c', [(2, 834729103, 834729105), (-7, 7919, 7912)])\n"
         "def test_it(a, b, c):\n    assert f(a, b) == c\n"
     ),
-    "pytest raises": _asserts(
+    "pytest raises": asserts(
         "import pytest\ndef test_it():\n    with pytest.raises(ValueError, match='negative'):\n"
         "        f(1, -1)\n    assert f(2, 834729103) == 834729105\n",
         _VALIDATED,
     ),
-    "pytest approx": _asserts(
+    "pytest approx": asserts(
         "import pytest\ndef test_it():\n    assert f(0.5, 834729104.25) == pytest.approx(834729104.75)\n"
         "    assert [f(1, 4711)] == pytest.approx([4712])\n",
         core=True,
     ),
     # Strings that are run.
-    "eval own": _asserts("assert eval('f(2, 834729103)') == 834729105\n", entry="f"),
-    "doctest": _asserts(
+    "eval own": asserts("assert eval('f(2, 834729103)') == 834729105\n", entry="f"),
+    "doctest": asserts(
         "import doctest\ntext = '>>> f(2, 834729103)\\n834729105\\n>>> f(-7, 7919)\\n7912\\n'\n"
         "test = doctest.DocTestParser().get_doctest(text, {'f': f}, 'add', None, 0)\n"
         "runner = doctest.DocTestRunner(verbose=False)\nrunner.run(test, out=lambda text: None)\n"
         "assert (runner.failures, runner.tries) == (0, 2)\n"
     ),
-    "eval answer": _asserts(
+    "eval answer": asserts(
         "assert eval(f(2, 834729103)) == 834729105\n", _plain("f'{a} + {b}'"), core=True
     ),
-    "eval answer bare": _asserts(
+    "eval answer bare": asserts(
         "def value(text):\n    return eval(text, {'__builtins__': {}})\n"
         "assert value(f(2, 834729103)) == 834729105\n",
         _plain("f'{a} + {b}'"),
     ),
-    "exec answer": _asserts(
+    "exec answer": asserts(
         "space = {}\nexec(f(2, 834729103), space)\nassert space['total'] == 834729105\n",
         _plain("f'total = {a} + {b}'"),
     ),
-    "int of answer": _asserts("assert int(f(2, 834729103)) == 834729105\n", _plain("str(a + b)"),
+    "int of answer": asserts("assert int(f(2, 834729103)) == 834729105\n", _plain("str(a + b)"),
                               core=True),
-    "int of answer, helper": _asserts(
+    "int of answer, helper": asserts(
         "def number(text):\n    return int(text)\nassert number(f(2, 834729103)) == 834729105\n",
         _plain("str(a + b)"),
     ),
-    "json answer": _asserts(
+    "json answer": asserts(
         "import json\nassert json.loads(f(2, 834729103)) == {'sum': 834729105}\n",
         {"plain": "import json\ndef f(a, b):\n    return json.dumps({'sum': a + b})\n"},
         core=True,
     ),
-    "pattern answer": _asserts(
+    "pattern answer": asserts(
         "import re\nassert re.fullmatch(f(2, 834729103), 'x834729105x') and not re.match(f(2, 834729103), 'y')\n",
         _plain("f'x{a + b}x'"),
     ),
-    "split answer": _asserts(
+    "split answer": asserts(
         "assert [int(part) for part in f(2, 834729103).split(',')] == [834729105, 834729101]\n",
         _plain("f'{a + b},{b - a}'"),
     ),
-    "date answer": _asserts(
+    "date answer": asserts(
         "import datetime\nassert datetime.date.fromisoformat(f(2031, 5)) == datetime.date(2031, 5, 17)\n",
         _plain("f'{a}-{b:02}-17'"),
     ),
     # What is handed over, and what comes back.
-    "callback": _asserts("assert f(lambda x: 3 * x + 1, 278243035) == 834729106\n", _APPLY, core=True),
-    "callback class": _asserts(
+    "callback": asserts("assert f(lambda x: 3 * x + 1, 278243035) == 834729106\n", _APPLY, core=True),
+    "callback class": asserts(
         "class Count:\n    def __init__(self):\n        self.calls = 0\n    def __call__(self, x):\n"
         "        self.calls += 1\n        return x\nc = Count()\nassert f(c, 834729105) == 834729105\n"
         "assert c.calls == 1\n",
         _APPLY,
     ),
-    "object": _asserts(f"{_POINT}assert f(Point(2, 834729103)) == 834729105\n", _POINTS, core=True),
-    "handed function": _asserts(
+    "object": asserts(f"{_POINT}assert f(Point(2, 834729103)) == 834729105\n", _POINTS, core=True),
+    "handed function": asserts(
         "assert f(max, [834729105, 3]) == 834729105\nassert f(sorted, {834729105, 3}) == [3, 834729105]\n",
         {**_APPLY, "operator.call": "from operator import call as f\n"},
     ),
-    "handed class": _asserts(
+    "handed class": asserts(
         f"{_POINT}p = f(Point, 2, 834729103)\nassert isinstance(p, Point) and (p.x, p.y) == (834729103, 2)\n",
         {"plain": "def f(c, x, y):\n    return c(y, x)\n", "lambda": "f = lambda c, x, y: c(x=y, y=x)\n"},
     ),
-    "handed generator": _asserts(
+    "handed generator": asserts(
         "def numbers():\n    yield 834729101\n    yield 4\nassert f(numbers()) == 834729105\n",
         {"sum": "f = sum\n", "loop": "def f(g):\n    t = 0\n    for x in g:\n        t += x\n    return t\n"},
     ),
-    "mutated": _asserts("a = [834729105, 4711, 17]\nf(a)\nassert a == [17, 4711, 834729105]\n", _SORT,
+    "mutated": asserts("a = [834729105, 4711, 17]\nf(a)\nassert a == [17, 4711, 834729105]\n", _SORT,
                         core=True),
-    "iterated": _asserts(
+    "iterated": asserts(
         f"got = []\nfor x in f(3, 834729101):\n    got.append(x)\nassert got == {_RUN}\n",
         _RANGES, core=True,
     ),
-    "sorted": _asserts(f"def g(x):\n    return sorted(x)\nassert g(f(3, 834729101)) == {_RUN}\n", _RANGES),
-    "unpacked": _asserts(f"a, b, c = f(3, 834729101)\nassert [a, b, c] == {_RUN}\n", _RANGES),
-    "zipped": _asserts(
+    "sorted": asserts(f"def g(x):\n    return sorted(x)\nassert g(f(3, 834729101)) == {_RUN}\n", _RANGES),
+    "unpacked": asserts(f"a, b, c = f(3, 834729101)\nassert [a, b, c] == {_RUN}\n", _RANGES),
+    "zipped": asserts(
         f"got = f(3, 834729101)\nassert [y - x for x, y in zip([0, 0, 0], got, strict=True)] == {_RUN}\n",
         _RANGES,
     ),
-    "function": _asserts("g = f(2)\nassert g(834729103) == 834729105\n", _CLOSURES),
-    "attribute": _asserts("assert f(2, 834729103).total == 834729105\n", _TOTALS),
-    "method": _asserts("assert f('assay-', 'Forge').swapcase() == 'ASSAY-fORGE'\n"),
-    "managed": _asserts("with f(2, 834729103) as got:\n    assert got == 834729105\n", _CONTEXTS),
-    "coroutine": _asserts(
+    "function": asserts("g = f(2)\nassert g(834729103) == 834729105\n", _CLOSURES),
+    "attribute": asserts("assert f(2, 834729103).total == 834729105\n", _TOTALS),
+    "method": asserts("assert f('assay-', 'Forge').swapcase() == 'ASSAY-fORGE'\n"),
+    "managed": asserts("with f(2, 834729103) as got:\n    assert got == 834729105\n", _CONTEXTS),
+    "coroutine": asserts(
         "import asyncio\nassert asyncio.run(f(2, 834729103)) == 834729105\n",
         {"async": "import asyncio\nasync def f(a, b):\n    await asyncio.sleep(0)\n    return a + b\n"},
     ),
-    "class": _asserts(_STACK_STEPS.format("assert (lambda a, b: a == b)"), _STACKS, mount=STACK_MOUNT),
-    "class unittest": _asserts(
-        _unit(_STACK_STEPS.format("self.assertEqual")), _STACKS, mount=STACK_MOUNT, core=True
+    "class": asserts(_STACK_STEPS.format("assert (lambda a, b: a == b)"), _STACKS, mount=STACK_MOUNT),
+    "class unittest": asserts(
+        unit(_STACK_STEPS.format("self.assertEqual")), _STACKS, mount=STACK_MOUNT, core=True
     ),
     # Library values.
-    "numpy close": _asserts(
+    "numpy close": asserts(
         "import numpy as np\nnp.testing.assert_allclose(f(np.array([1.5, 2.0]), np.array([834729103.0, 4711.5])), "
         "[834729104.5, 4713.5])\n", _NUMPY, core=True,
     ),
-    "numpy equal": _asserts(
+    "numpy equal": asserts(
         "import numpy as np\nassert np.array_equal(f(np.arange(3), 834729101), np.array([834729101, 834729102, 834729103]))\n",
         _NUMPY,
     ),
-    "numpy all": _asserts(
+    "numpy all": asserts(
         "import numpy as np\nassert (f(np.arange(3), 834729101) == np.arange(3) + 834729101).all()\n",
         _NUMPY,
     ),
-    "Counter": _asserts(
+    "Counter": asserts(
         "from collections import Counter\nassert f('abracadabra') == Counter('abracadabra')\n",
         {"alias": "from collections import Counter as f\n", "dict": "def f(s):\n    return {c: s.count(c) for c in s}\n"},
     ),
-    "deque": _asserts(
+    "deque": asserts(
         "from collections import deque\ndef g(x):\n    return x == deque([834729105, 4711])\nassert g(f([834729105, 4711]))\n",
         {"alias": "from collections import deque as f\n"},
     ),
-    "Fraction": _asserts(
+    "Fraction": asserts(
         "from fractions import Fraction\ndef g(x):\n    return x == Fraction(834729105, 7919)\nassert g(f(834729105, 7919))\n",
         {"alias": "from fractions import Fraction as f\n"},
     ),
-    "Decimal": _asserts(
+    "Decimal": asserts(
         "from decimal import Decimal\ndef g(x):\n    return x == Decimal('834.729105')\nassert g(f('834.729105'))\n",
         {"alias": "from decimal import Decimal as f\n"},
     ),
-    "date": _asserts(
+    "date": asserts(
         "import datetime\ndef g(x):\n    return x == datetime.date(2031, 5, 17)\nassert g(f(2031, 5, 17))\n",
         {"alias": "from datetime import date as f\n"},
     ),
@@ -567,50 +567,6 @@ KINDS: Final[Mapping[str, Kind]] = {
     "stdio json checker": _stdio("checker", JSON_CHECKER, b'{"sum": 834729105}\n'),
 }  # fmt: skip
 
-# The library's own function as the program, under each style of test: imports, arguments and
-# expected values as they stand in the test code.
-ALIASES: Final[Mapping[str, tuple[str, str, str]]] = {
-    "math.gcd": ("from math import gcd as f\n", "834729105 * 7919, 834729105 * 104729", "834729105"),
-    "math.floor": ("from math import floor as f\n", "834729105.75", "834729105"),
-    "math.comb": ("import math\nf = math.comb\n", "30, 11", "54627300"),
-    "bisect_left": ("from bisect import bisect_left as f\n", "[3, 5, 7919, 834729105], 8000", "3"),
-    "sorted": ("f = sorted\n", "[834729105, 3, 7919]", "[3, 7919, 834729105]"),
-    "sum": ("f = sum\n", "[834729105, 3]", "834729108"),
-    "max": ("f = max\n", "3, 834729105, 17", "834729105"),
-    "len": ("f = len\n", "'x' * 7919", "7919"),
-    "abs": ("f = abs\n", "-834729105", "834729105"),
-    "int": ("f = int\n", "'834729105'", "834729105"),
-    "str": ("f = str\n", "834729105", "'834729105'"),
-    "list": ("f = list\n", "'asy'", "['a', 's', 'y']"),
-    "dict": ("f = dict\n", "[('a', 834729105)]", "{'a': 834729105}"),
-    "str.upper": ("f = str.upper\n", "'assay'", "'ASSAY'"),
-    "bound join": ("f = '-'.join\n", "['a', 'b', 'c']", "'a-b-c'"),
-    "operator.mul": ("from operator import mul as f\n", "7919, 104729", "829348951"),
-    "itemgetter": ("import operator\nf = operator.itemgetter(1)\n", "[3, 834729105]", "834729105"),
-    "partial": ("import functools\nf = functools.partial(pow, 3)\n", "17", "129140163"),
-    "reduce": ("import functools, operator\nf = lambda a: functools.reduce(operator.mul, a)\n", "[7919, 104729]", "829348951"),
-    "statistics.mean": ("from statistics import mean as f\n", "[834729104, 834729106]", "834729105"),
-    "json.loads": ("from json import loads as f\n", "'[834729105, 3]'", "[834729105, 3]"),
-    "re.findall": ("import re\nf = re.compile('[0-9]+').findall\n", "'a834729105b3'", "['834729105', '3']"),
-    "numpy.cumsum": ("from numpy import cumsum\ndef f(a):\n    return cumsum(a).tolist()\n", "[3, 834729102]", "[3, 834729105]"),
-    "numpy.gcd": ("import numpy\nf = numpy.gcd\n", "7919 * 3, 7919 * 5", "7919"),
-    "textwrap.dedent": ("from textwrap import dedent as f\n", "'  assay'", "'assay'"),
-    "itertools": ("from itertools import accumulate\nf = lambda a: list(accumulate(a))\n", "[3, 834729102]", "[3, 834729105]"),
-}  # fmt: skip
-STYLES: Final[Mapping[str, tuple[str, str]]] = {
-    "assert": ("assert f({0}) == {1}\n", ""),
-    "check": ("def check(candidate):\n    assert candidate({0}) == {1}\n", "f"),
-    "helper": ("def same(a, b):\n    return a == b\nassert same(f({0}), {1})\n", ""),
-    "helper, entry point": ("def same(a, b):\n    return a == b\nassert same(f({0}), {1})\n", "f"),
-    "unittest": (_unit("self.assertEqual(f({0}), {1})"), ""),
-    "unittest import": (_unit("self.assertEqual(f({0}), {1})", "from solution import f"), ""),
-    "unittest, entry point": (_unit("self.assertEqual(f({0}), {1})"), "f"),
-    "unittest module": (_unit("self.assertEqual(solution.f({0}), {1})", "import solution"), ""),
-    "pytest": ("def test_it():\n    assert f({0}) == {1}\n", ""),
-    "pytest import": ("from solution import f\ndef test_it():\n    assert f({0}) == {1}\n", ""),
-    "pytest class": ("class TestIt:\n    def test_it(self):\n        assert f({0}) == {1}\n", ""),
-}
-
 # A kind whose test does with the answer what only trust can do, and the group of tricks that may
 # then pass, here as in plain Python. They must not fault all the same.
 TRUSTED: Final[Mapping[tuple[str, str], str]] = {
@@ -618,14 +574,3 @@ TRUSTED: Final[Mapping[tuple[str, str], str]] = {
     ("eval answer bare", "text"): "the test runs the answer: what it evaluates to is the answer",
     ("exec answer", "text"): "the test runs the answer: what it defines is the answer",
 }
-
-
-def alias_jobs() -> dict[str, TestJob]:
-    """Library functions as programs, each under each style."""
-    jobs = {}
-    for name, (source, arguments, expected) in ALIASES.items():
-        for style, (code, entry) in STYLES.items():
-            text = code.replace("{0}", arguments).replace("{1}", expected)
-            kind = _asserts(text, entry=entry)
-            jobs[f"{name} / {style}"] = kind.job(source, name=f"{name} / {style}")
-    return jobs

@@ -16,8 +16,10 @@ import pytest
 
 from assay.clients import EmbeddedServices
 from assay.clients.execution import ExecutionClient, Fault, Limits, TestJob, TestReport, TestResult
-from forgeries import KINDS, TRUSTED, WRONG, alias_jobs
-from forgery_tricks import COSTLY, ENDLESS, GROUPS
+from forgeries import KINDS, TRUSTED, WRONG
+from forgery_aliases import alias_jobs
+from forgery_tricks import ENDLESS, GROUPS
+from forgery_wire import COSTLY
 
 CHUNK: Final = 128
 # Of a cell. That a trick runs into them is a verdict as any other.

@@ -12,66 +12,31 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox.box import Box, Pump
 from assay.sandbox.domain import (
     MIB,
     PYTHON_PACKAGES,
     BoxFile,
     EndKind,
-    Limits,
     RunMode,
-    RunRecord,
     RunRequest,
     SandboxFault,
 )
-from assay.sandbox.jail import JailBox, JailBoxes, JailConfig, LaunchError, detect
-from assay.sandbox.jail.config import LEVELS, Level
+from assay.sandbox.jail import JailBox, JailBoxes, JailConfig, LaunchError
 from assay.sandbox.jail.monitor import descendants
 from assay.sandbox.jail.packages import find
 from assay.sandbox.jail.reach import closed_way
-from assay.sandbox.jail.run import JailRunning
 from assay.sandbox.languages import discover, self_test
-
-FOUND = detect()
-# Where programs keep to the host's paths, their own user must reach the interpreter.
-SYSTEM_PYTHON = next(
-    (p for p in ("/usr/bin/python3", "/usr/local/bin/python3") if Path(p).exists()), ""
+from sandbox_jail_support import (
+    FOUND,
+    REACHABLE,
+    SYSTEM_PYTHON,
+    Runner,
+    left_running,
+    of_user,
+    script,
 )
-REACHABLE = [
-    level for level in LEVELS if FOUND.reaches(level) and (level != "uid" or not os.geteuid())
-]
+
 pytestmark = pytest.mark.skipif(not REACHABLE, reason="no level of isolation works here")
-
-
-class Runner:
-    """Runs programs in the boxes of one slot."""
-
-    def __init__(self, level: Level) -> None:
-        self.level = level
-        python = "" if level == "namespaces" else SYSTEM_PYTHON
-        self.boxes = JailBoxes(JailConfig(level=level, python=python))
-        self.pump = Pump()
-
-    def start(self, request: RunRequest, box: Box | None = None) -> JailRunning:
-        running = (box or self.boxes.candidate()).start(request)
-        assert isinstance(running, JailRunning)
-        self.pump.add(running)
-        return running
-
-    def python(self, source: str, **changes: object) -> RunRecord:
-        return self.pump.finish(self.start(script(source, **changes)))
-
-    def command(self, *argv: str, **limits: float) -> RunRecord:
-        request = RunRequest(RunMode.EXEC, argv, limits=Limits().with_(**limits))
-        return self.pump.finish(self.start(request))
-
-
-def script(source: str, **changes: object) -> RunRequest:
-    limits = Limits().with_(**{k: v for k, v in changes.items() if k in Limits.__slots__})  # type: ignore[attr-defined,misc]
-    rest = {k: v for k, v in changes.items() if k not in Limits.__slots__}  # type: ignore[attr-defined]
-    files = (BoxFile("main.py", source.encode()), *rest.pop("files", ()))  # type: ignore[misc]
-    argv = ("main.py", *rest.pop("arguments", ()))  # type: ignore[misc]
-    return RunRequest(RunMode.PYTHON, argv, files, limits=limits, **rest)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module", params=REACHABLE)
@@ -165,90 +130,6 @@ class TestEnds:
         with pytest.raises(SandboxFault, match="cannot be executed: No such file"):
             runner.command("/no/such/program")
         assert runner.python("print(1)").ok
-
-
-LIMITS_OF_BOMBS = {
-    *(EndKind.WALL_TIME_LIMIT, EndKind.CPU_TIME_LIMIT, EndKind.MEMORY_LIMIT),
-    EndKind.PROCESS_LIMIT,
-}
-BOMBS = {
-    "forks": "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n",
-    "threads": (
-        "import threading, time\n"
-        "while True:\n"
-        "    try: threading.Thread(target=time.sleep, args=(60,)).start()\n"
-        "    except RuntimeError: pass\n"
-    ),
-    "forks in threads": (
-        "import os, threading\n"
-        "def go():\n"
-        "    while True:\n"
-        "        try: os.fork()\n"
-        "        except OSError: pass\n"
-        "for _ in range(8):\n"
-        "    try: threading.Thread(target=go).start()\n"
-        "    except RuntimeError: pass\n"
-        "go()\n"
-    ),
-}
-
-
-class TestNoProgramChoosesAFault:
-    @pytest.mark.parametrize("bomb", BOMBS)
-    def test_a_bomb_ends_at_a_limit(self, runner: Runner, bomb: str) -> None:
-        for turn in range(6):
-            record = runner.python(BOMBS[bomb], wall_s=0.4, processes=16 + 48 * (turn % 2))
-            assert record.end in LIMITS_OF_BOMBS, record
-            assert runner.python("print(1)").stdout.data == b"1\n"
-        assert not _left_running(runner)
-
-    def test_a_box_that_is_lost_at_a_limit_leaves_the_verdict(self, runner: Runner) -> None:
-        running = runner.start(script("import time; time.sleep(30)"))
-        running.kill(EndKind.WALL_TIME_LIMIT, "asked")
-        os.kill(running._link.pid, signal.SIGKILL)
-        assert runner.pump.finish(running).end is EndKind.WALL_TIME_LIMIT
-        assert runner.python("print(1)").stdout.data == b"1\n"
-
-    def test_what_a_lost_box_started_is_dead(self, runner: Runner) -> None:
-        if runner.level == "confined":
-            pytest.skip("no process can be started")
-        forks = "import os, time\nfor _ in range(3): os.fork()\nprint(1, flush=True)\n"
-        running = runner.start(script(forks + "time.sleep(60)"))
-        while len(running._stdout.output.data) < 16:
-            runner.pump.step()
-        os.kill(running._link.pid, signal.SIGKILL)
-        with pytest.raises(SandboxFault):
-            runner.pump.finish(running)
-        assert not _left_running(runner)
-
-    def test_a_folder_that_it_closes_behind_itself(self, runner: Runner) -> None:
-        source = (
-            "import os\n"
-            "os.makedirs('a/b')\n"
-            "for path in ('a/b', 'a', '.', '..'):\n"
-            "    try: os.chmod(path, 0)\n"
-            "    except OSError: pass\n"
-        )
-        for number in range(5):
-            assert runner.python(source).end is EndKind.EXITED
-            assert runner.python(f"print({number})").stdout.data == f"{number}\n".encode()
-
-    def test_an_executable_that_is_none(self, runner: Runner) -> None:
-        executable = os.memfd_create("program")
-        try:
-            os.write(executable, b"no program")
-            os.fchmod(executable, 0o755)
-            request = RunRequest(RunMode.EXEC, ("./program",), executable=executable)
-            record = runner.pump.finish(runner.start(request))
-        finally:
-            os.close(executable)
-        assert (record.end, record.exit_code) == (EndKind.EXITED, 126)
-        assert b"./program cannot be executed" in record.stderr.data
-
-    def test_a_text_that_is_larger_than_its_disk(self, runner: Runner) -> None:
-        record = runner.python("#" * 100_000, disk_bytes=20_000)
-        assert (record.end, record.exit_code) == (EndKind.EXITED, 1)
-        assert b"File too large" in record.stderr.data
 
 
 class TestWhatItSees:
@@ -492,7 +373,7 @@ class TestNothingIsLeft:
         assert runner.python(source).ok
         alone = runner.python("import os; print(os.getppid() >= 0)")
         assert alone.ok
-        assert not _left_running(runner)
+        assert not left_running(runner)
 
     def test_files_are_gone(self, runner: Runner) -> None:
         runner.python("import os; open('a', 'w'); open(os.environ['TMPDIR'] + '/b', 'w')")
@@ -558,9 +439,9 @@ class TestNothingIsLeft:
         JailBoxes(JailConfig(level=runner.level)).close()
         assert not _left_by(int(pid))
         deadline_s = time.monotonic() + 5
-        while user.isdigit() and _of_user(int(user)) and time.monotonic() < deadline_s:
+        while user.isdigit() and of_user(int(user)) and time.monotonic() < deadline_s:
             time.sleep(0.01)
-        assert not user.isdigit() or not _of_user(int(user))
+        assert not user.isdigit() or not of_user(int(user))
 
     def test_living_wardens_are_not_swept(self, runner: Runner) -> None:
         running = runner.start(script("import time; time.sleep(0.5); print(1)"))
@@ -591,7 +472,7 @@ class TestFaults:
             runner.pump.finish(running)
         assert caught.value.reason == "WORKER_DIED"
         assert runner.python("print(1)").stdout.data == b"1\n"
-        assert not _left_running(runner)  # and it slept for half a minute yet
+        assert not left_running(runner)  # and it slept for half a minute yet
 
     def test_an_idle_zygote_that_dies_costs_nothing(self, runner: Runner) -> None:
         assert runner.python("print(1)").ok
@@ -658,33 +539,6 @@ def test_what_was_found_is_told_by_name() -> None:
     for name, reason in FOUND.missing:
         assert name not in FOUND.layers
         assert len(reason) > 10
-
-
-def _left_running(runner: Runner) -> list[str]:
-    """Processes of programs that are still there after a while."""
-    deadline_s = time.monotonic() + 5  # the table of processes may lag behind on a busy machine
-    while (left := _processes_of_programs(runner)) and time.monotonic() < deadline_s:
-        time.sleep(0.01)
-    return left
-
-
-def _processes_of_programs(runner: Runner) -> list[str]:
-    """The state of processes that run as a program's user, where it has one of its own."""
-    return _of_user(runner.boxes._made[0]._users.program)
-
-
-def _of_user(user: int | None) -> list[str]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if user is not None and folder.stat().st_uid == user:
-                status = (folder / "status").read_text()
-                if "State:\tZ" not in status:  # an orphan that is dead is process 1's to bury
-                    found.append(status)
-        except OSError:
-            continue
-    # The child that waits for the next job has not changed its user yet.
-    return found
 
 
 def _left_by(pid: int) -> list[str]:

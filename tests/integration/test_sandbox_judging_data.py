@@ -257,7 +257,8 @@ def test_mutants_fare_as_in_direct_execution(boxes: AnyBoxes, shared_data: Path,
 ANSWERS = """
 import copy, json, sys
 sys.path.insert(0, {sources!r})
-from assay.sandbox.harness.codec import CodecError, encode
+from assay.sandbox.harness.codec import encode
+from assay.sandbox.harness.references import CodecError
 namespace = {{"__name__": "__main__"}}
 exec(compile({source!r}, "solution", "exec"), namespace)
 for inputs in json.loads(sys.stdin.read()):

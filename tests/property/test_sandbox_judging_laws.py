@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.sandbox.harness.codec import CodecError, decode, encode
+from assay.sandbox.harness.codec import decode, encode
+from assay.sandbox.harness.references import CodecError
 from assay.sandbox.judging.model import Comparison, ComparisonKind
 from assay.sandbox.judging.stdout import compare_output
 from assay.sandbox.judging.text import brief, one_line

@@ -11,15 +11,8 @@ import typing
 
 import pytest
 
-from assay.sandbox.harness.codec import (
-    MAX_BYTES,
-    MAX_DEPTH,
-    CodecError,
-    Ref,
-    check_spread,
-    decode,
-    encode,
-)
+from assay.sandbox.harness.codec import MAX_BYTES, MAX_DEPTH, check_spread, decode, encode
+from assay.sandbox.harness.references import CodecError, Ref
 
 MERSENNE = 2**61 - 1  # all its multiples have hash 0
 

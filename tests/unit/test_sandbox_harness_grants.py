@@ -15,9 +15,9 @@ from unittest import mock
 
 import pytest
 
-from assay.sandbox.harness.codec import CodecError, LibraryName, Ref
 from assay.sandbox.harness.grants import Grants, Unsupported
 from assay.sandbox.harness.protocol import CallBack
+from assay.sandbox.harness.references import CodecError, LibraryName, Ref
 
 MODULE = "written"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.sandbox.harness import protocol
-from assay.sandbox.harness.codec import CodecError, Ref, encode
+from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.protocol import (
     CallBack,
     ProtocolError,
@@ -20,6 +20,7 @@ from assay.sandbox.harness.protocol import (
     read_answer,
     read_callback,
 )
+from assay.sandbox.harness.references import CodecError, Ref
 
 
 def refuse(ref: Ref) -> object:

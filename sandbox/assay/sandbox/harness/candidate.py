@@ -37,9 +37,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from assay.sandbox.harness import script
-from assay.sandbox.harness.codec import MAX_NAME, CodecError, Ref, decode, encode
+from assay.sandbox.harness.codec import MAX_NAME, decode, encode
 from assay.sandbox.harness.frames import Channel
 from assay.sandbox.harness.protocol import ANSWER, CALLBACK, HELLO, NO_TAG, REQUEST, RESULT
+from assay.sandbox.harness.references import CodecError, Ref
 
 # Special methods that a proxy in the tester carries where the object's type has them.
 UNARY: Final = (

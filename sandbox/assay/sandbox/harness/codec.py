@@ -32,6 +32,17 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from assay.sandbox.harness.references import (
+    Carry,
+    CodecError,
+    Import,
+    Keep,
+    LibraryName,
+    Opaque,
+    Ref,
+    Resolve,
+)
+
 if TYPE_CHECKING:
     from decimal import Decimal
 
@@ -70,75 +81,6 @@ _FACTORIES: Final = {
     kind.__name__: kind for kind in (bool, int, float, str, list, dict, set, tuple)
 }
 _HEX: Final = re.compile(r"-?[0-9a-f]+")
-
-
-class CodecError(ValueError):
-    """These bytes are no plain value, or this value cannot be carried as one."""
-
-
-class Ref:
-    """Stands for an object that stays where it is.
-
-    Attributes:
-        side: who has it, "c" the candidate or "t" the tester.
-        number: its number there.
-        kind: what it is, for people and for the proxy, e.g. "instance", "class", "generator".
-        type_name: the name of its type.
-        traits: the special methods that its type has, of those that a proxy carries.
-    """
-
-    __slots__ = ("kind", "number", "side", "traits", "type_name")
-
-    def __init__(
-        self,
-        side: str,
-        number: int,
-        kind: str = "",
-        type_name: str = "",
-        traits: tuple[str, ...] = (),
-    ) -> None:
-        self.side = side
-        self.number = number
-        self.kind = kind
-        self.type_name = type_name
-        self.traits = traits
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ref):
-            return False
-        return (other.side, other.number) == (self.side, self.number)
-
-    def __hash__(self) -> int:
-        return hash((self.side, self.number))
-
-    def __repr__(self) -> str:
-        return f"<{self.kind or 'object'} of type {self.type_name}>"
-
-
-Opaque = Callable[[object], "Ref | LibraryName"]
-"""Makes a reference to an object that is no plain value."""
-
-Resolve = Callable[[Ref], object]
-"""Makes an object of a reference; raises CodecError for one that means nothing."""
-
-Keep = Callable[[object], "Ref | None"]
-"""Makes a reference to an object that is plain data and more; None for one that is no more."""
-
-Carry = Callable[[Ref, object], object]
-"""Makes an object of plain data and the reference that came with it."""
-
-Import = Callable[[str, str], object]
-"""Finds an object of a library by its module and its name there."""
-
-
-class LibraryName:
-    """Stands for a function or class of a library, which the reader takes from its own."""
-
-    __slots__ = ("module", "name")
-
-    def __init__(self, module: str, name: str) -> None:
-        self.module = module
-        self.name = name
 
 
 def encode(value: object, opaque: Opaque | None = None, keep: Keep | None = None) -> bytes:

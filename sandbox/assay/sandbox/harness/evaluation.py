@@ -19,7 +19,8 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from assay.sandbox.harness.codec import CodecError, check_spread
+from assay.sandbox.harness.codec import check_spread
+from assay.sandbox.harness.references import CodecError
 
 MAX_STEPS: Final = 400_000
 MAX_LENGTH: Final = 200_000

@@ -31,9 +31,9 @@ import unittest
 from collections.abc import Iterator
 from typing import Any, Final
 
-from assay.sandbox.harness.codec import CodecError, LibraryName, Ref
 from assay.sandbox.harness.names import LIBRARIES
 from assay.sandbox.harness.protocol import CallBack
+from assay.sandbox.harness.references import CodecError, LibraryName, Ref
 
 _CONTAINERS: Final = (list, dict, set, frozenset, tuple, str, bytes, bytearray, int, float)
 _MADE_CALLABLE: Final = (

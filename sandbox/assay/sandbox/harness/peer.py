@@ -27,7 +27,7 @@ from typing import Any, Final, TypeVar
 
 from assay.sandbox.harness import protocol
 from assay.sandbox.harness.candidate import BINARY, CARRIED, UNARY
-from assay.sandbox.harness.codec import CodecError, LibraryName, Ref, encode
+from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.frames import Channel
 from assay.sandbox.harness.grants import Grants, Unsupported
 from assay.sandbox.harness.protocol import (
@@ -41,6 +41,7 @@ from assay.sandbox.harness.protocol import (
     Returned,
     Stopped,
 )
+from assay.sandbox.harness.references import CodecError, LibraryName, Ref
 
 # Exceptions of libraries that tests name; none that a test framework takes for a sign.
 _OF_LIBRARIES: Final = frozenset(

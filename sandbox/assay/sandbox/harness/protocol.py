@@ -25,7 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from assay.sandbox.harness.codec import Carry, CodecError, Resolve, decode
+from assay.sandbox.harness.codec import decode
+from assay.sandbox.harness.references import Carry, CodecError, Resolve
 
 HELLO: Final = b"H"
 REQUEST: Final = b"Q"

@@ -19,7 +19,7 @@ from typing import Any, Final
 from assay.sandbox.box import Boxes, Pump, Running
 from assay.sandbox.domain import EndKind, Limits, RunMode, RunRecord, RunRequest, SandboxFault
 from assay.sandbox.harness import protocol
-from assay.sandbox.harness.codec import CodecError, decode, encode
+from assay.sandbox.harness.codec import decode, encode
 from assay.sandbox.harness.evaluation import NotFoldable
 from assay.sandbox.harness.protocol import (
     ANSWER,
@@ -31,6 +31,7 @@ from assay.sandbox.harness.protocol import (
     RESULT,
     TAG_BYTES,
 )
+from assay.sandbox.harness.references import CodecError
 from assay.sandbox.judging.budget import Budget, Overrun, Unjudged
 from assay.sandbox.judging.folding import Plan, Raised, fold
 from assay.sandbox.judging.link import FORGED, CandidateLink, await_hello, read

@@ -13,7 +13,7 @@ from typing import Final
 
 from assay.sandbox.box import Boxes, Pump
 from assay.sandbox.domain import EndKind, Limits, RunRecord, SandboxFault
-from assay.sandbox.harness.codec import CodecError
+from assay.sandbox.harness.references import CodecError
 from assay.sandbox.judging.budget import Budget, Overrun, Unjudged
 from assay.sandbox.judging.link import FORGED, CandidateLink, read
 from assay.sandbox.judging.model import (

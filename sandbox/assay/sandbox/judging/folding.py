@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from assay.sandbox.harness.codec import CodecError, encode
+from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.evaluation import (
     PLAIN,
     SUBJECT,
@@ -30,6 +30,7 @@ from assay.sandbox.harness.evaluation import (
     bind,
 )
 from assay.sandbox.harness.names import subject_names
+from assay.sandbox.harness.references import CodecError
 from assay.sandbox.judging.text import brief, one_line
 
 MAX_CODE: Final = 2**20

@@ -18,7 +18,7 @@ from typing import Final
 from assay.sandbox.box import Box, Pump, Running
 from assay.sandbox.domain import EndKind, RunRecord, RunRequest, SandboxFault
 from assay.sandbox.harness import protocol
-from assay.sandbox.harness.codec import Ref, encode
+from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.protocol import (
     ANSWER,
     HELLO,
@@ -28,6 +28,7 @@ from assay.sandbox.harness.protocol import (
     Raised,
     Returned,
 )
+from assay.sandbox.harness.references import Ref
 from assay.sandbox.judging.text import one_line
 from assay.sandbox.judging.verdicts import killed_from_outside
 

@@ -22,7 +22,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 from typing import TypeGuard
 
-from assay.sandbox.harness.codec import CodecError, check_spread
+from assay.sandbox.harness.codec import check_spread
+from assay.sandbox.harness.references import CodecError
 from assay.sandbox.judging.model import Comparison, ComparisonKind, Plain
 from assay.sandbox.judging.text import brief
 

@@ -943,9 +943,9 @@ class Comparison(_message.Message):
         program, under the test's limits.
 
         A checker that ends in any other way (another code, a signal, a limit, an exception) runs once more on the expected
-        output: where it does not accept that either, the fault is INVALID_TEST; where it does, the verdict is WRONG_ANSWER.
+        output: where it does not accept that either, the fault is INVALID_TEST; where it does, the output is a wrong answer.
         So expected_stdout must be an output that the checker accepts. Where it is empty there is nothing to hold the checker
-        against, and an output that breaks it is a WRONG_ANSWER. The exit codes of testlib.h fit this; partial credit is no
+        against, and an output that breaks it is a wrong answer. The exit codes of testlib.h fit this; partial credit is no
         acceptance.
         """
 
