@@ -23,12 +23,11 @@ import secrets
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from assay.sandbox.harness import protocol
 from assay.sandbox.harness.candidate import BINARY, CARRIED, UNARY
 from assay.sandbox.harness.codec import encode
-from assay.sandbox.harness.frames import Channel
 from assay.sandbox.harness.grants import Grants, Unsupported
 from assay.sandbox.harness.protocol import (
     ANSWER,
@@ -36,6 +35,7 @@ from assay.sandbox.harness.protocol import (
     REQUEST,
     RESULT,
     TAG_BYTES,
+    Frame,
     ProtocolError,
     Raised,
     Returned,
@@ -60,6 +60,16 @@ class CandidateEndedError(BaseException):
     """The candidate's process is gone, or what it said is no answer."""
 
 
+class Line(Protocol):
+    """What carries frames to the candidate and back."""
+
+    def send(self, kind: bytes, content: bytes, tag: bytes) -> None:
+        """Sends a frame."""
+
+    def receive(self) -> Frame:
+        """Waits for the next frame."""
+
+
 class Peer:
     """The link to the candidate: sends requests, serves what its program calls back meanwhile.
 
@@ -73,7 +83,7 @@ class Peer:
         refused: what the tests handed over cannot be carried; the same.
     """
 
-    def __init__(self, channel: Channel, grants: Grants) -> None:
+    def __init__(self, channel: Line, grants: Grants) -> None:
         self._channel = channel
         self._grants = grants
         self._proxies: dict[int, object] = {}
@@ -93,7 +103,7 @@ class Peer:
     def lookup(self, names: list[str]) -> dict[str, object]:
         """What names stand for; those that the program does not define are left out."""
         found = self._read(protocol.rows, self._ask("lookup", names), names)
-        self.used = self.used or bool(found)
+        self.used = True  # a name that is missing tells something, too
         self._note([*found.values()])
         return found
 

@@ -39,11 +39,24 @@ from assay.sandbox.harness.fixtures import Fixtures
 from assay.sandbox.harness.frames import Channel
 from assay.sandbox.harness.grants import Grants, Unsupported
 from assay.sandbox.harness.names import LIBRARIES, called_at_top
-from assay.sandbox.harness.peer import CandidateEndedError, Peer
-from assay.sandbox.harness.protocol import BEGIN, DONE, HELLO
+from assay.sandbox.harness.peer import CandidateEndedError, Line, Peer, Proxy
+from assay.sandbox.harness.protocol import ANSWER, BEGIN, DONE, HELLO, Frame
+from assay.sandbox.harness.references import Ref
 from assay.sandbox.harness.texts import Texts
 
 MODULE: Final = "assay_tests"
+_WARM_UP_ROUNDS: Final = 10  # the interpreter has settled on a function's form after eight calls
+_WARM_UP: Final = """\
+import unittest
+import pytest
+assert f([1], a={2: "x"}) == 2
+class T(unittest.TestCase):
+    def test_it(self):
+        self.assertEqual(f((1, None)), 2)
+@pytest.mark.parametrize("a, b", [(1, 2)])
+def test_it(a, b):
+    assert f(a) == pytest.approx(b)
+"""
 _OURS: Final = frozenset({"pytest"})  # not installed here: a stand-in
 
 
@@ -61,6 +74,43 @@ def main(channel_fd: int, argv: tuple[str, ...]) -> int:
     return 0
 
 
+def warm_up(path: str) -> None:
+    """Runs a few tests in this process, so that its children find the way walked.
+
+    Args:
+        path: unused; other harnesses put a program there.
+    """
+    del path
+    saved = list(sys.meta_path), unittest.main
+    for _ in range(_WARM_UP_ROUNDS):
+        _Session(_Rehearsal(), _WARM_UP, "", "main").run()
+        sys.meta_path[:], unittest.main = saved[0], saved[1]
+    for name in ("pytest", MODULE):
+        sys.modules.pop(name, None)
+
+
+class _Rehearsal:
+    """A channel to a program that defines `f`, which returns 2."""
+
+    def __init__(self) -> None:
+        self._answer = Frame(ANSWER, b"", b"")
+
+    def send(self, kind: bytes, content: bytes, tag: bytes) -> None:
+        """Takes a request, whose answer is received next."""
+        request: Any = decode(content)
+        answers: dict[str, list[object]] = {
+            "load": [["f"]],
+            "lookup": [[["f", Ref("c", 0, "function", "f", ("__call__",))]]],
+            "call": [2, [], -1],
+        }
+        answer = encode(["value", *answers[request[0]]])
+        self._answer = Frame(ANSWER, tag, answer)
+
+    def receive(self) -> Frame:
+        """The answer."""
+        return self._answer
+
+
 class _Invalid(Exception):
     """The test code itself cannot be run."""
 
@@ -68,7 +118,7 @@ class _Invalid(Exception):
 class _Session:
     """One run of some test code."""
 
-    def __init__(self, channel: Channel, code: str, entry_point: str, stem: str) -> None:
+    def __init__(self, channel: Line, code: str, entry_point: str, stem: str) -> None:
         self._code = code
         self._entry_point = entry_point
         self._modules = {stem, "solution"} - {""}
@@ -76,6 +126,7 @@ class _Session:
         self._peer = Peer(channel, Grants(MODULE))
         self._wanted: frozenset[str] = frozenset()
         self._run_count = 0
+        self._mentioned = False
 
     def run(self) -> tuple[str, str]:
         """What came of it: passed, wrong, error, memory, forged or invalid, and why."""
@@ -89,7 +140,8 @@ class _Session:
             return self._judge(error)
         if self._peer.refused is not None or self._peer.ended is not None:
             return self._judge(self._peer.refused or self._peer.ended)
-        if not (self._peer.used and (self._peer.calls or self._run_count)):
+        used = self._peer.used or self._mentioned
+        if not (used and (self._peer.calls or self._run_count)):
             return "invalid", "the test code never used the program"
         return "passed", ""
 
@@ -127,7 +179,12 @@ class _Session:
         wanted = [name for name in free if name not in namespace]
         found = self._peer.lookup(wanted)
         namespace.update(found)
-        self._peer.used = bool(names.used_names(tree) & found.keys())
+        read = names.used_names(tree)
+        self._mentioned = bool(read & found.keys())
+        # What was fetched reaches the tests when they use it: an object of the program's is asked
+        # then, a plain value and a name that is missing are met without a word.
+        met = [name for name in wanted if name in read]
+        self._peer.used = any(not isinstance(found.get(name), Proxy) for name in met)
         for name in wanted:
             if name not in namespace and name in LIBRARIES and name != self._entry_point:
                 self._take(name, name, namespace)
