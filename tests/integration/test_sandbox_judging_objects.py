@@ -104,6 +104,68 @@ def test_what_derives_from_something_stays_what_it_is(
     assert outcome.verdict is verdict, outcome.explanation
 
 
+PRINTING = """
+import sys
+def hello(n):
+    print("Hello", n)
+    print("warned", file=sys.stderr)
+    return n
+def ask():
+    return int(input("n? ")) + 1
+def line():
+    return sys.stdin.readline().strip()
+"""
+PATCHED = """
+import io, unittest
+from unittest.mock import patch
+from solution import hello, ask
+class T(unittest.TestCase):
+    @patch('sys.stdout', new_callable=io.StringIO)
+    def test_out(self, out):
+        hello('x')
+        self.assertEqual(out.getvalue(), 'Hello {0}\\n')
+    @patch('builtins.input', side_effect=['4', '5'])
+    def test_in(self, ask_for):
+        self.assertEqual([ask(), ask()], [5, 6])
+        ask_for.assert_called_with('n? ')
+    @patch('builtins.print')
+    def test_print(self, written):
+        hello(3)
+        written.assert_any_call('Hello', 3)
+"""
+CAPTURED = """
+def test_out(capsys):
+    hello(1)
+    told = capsys.readouterr()
+    assert told.out == 'Hello {0}\\n' and told.err == 'warned\\n'
+    assert capsys.readouterr().out == ''
+def test_in(monkeypatch):
+    import io
+    monkeypatch.setattr('builtins.input', lambda *a: '7')
+    monkeypatch.setattr('sys.stdin', io.StringIO('a\\nb\\n'))
+    assert ask() == 8 and line() == 'a' and line() == 'b'
+def test_all_is_as_it_was():
+    assert hello(2) == 2
+"""
+REDIRECTED = """
+import contextlib, io
+kept = io.StringIO()
+with contextlib.redirect_stdout(kept):
+    assert hello(2) == 2
+assert kept.getvalue() == 'Hello {0}\\n'
+"""
+
+
+@pytest.mark.parametrize(("code", "right"), [(PATCHED, "x"), (CAPTURED, "1"), (REDIRECTED, "2")])
+def test_what_a_program_prints_and_reads_goes_where_the_tests_say(
+    boxes: ProcessBoxes, code: str, right: str
+) -> None:
+    for said, verdict in ((right, PASSED), ("9", WRONG)):
+        test = AssertTest("a", code.replace("{0}", said))
+        (outcome,) = judge_python(boxes, PRINTING, test)
+        assert outcome.verdict is verdict, outcome.explanation
+
+
 ANSWERED = """
 def text(kind):
     return {

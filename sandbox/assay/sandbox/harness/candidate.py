@@ -9,7 +9,8 @@ What is said is in `protocol`; the operations of a request are
     lookup, names                           what the names stand for
     call, target, args, kwargs, fresh, tell call by name, dotted path or number; `fresh` makes an
                                             instance for "Class.method"; `tell` asks which arguments
-                                            changed in place
+                                            changed in place; a seventh part says what of the
+                                            streams is replaced (`streams`)
     operate, name, object, args             a special method, getattr, isinstance, state, await...
     execute, text                           run a text as a module of its own; answers with what its
                                             names stand for
@@ -41,6 +42,7 @@ from assay.sandbox.harness.codec import MAX_NAME, decode, encode
 from assay.sandbox.harness.frames import Channel
 from assay.sandbox.harness.protocol import ANSWER, CALLBACK, HELLO, NO_TAG, REQUEST, RESULT
 from assay.sandbox.harness.references import CodecError, Ref
+from assay.sandbox.harness.streams import Wanted, replaced
 
 # Special methods that a proxy in the tester carries where the object's type has them.
 UNARY: Final = (
@@ -176,7 +178,7 @@ class _Candidate:
                 ref = self._opaque(kept, note=str(error))
                 return encode([answer[0], ref, *answer[2:]], self._opaque)
             except (CodecError, RecursionError):
-                rest = [[], -1] if len(answer) == 4 else []
+                rest = [[], -1, *answer[4:]] if len(answer) >= 4 else []
                 return encode([answer[0], self._opaque(kept), *rest])
 
     def _load(self) -> tuple[object, ...]:
@@ -216,10 +218,20 @@ class _Candidate:
             found = getattr(found, name)
         return found
 
-    def _call(
-        self, target: object, args: list[Any], kwargs: dict[str, Any], fresh: bool, tell: bool
+    def _call(  # noqa: PLR0917 - the parts of the message, in its order
+        self,
+        target: object,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        fresh: bool,
+        tell: bool,
+        wanted: Wanted | None = None,
     ) -> tuple[object, ...]:
         function = self._find(target, fresh)
+        if wanted is not None:
+            with replaced(wanted) as told:
+                answer = self._call(function, args, kwargs, fresh, tell)
+            return (*answer, told)
         if not tell:
             return (function(*args, **kwargs),)
         given = [*args, *kwargs.values()]

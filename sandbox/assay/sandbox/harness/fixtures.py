@@ -2,19 +2,23 @@
 
 Served: values that are returned or yielded, fixtures that need fixtures, `params` with
 `request.param`, `autouse`, names of their own, and scopes (a wider one than the test's is made once
-for all). Fixtures that pytest itself brings, such as `tmp_path`, are not.
+for all). Of those that pytest itself brings: `capsys` and `monkeypatch` (`setattr`, `setitem`).
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import io
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from assay.sandbox.harness.grants import Unsupported
 
-_REQUEST = "request"
+_REQUEST: Final = "request"
+_MISSING: Final = object()
 
 
 class Skipped(BaseException):
@@ -92,7 +96,8 @@ class Fixtures:
     ) -> None:
         found = (value for value in namespace.values() if isinstance(value, Fixture))
         own = {made.name: made if instance is None else made.bound(instance) for made in found}
-        self._known: dict[str, Fixture] = {**(around._known if around else {}), **own}  # noqa: SLF001
+        before = around._known if around else _BROUGHT  # noqa: SLF001
+        self._known: dict[str, Fixture] = {**before, **own}
         self._shared: dict[tuple[str, int], object] = around._shared if around else {}  # noqa: SLF001
         self._ends: list[Iterator[Any]] = around._ends if around else []  # noqa: SLF001
 
@@ -164,6 +169,87 @@ class Fixtures:
             if need != _REQUEST:
                 self._add(need, order, (*way, name))
         order.append(name)
+
+
+class _Captured:
+    """`capsys`."""
+
+    def __init__(self) -> None:
+        self._saved = sys.stdout, sys.stderr
+        self._start()
+
+    def _start(self) -> None:
+        self._out, self._err = io.StringIO(), io.StringIO()
+        sys.stdout, sys.stderr = self._out, self._err
+
+    def readouterr(self) -> _Output:
+        """What was written since the last time."""
+        found = _Output(self._out.getvalue(), self._err.getvalue())
+        self._start()
+        return found
+
+    def close(self) -> None:
+        """Puts the streams back."""
+        sys.stdout, sys.stderr = self._saved
+
+
+class _Output(NamedTuple):
+    out: str
+    err: str
+
+
+class _Patch:
+    """`monkeypatch`."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+
+    def setattr(self, target: Any, name: Any, value: Any = _MISSING, raising: bool = True) -> None:
+        """Replaces an attribute; of a module also by a dotted name."""
+        if isinstance(target, str):
+            target, name, value = *_found(target), name
+        old = getattr(target, name) if raising else getattr(target, name, None)
+        self._undo.append(lambda: setattr(target, name, old))
+        setattr(target, name, value)
+
+    def setitem(self, target: Any, name: Any, value: Any) -> None:
+        """Replaces an item."""
+        old = dict(target)
+        self._undo.append(lambda: (target.clear(), target.update(old))[0])
+        target[name] = value
+
+    def undo(self) -> None:
+        """Puts everything back."""
+        while self._undo:
+            self._undo.pop()()
+
+
+def _found(dotted: str) -> tuple[Any, str]:
+    """The object that a dotted name is an attribute of, and the attribute's name."""
+    path, _, name = dotted.rpartition(".")
+    first, *rest = path.split(".")
+    found: Any = importlib.import_module(first)
+    for part in rest:
+        found = getattr(found, part)
+    return found, name
+
+
+def _capsys() -> Iterator[_Captured]:
+    made = _Captured()
+    yield made
+    made.close()
+
+
+def _monkeypatch() -> Iterator[_Patch]:
+    made = _Patch()
+    yield made
+    made.undo()
+
+
+_BROUGHT: Final[dict[str, Fixture]] = {
+    name: Fixture(name, make, (), shared=False, autouse=False)
+    for name, make in (("capsys", _capsys), ("monkeypatch", _monkeypatch))
+}
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

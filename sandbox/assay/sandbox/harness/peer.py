@@ -42,6 +42,7 @@ from assay.sandbox.harness.protocol import (
     Stopped,
 )
 from assay.sandbox.harness.references import CodecError, LibraryName, Ref
+from assay.sandbox.harness.streams import Streams
 
 # Exceptions of libraries that tests name; none that a test framework takes for a sign.
 _OF_LIBRARIES: Final = frozenset(
@@ -86,6 +87,7 @@ class Peer:
     def __init__(self, channel: Line, grants: Grants) -> None:
         self._channel = channel
         self._grants = grants
+        self._streams = Streams()
         self._proxies: dict[int, object] = {}
         self._exceptions: dict[tuple[str, ...], type[BaseException]] = {}
         self.used = False
@@ -124,22 +126,27 @@ class Peer:
         """Calls a function; arguments that it changed in place change here too."""
         self.used = True
         self.calls += 1
-        returned = self._ask("call", target, list(args), kwargs, False, True)
+        wanted = self._streams.wanted()
+        more = () if wanted is None else (wanted,)
+        returned = self._ask("call", target, list(args), kwargs, False, True, *more)
         given = [*args, *kwargs.values()]
-        result, changes, alias = self._read(protocol.told, returned, len(given))
-        self._note([result, changes])
-        for index, value in changes:
+        told = self._read(protocol.told, returned, len(given), streams=wanted is not None)
+        self._note([told.value, told.changes])
+        for index, value in told.changes:
             mirror(given[index], value)
-        return result if alias == -1 else given[alias]
+        if told.texts:
+            self.texts = True
+            self._streams.take(told.texts)
+        return told.value if told.alias == -1 else given[told.alias]
 
     def _note(self, value: Any) -> Any:
         """Notes whether there is a text in what the program answered."""
         self.texts = self.texts or _has_text(value)
         return value
 
-    def _read(self, read: Callable[..., _T], *arguments: Any) -> _T:
+    def _read(self, read: Callable[..., _T], *arguments: Any, **more: Any) -> _T:
         try:
-            return read(*arguments)
+            return read(*arguments, **more)
         except ProtocolError as error:
             raise self._end(f"the program's answer is malformed: {error}") from None
 

@@ -197,24 +197,45 @@ def rows(returned: Returned, asked: Iterable[str] | None) -> dict[str, object]:
     return found
 
 
-def told(returned: Returned, given: int) -> tuple[object, list[tuple[int, object]], int]:
-    """The answer to a call that tells of its arguments: result, changes, alias.
+class Told(NamedTuple):
+    """The answer to a call that tells of its arguments.
+
+    Attributes:
+        value: what was returned; None where it is an argument.
+        changes: which arguments were changed in place, and into what.
+        alias: which argument was returned; -1 for none.
+        texts: what was written to stdout and stderr, and what is left of stdin, where it was asked.
+    """
+
+    value: object
+    changes: list[tuple[int, object]]
+    alias: int
+    texts: list[str]
+
+
+def told(returned: Returned, given: int, *, streams: bool = False) -> Told:
+    """Reads the answer to a call that tells of its arguments.
 
     Args:
         returned: the answer.
         given: how many arguments there were.
+        streams: it tells of streams, too.
 
     Raises:
         ProtocolError: it speaks of arguments that were not given.
     """
-    if len(returned.values) != 3:
+    if len(returned.values) != 3 + streams:
         raise ProtocolError("an answer that does not tell of its arguments")
-    value, changes, alias = returned.values
+    value, changes, alias, *rest = returned.values
+    texts = _items(rest[0], least=3, most=3) if rest else []
+    if not all(type(text) is str for text in texts):
+        raise ProtocolError("what was written is no text")
     told_of: list[tuple[int, object]] = []
     for change in _items(changes):
         index, new = _items(change, least=2, most=2)
         told_of.append((_index(index, given), new))
-    return value, told_of, -1 if alias == -1 and type(alias) is int else _index(alias, given)
+    known = -1 if alias == -1 and type(alias) is int else _index(alias, given)
+    return Told(value, told_of, known, texts)
 
 
 def _raised(  # noqa: PLR0917 - the parts of the message, in its order

@@ -904,7 +904,7 @@ class AssertTest(_message.Message):
     ENTRY_POINT_FIELD_NUMBER: _builtins.int
     code: _builtins.str
     """Test code in the candidate's language: assert statements, HumanEval's check function, unittest classes, pytest-style
-    functions and classes (raises, approx, parametrize, fixtures that the code writes). It runs in a process of its own:
+    functions and classes (raises, approx, parametrize, capsys, monkeypatch, fixtures that the code writes). It runs in a process of its own:
     the candidate's objects are references there, which equal no plain value, and eval and exec run no text of the
     candidate's beside it. What it raises once something of the candidate's has reached it is a verdict. It is at fault
     (INVALID_TEST) where it does not parse, imports what is not installed, derives a class from one of the candidate's,
