@@ -166,6 +166,15 @@ def test_what_a_program_prints_and_reads_goes_where_the_tests_say(
         assert outcome.verdict is verdict, outcome.explanation
 
 
+PARSED = """
+import ast
+tree = ast.parse(text('KIND'), mode='eval')
+assert eval(compile(tree, 'x', 'eval')) == 24
+"""
+OWN_TEXTS = """
+for own, value in [('len(text("sum"))', 11), ('text("name")', 'nothing')]:
+    assert eval(own) == value
+"""
 ANSWERED = """
 def text(kind):
     return {
@@ -173,6 +182,7 @@ def text(kind):
         "computed": "(lambda: 24)()", "class": "type('E', (), {'__eq__': lambda *a: True})()",
         "leave": "__import__('os')._exit(0)", "raise": "1 / 0",
         "deep": "(" * 9_000, "name": "nothing",
+        "expected": "expected", "math": "isclose = lambda *a, **k: True",
         "code": "def g(a):\\n    return a + 1", "shadow": "abs = all = lambda *a: True",
     }[kind]
 """
@@ -187,6 +197,13 @@ def text(kind):
         ("t = text('class')\nassert eval(t) == 24", WRONG),
         ("t = text('deep')\nassert eval(t) == 24", WRONG),
         ("t = text('call')\nassert eval(t) == '2 * (3 + 9)'", ERROR),
+        ("expected = 24\nassert eval(text('expected')) == expected", ERROR),
+        ("def test_it():\n    expected = 24\n    assert eval(text('expected')) == expected", ERROR),
+        ("t = text('expected')\nassert eval(t, {'expected': 24}) == 24", PASSED),
+        (PARSED.replace("KIND", "class"), WRONG),
+        (PARSED.replace("KIND", "sum"), PASSED),
+        (OWN_TEXTS, PASSED),
+        ("exec(text('math'))\nassert isclose(len(text('sum')), 5)", WRONG),
         ("t = text('leave')\nassert eval(t) == 24", ERROR),
         ("t = text('raise')\nassert eval(t) == 24", WRONG),
         ("t = text('name')\nassert eval(t) == 24", ERROR),
@@ -195,7 +212,7 @@ def text(kind):
         ("ns = {}\nexec(text('code'), ns)\nassert ns['g'](3) == 4", PASSED),
         ("exec(text('shadow'))\nassert abs(text('sum') == 5) == 1", WRONG),
     ],
-)
+)  # fmt: skip
 def test_a_text_of_the_programs_never_runs_beside_the_tests(
     boxes: ProcessBoxes, code: str, verdict: TestVerdict
 ) -> None:

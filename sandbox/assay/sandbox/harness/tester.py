@@ -190,8 +190,8 @@ class _Session:
                 self._take(name, name, namespace)
         blocks = names.unasserted_blocks(tree)
         self._peer.is_let_happen = lambda error: any(_line_of(error) in block for block in blocks)
-        texts = Texts(tree, self._peer, names.bound_names(tree))
-        namespace["__builtins__"] = {**vars(builtins), **texts.functions()}
+        self._texts = Texts(tree, self._peer, names.bound_names(tree))
+        namespace["__builtins__"] = {**vars(builtins), **self._texts.functions()}
         shown = [name for name in public if name in self._wanted]
         sys.meta_path.insert(0, _Finder(self._peer, self._modules, shown))
         sys.modules["pytest"] = pytest_stand_in.module()
@@ -210,6 +210,7 @@ class _Session:
         namespace = self._module.__dict__
         unittest.main = _no_main  # type: ignore[assignment]
         code = compile(tree, "<tests>", "exec", dont_inherit=True)
+        self._texts.trust(code)
         try:
             exec(code, namespace)  # noqa: S102 - this is its purpose
         except SystemExit as stop:

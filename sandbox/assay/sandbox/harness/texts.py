@@ -1,14 +1,14 @@
 """`eval`, `exec` and `compile` as test code has them: a text of the program's never runs beside it.
 
 Tests hand texts to `eval`: "2 + 3 * 4", which the program answered; "add(1, 2)", which they wrote
-themselves. A text that stands in the test code as it is runs as ever. Any other may be of the
-program's making:
+themselves. A text that is a constant of the test code (the very object: an equal one may be an
+answer) runs as ever. Any other may be of the program's making:
 
-    eval    is computed here where it is an expression over plain values (`evaluation`) and names of
-            the tests; the program's functions are called where the tests' own texts call them and
-            no text has come from the program. Else the program's process computes it, and what
-            comes back must be an object that stays there, such as a function: plain data that we
-            could not compute ourselves is refused
+    eval    is computed here where it is an expression over plain values (`evaluation`) and what the
+            tests put into a namespace for it. Once a text has come from the program, it sees none
+            of the tests' other names, or it would be "expected", and calls nothing. Else the
+            program's process computes it, and what comes back must be an object that stays there,
+            such as a function: plain data that we could not compute ourselves is refused
     exec    runs in the program's process; the names that it defines stand for what is there
     compile keeps the text for eval and exec
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import ast
 import math
 import sys
+import types
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -55,9 +56,24 @@ class Texts:
 
     def __init__(self, tree: ast.AST, peer: Peer, own: frozenset[str]) -> None:
         constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-        self._trusted = {text for text in constants if isinstance(text, str)}
+        self._written = {text for text in constants if isinstance(text, str)}
+        self._constants: list[object] = []
+        self._trusted: set[int] = set()
         self._peer = peer
         self._own = own
+
+    def trust(self, code: types.CodeType) -> None:
+        """Takes the constants of compiled test code for the tests' own texts."""
+        waiting: list[object] = [code]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, types.CodeType):
+                waiting += value.co_consts
+            elif isinstance(value, (tuple, frozenset)):
+                waiting += value
+            elif isinstance(value, str) and len(value) > 1:  # of one letter there is one object
+                self._constants.append(value)
+        self._trusted = set(map(id, self._constants))
 
     def functions(self) -> dict[str, object]:
         """The functions by their names."""
@@ -75,14 +91,21 @@ class Texts:
         Raises:
             RefusedText: it is the program's, and not to be computed here.
         """
+        frame = sys._getframe(1)  # noqa: SLF001 - as the built-in function does
         if globals is None:
-            frame = sys._getframe(1)  # noqa: SLF001 - as the built-in function does
             globals, locals = frame.f_globals, frame.f_locals  # noqa: A001
         locals = globals if locals is None else locals  # noqa: A001
         if self._is_own(source):
             return eval(source, globals, locals)  # noqa: S307 - the tests' own text
         text = _text(source).strip()
-        names = {**globals, **locals}
+        own = (frame.f_globals, frame.f_locals)
+        seen = [
+            space
+            for space in (globals, locals)
+            if not self._peer.texts or not any(space is other for other in own)
+        ]
+        names = {name: value for space in seen for name, value in space.items()}
+        names.setdefault("math", math)
         try:
             called = {} if self._peer.texts else self._called(names)
             return _Expression(called).value(ast.parse(text, mode="eval").body, _plain(names))
@@ -102,7 +125,7 @@ class Texts:
         found = self._peer.execute(_text(source))
         kept = [name for name in found if not name.startswith("_") and name not in BUILTINS]
         for name in kept[:_MOST_NAMES]:
-            if not (own and name in self._own):
+            if not (own and (name in self._own or name in locals)):
                 locals[name] = found[name]
 
     def _called(self, names: Mapping[str, Any]) -> dict[str, Proxy]:
@@ -110,7 +133,7 @@ class Texts:
         return {
             name: value
             for name, value in names.items()
-            if isinstance(value, Proxy) and any(f"{name}(" in text for text in self._trusted)
+            if isinstance(value, Proxy) and any(f"{name}(" in text for text in self._written)
         }
 
     def _computed_there(self, text: str) -> object:
@@ -120,8 +143,10 @@ class Texts:
         raise RefusedText("the answer is no expression over plain values")
 
     def _is_own(self, source: object) -> bool:
+        if isinstance(source, ast.AST):
+            return not self._peer.texts
         if isinstance(source, (str, _Kept)):
-            return isinstance(source, str) and source in self._trusted
+            return id(source) in self._trusted
         return not isinstance(source, (bytes, bytearray, Proxy))
 
 
@@ -157,4 +182,6 @@ def _text(source: Any) -> str:
         return source
     if isinstance(source, (bytes, bytearray)):
         return source.decode()
+    if isinstance(source, ast.AST):
+        return ast.unparse(source)
     raise TypeError("eval() arg 1 must be a string, bytes or code object")
