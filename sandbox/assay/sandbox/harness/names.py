@@ -118,15 +118,31 @@ def used_names(tree: ast.AST) -> frozenset[str]:
     return _used(tree)
 
 
-def uses_argument(tree: ast.Module) -> bool:
-    """Whether the function `check` reads its first argument."""
-    return any(
-        function.name == "check"
-        and bool(function.args.args)
-        and function.args.args[0].arg in _used(function)
-        for function in tree.body
-        if isinstance(function, ast.FunctionDef)
-    )
+def first_mention(tree: ast.Module, names: frozenset[str], modules: set[str]) -> int | None:
+    """The first line that has to do with the program; None where none has.
+
+    Args:
+        tree: the test code.
+        names: names that stand for what is the program's.
+        modules: names by which the program is imported.
+    """
+    lines: list[int] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) if name in names:
+                lines.append(node.lineno)
+            case ast.ImportFrom(module=module) if module in modules:
+                lines.append(node.lineno)
+            case ast.Import(names=taken) if modules & {alias.name for alias in taken}:
+                lines.append(node.lineno)
+            case ast.FunctionDef(name="check") if _reads_its_argument(node):
+                lines.append(node.lineno)
+    return min(lines, default=None)
+
+
+def _reads_its_argument(function: ast.FunctionDef) -> bool:
+    arguments = function.args.args
+    return bool(arguments) and arguments[0].arg in _used(function)
 
 
 def unasserted_blocks(tree: ast.AST) -> list[range]:

@@ -10,8 +10,8 @@ it is the entry point or the only thing that the test code calls.
 The end is told over the channel, with the tag that the warden gave for it: a tester that ends
 without telling so has not passed.
 
-Whose doing an exception is: what the program raised, and what the test code raised once something
-of the program's had reached it, is the program's. What the test code raised before is its own, and
+Whose doing an exception is: what the program raised, and what the test code raised from where it
+first has to do with the program, is the program's. What the test code raised before is its own, and
 so is what can be read off it without running it (`_check`).
 
 Covered: the candidate shares no interpreter with the tests, names nothing that is imported, built
@@ -39,7 +39,7 @@ from assay.sandbox.harness.fixtures import Fixtures
 from assay.sandbox.harness.frames import Channel
 from assay.sandbox.harness.grants import Grants, Unsupported
 from assay.sandbox.harness.names import LIBRARIES, called_at_top
-from assay.sandbox.harness.peer import CandidateEndedError, Line, Peer, Proxy
+from assay.sandbox.harness.peer import CandidateEndedError, Line, Peer
 from assay.sandbox.harness.protocol import ANSWER, BEGIN, DONE, HELLO, Frame
 from assay.sandbox.harness.references import Ref
 from assay.sandbox.harness.texts import Texts
@@ -126,7 +126,8 @@ class _Session:
         self._peer = Peer(channel, Grants(MODULE))
         self._wanted: frozenset[str] = frozenset()
         self._run_count = 0
-        self._mentioned = False
+        self._found = False
+        self._mention: int | None = None
 
     def run(self) -> tuple[str, str]:
         """What came of it: passed, wrong, error, memory, forged or invalid, and why."""
@@ -137,10 +138,10 @@ class _Session:
         except _Invalid as error:
             return "invalid", str(error)
         except BaseException as error:  # noqa: BLE001 - the isolation border
-            return self._judge(error)
+            return self._judged(error)
         if self._peer.refused is not None or self._peer.ended is not None:
-            return self._judge(self._peer.refused or self._peer.ended)
-        used = self._peer.used or self._mentioned
+            return self._judged(self._peer.refused or self._peer.ended)
+        used = self._peer.used or self._found
         if not (used and (self._peer.calls or self._run_count)):
             return "invalid", "the test code never used the program"
         return "passed", ""
@@ -179,12 +180,9 @@ class _Session:
         wanted = [name for name in free if name not in namespace]
         found = self._peer.lookup(wanted)
         namespace.update(found)
-        read = names.used_names(tree)
-        self._mentioned = bool(read & found.keys())
-        # What was fetched reaches the tests when they use it: an object of the program's is asked
-        # then, a plain value and a name that is missing are met without a word.
-        met = [name for name in wanted if name in read]
-        self._peer.used = any(not isinstance(found.get(name), Proxy) for name in met)
+        self._mention = names.first_mention(tree, frozenset(wanted), self._modules)
+        self._found = bool(names.used_names(tree) & found.keys())
+        self._peer.used = False  # by the tests; that was us
         for name in wanted:
             if name not in namespace and name in LIBRARIES and name != self._entry_point:
                 self._take(name, name, namespace)
@@ -220,7 +218,7 @@ class _Session:
         check = namespace.get("check")
         if _is_own(check) and "check" not in called_at_top(tree):
             self._run_count += 1
-            self._call_check(check, tree)
+            self._call_check(check)
         fixtures = Fixtures(namespace)
         for name, value in list(namespace.items()):
             if isinstance(value, type) and value.__module__ == MODULE:
@@ -232,7 +230,7 @@ class _Session:
                 self._run_count += pytest_stand_in.call(value, fixtures)
         fixtures.close()
 
-    def _call_check(self, check: Any, tree: ast.Module) -> None:
+    def _call_check(self, check: Any) -> None:
         if check.__code__.co_argcount == 0:
             check()
             return
@@ -241,8 +239,16 @@ class _Session:
         if self._entry_point not in self._module.__dict__:
             raise NameError(f"name {self._entry_point!r} is not defined", name=self._entry_point)
         subject = self._module.__dict__[self._entry_point]
-        self._peer.used = self._peer.used or names.uses_argument(tree)
         check(subject)
+
+    def _judged(self, error: BaseException | None) -> tuple[str, str]:
+        """The same as `_judge`, whatever comes of showing an exception."""
+        try:
+            return self._judge(error)
+        except BaseException:  # noqa: BLE001 - what an exception holds may be the program's
+            if self._peer.ended is not None:
+                return "forged", str(self._peer.ended)
+            return "wrong", f"the test code raised {type(error).__name__}, which cannot be shown"
 
     def _judge(self, error: BaseException | None) -> tuple[str, str]:
         """Whose doing an exception is."""
@@ -271,10 +277,25 @@ class _Session:
             return "error", f"the program lacks a name: {error}"
         return None
 
+    def _is_own(self, error: BaseException) -> bool:
+        """Whether nothing of the program's can have to do with an exception.
+
+        That is where the test code has nothing to do with the program, or its own statements had
+        not come to where it first has.
+        """
+        if self._peer.used or self._mention is None:
+            return not self._peer.used
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != "<tests>":
+            trace = trace.tb_next
+        if trace is None or trace.tb_frame.f_code.co_name != "<module>":
+            return False
+        return trace.tb_lineno < self._mention
+
     def _tests(self, error: BaseException) -> tuple[str, str]:
         """What came of it where the test code raised it."""
         text = _line(error)
-        if not self._peer.used:
+        if self._is_own(error):
             return "invalid", f"the test code raised {text}{_where(error)}"
         if isinstance(error, AssertionError):
             return "wrong", f"assertion failed{_where(error)}: {text}"
@@ -303,12 +324,13 @@ def _is_own(value: object) -> bool:
 
 
 def _line(error: BaseException) -> str:
+    """An exception in one line; the text that the program told, where it is the program's."""
+    name, told = type(error).__name__, error.__dict__.get("_assay_text")
     try:
-        name, text = type(error).__name__, str(error).strip()
+        text = (str(error) if told is None else str(told)).strip()
     except Exception:  # noqa: BLE001 - an exception of the tests' own
-        name, text = type(error).__name__, ""
-    first = text.splitlines()[0] if text else ""
-    return f"{name}: {first}" if first else name
+        text = ""
+    return f"{name}: {text.splitlines()[0]}" if text else name
 
 
 def _where(error: BaseException) -> str:
