@@ -56,6 +56,17 @@ class TestNoProgramChoosesAFault:
             assert runner.python("print(1)").stdout.data == b"1\n"
         assert not left_running(runner)
 
+    def test_a_hundred_processes_have_the_share_of_one(self, runner: Runner) -> None:
+        """Where groups of CPU shares can be made, a box has one."""
+        running = runner.start(script("import time; time.sleep(0.2)"))
+        folders = getattr(running._group, "_folders", ())
+        shares = [folder for folder in folders if (folder / "cpu.shares").exists()]
+        listed = [(folder / "cgroup.procs").read_text().split() for folder in shares]
+        runner.pump.finish(running)
+        if not shares:
+            pytest.skip("no group of CPU shares can be made here")
+        assert [str(running._link.pid) in processes for processes in listed] == [True]
+
     def test_a_box_that_is_lost_at_a_limit_leaves_the_verdict(self, runner: Runner) -> None:
         running = runner.start(script("import time; time.sleep(30)"))
         running.kill(EndKind.WALL_TIME_LIMIT, "asked")

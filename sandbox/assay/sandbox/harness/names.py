@@ -6,7 +6,8 @@ import ast
 import builtins
 import re
 import sys
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 LIBRARIES: Final = frozenset({*sys.stdlib_module_names, "numpy"})
 ALIASES: Final = {"np": "numpy"}
@@ -38,6 +39,17 @@ _HELPERS: Final = {
 _RUN_TEXTS: Final = frozenset({"eval", "exec", "compile"})
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 BUILTINS: Final = frozenset(vars(builtins)) - {"__doc__", "__name__", "__spec__", "__loader__"}
+
+
+_walked: list[Any] = [None, ()]  # the last tree, and its nodes: each is asked many questions
+
+
+def _walk(tree: ast.AST) -> Sequence[ast.AST]:
+    """All nodes of a tree."""
+    if _walked[0] is not tree:
+        _walked[:] = [tree, tuple(ast.walk(tree))]
+    nodes: Sequence[ast.AST] = _walked[1]
+    return nodes
 
 
 def subject_names(tree: ast.Module, entry_point: str) -> frozenset[str]:
@@ -107,9 +119,7 @@ def imported(tree: ast.Module) -> frozenset[str]:
 
 def derived_from(tree: ast.AST, names: frozenset[str]) -> frozenset[str]:
     """Those of some names from which the code derives a class."""
-    bases = (
-        base for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases
-    )
+    bases = (base for node in _walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases)
     return names & {base.id for base in bases if isinstance(base, ast.Name)}
 
 
@@ -127,7 +137,7 @@ def first_mention(tree: ast.Module, names: frozenset[str], modules: set[str]) ->
         modules: names by which the program is imported.
     """
     lines: list[int] = []
-    for node in ast.walk(tree):
+    for node in _walk(tree):
         match node:
             case ast.Name(id=name) if name in names:
                 lines.append(node.lineno)
@@ -147,7 +157,7 @@ def _reads_its_argument(function: ast.FunctionDef) -> bool:
 
 def unasserted_blocks(tree: ast.AST) -> list[range]:
     """The lines of `with` blocks in which nothing is asserted."""
-    blocks = [node for node in ast.walk(tree) if isinstance(node, (ast.With, ast.AsyncWith))]
+    blocks = [node for node in _walk(tree) if isinstance(node, (ast.With, ast.AsyncWith))]
     return [
         range(block.lineno, (block.end_lineno or block.lineno) + 1)
         for block in blocks
@@ -173,7 +183,7 @@ def taken_from(tree: ast.AST, modules: set[str]) -> frozenset[str]:
     """The names that the code imports from modules by `from ... import ...`, as it binds them."""
     return frozenset(
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in _walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module in modules
         for alias in node.names
     )
@@ -183,7 +193,7 @@ def named_in_texts(tree: ast.Module) -> frozenset[str]:
     """Words in the texts of code that evaluates texts, which may be names of the program's."""
     if not _used(tree) & _RUN_TEXTS:
         return frozenset()
-    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    constants = (node.value for node in _walk(tree) if isinstance(node, ast.Constant))
     texts = [text for text in constants if isinstance(text, str)]
     words = {word for text in texts for word in _WORD.findall(text)}
     return frozenset(words) - _bound(tree) - BUILTINS
@@ -201,7 +211,7 @@ def called_at_top(tree: ast.Module) -> frozenset[str]:
 def _used(tree: ast.AST) -> frozenset[str]:
     return frozenset(
         node.id
-        for node in ast.walk(tree)
+        for node in _walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     )
 
@@ -210,18 +220,18 @@ def _bare(tree: ast.AST) -> frozenset[str]:
     """Names that are used otherwise than for an attribute of theirs."""
     based = {
         id(node.value)
-        for node in ast.walk(tree)
+        for node in _walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     }
     return frozenset(
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in based
+        node.id for node in _walk(tree) if isinstance(node, ast.Name) and id(node) not in based
     )
 
 
 def _called(tree: ast.AST) -> frozenset[str]:
     return frozenset(
         node.func.id
-        for node in ast.walk(tree)
+        for node in _walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     )
 
@@ -229,7 +239,7 @@ def _called(tree: ast.AST) -> frozenset[str]:
 def _bound(tree: ast.AST) -> frozenset[str]:
     """Every name that is bound anywhere."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 names.add(name)
@@ -249,7 +259,7 @@ def _bound(tree: ast.AST) -> frozenset[str]:
 def _outermost(tree: ast.AST) -> frozenset[str]:
     """Built-in names that assertions call directly, on the left of a comparison if there is one."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _walk(tree):
         if isinstance(node, ast.Assert):
             test = node.test.left if isinstance(node.test, ast.Compare) else node.test
             if isinstance(test, ast.Call) and isinstance(test.func, ast.Name):

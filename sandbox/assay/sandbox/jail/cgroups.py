@@ -79,20 +79,25 @@ class _File:
 
 
 class GroupV1:
-    """Version 1: one directory in each of three hierarchies."""
+    """Version 1: one directory in each of three hierarchies, and in that of CPU shares.
+
+    The last gives a program of a hundred processes the share of one; where it cannot be had, the
+    box does without.
+    """
 
     def __init__(self, name: str, root: Path = _ROOT) -> None:
         own = _own_v1()
         memory = root / "memory" / own["memory"].lstrip("/") / name
         pids = root / "pids" / own["pids"].lstrip("/") / name
         cpu = root / "cpuacct" / own["cpuacct"].lstrip("/") / name
-        self._folders = (memory, pids, cpu)
+        self._folders: tuple[Path, ...] = (memory, pids, cpu)
         self._files: list[_File] = []
         self._base_bytes = self._limit_bytes = self._processes = 0
         self._cpu_ns = self._kills = self._refused = self._failures = 0
         try:
             for folder in self._folders:
                 folder.mkdir()
+            self._folders += _shares(cpu, root, own, name)
             self._limit = self._open(memory / "memory.limit_in_bytes", os.O_RDWR)
             self._usage = self._open(memory / "memory.usage_in_bytes")
             self._peak = self._open(memory / "memory.max_usage_in_bytes", os.O_RDWR)
@@ -149,6 +154,18 @@ class GroupV1:
 
     def close(self) -> None:  # noqa: D102
         _close(self._files, self._folders)
+
+
+def _shares(accounts: Path, root: Path, own: dict[str, str], name: str) -> tuple[Path, ...]:
+    """The directory of CPU shares, made, where it is not that of CPU accounts."""
+    folder = root / "cpu" / own.get("cpu", "").lstrip("/") / name
+    try:
+        if folder.parent.resolve(strict=True) == accounts.parent.resolve():
+            return ()
+        folder.mkdir()
+    except OSError:
+        return ()
+    return (folder,)
 
 
 class GroupV2:
@@ -250,14 +267,14 @@ def sweep(*, everywhere: bool) -> None:
 
 def _parents(*, everywhere: bool) -> list[Path]:
     """The folders in which groups of boxes can lie."""
-    kinds = ("memory", "pids", "cpuacct")
+    kinds = ("memory", "pids", "cpuacct", "cpu")
     if everywhere:
         tops = [_ROOT / kind for kind in kinds if (_ROOT / kind).exists()] or [_ROOT]
         return [Path(folder) for top in tops for folder, _, _ in os.walk(top)]
     parents: list[Path] = []
     with contextlib.suppress(OSError, KeyError):
         own = _own_v1()
-        parents += [_ROOT / kind / own[kind].lstrip("/") for kind in kinds]
+        parents += [_ROOT / kind / own[kind].lstrip("/") for kind in kinds if kind in own]
     with contextlib.suppress(OSError, KeyError):
         parents.append(_ROOT / _own_v2().lstrip("/"))
     return parents
