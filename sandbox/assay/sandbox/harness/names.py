@@ -59,7 +59,7 @@ def subject_names(tree: ast.Module, entry_point: str) -> frozenset[str]:
     the code calls nothing but built-in names, those that its assertions call outermost are meant:
     a program that defines `sum` is tested by `assert sum(1, 2) == 3`.
     """
-    bound, used = _bound(tree), _used(tree)
+    bound, used = bound_names(tree), used_names(tree)
     free = used - bound
     names = free - BUILTINS
     if entry_point:
@@ -86,20 +86,6 @@ def library_names(tree: ast.Module, names: frozenset[str], entry_point: str) -> 
     return found
 
 
-def has_tests(tree: ast.Module) -> bool:
-    """Whether the code holds anything that could fail: an assert, or a test that is run."""
-    for statement in tree.body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if statement.name.startswith("test") or statement.name == "check":
-                return True
-        elif isinstance(statement, ast.ClassDef):
-            if statement.bases or statement.name.startswith("Test"):
-                return True
-        elif any(isinstance(node, ast.Assert) for node in ast.walk(statement)):
-            return True
-    return False
-
-
 def imported(tree: ast.Module) -> frozenset[str]:
     """The modules that the code imports, but for imports that it is prepared to do without."""
     found: set[str] = set()
@@ -121,11 +107,6 @@ def derived_from(tree: ast.AST, names: frozenset[str]) -> frozenset[str]:
     """Those of some names from which the code derives a class."""
     bases = (base for node in _walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases)
     return names & {base.id for base in bases if isinstance(base, ast.Name)}
-
-
-def used_names(tree: ast.AST) -> frozenset[str]:
-    """Every name that the code reads."""
-    return _used(tree)
 
 
 def first_mention(tree: ast.Module, names: frozenset[str], modules: set[str]) -> int | None:
@@ -152,7 +133,7 @@ def first_mention(tree: ast.Module, names: frozenset[str], modules: set[str]) ->
 
 def _reads_its_argument(function: ast.FunctionDef) -> bool:
     arguments = function.args.args
-    return bool(arguments) and arguments[0].arg in _used(function)
+    return bool(arguments) and arguments[0].arg in used_names(function)
 
 
 def unasserted_blocks(tree: ast.AST) -> list[range]:
@@ -174,11 +155,6 @@ def _asserts(node: ast.AST) -> bool:
     return isinstance(node, ast.Assert)
 
 
-def bound_names(tree: ast.AST) -> frozenset[str]:
-    """Every name that the code binds anywhere."""
-    return _bound(tree)
-
-
 def taken_from(tree: ast.AST, modules: set[str]) -> frozenset[str]:
     """The names that the code imports from modules by `from ... import ...`, as it binds them."""
     return frozenset(
@@ -189,14 +165,18 @@ def taken_from(tree: ast.AST, modules: set[str]) -> frozenset[str]:
     )
 
 
+def texts(tree: ast.AST) -> frozenset[str]:
+    """The texts that stand in the code."""
+    constants = (node.value for node in _walk(tree) if isinstance(node, ast.Constant))
+    return frozenset(text for text in constants if isinstance(text, str))
+
+
 def named_in_texts(tree: ast.Module) -> frozenset[str]:
     """Words in the texts of code that evaluates texts, which may be names of the program's."""
-    if not _used(tree) & _RUN_TEXTS:
+    if not used_names(tree) & _RUN_TEXTS:
         return frozenset()
-    constants = (node.value for node in _walk(tree) if isinstance(node, ast.Constant))
-    texts = [text for text in constants if isinstance(text, str)]
-    words = {word for text in texts for word in _WORD.findall(text)}
-    return frozenset(words) - _bound(tree) - BUILTINS
+    words = {word for text in texts(tree) for word in _WORD.findall(text)}
+    return frozenset(words) - bound_names(tree) - BUILTINS
 
 
 def called_at_top(tree: ast.Module) -> frozenset[str]:
@@ -208,7 +188,8 @@ def called_at_top(tree: ast.Module) -> frozenset[str]:
     return frozenset(names)
 
 
-def _used(tree: ast.AST) -> frozenset[str]:
+def used_names(tree: ast.AST) -> frozenset[str]:
+    """Every name that the code reads."""
     return frozenset(
         node.id
         for node in _walk(tree)
@@ -236,8 +217,8 @@ def _called(tree: ast.AST) -> frozenset[str]:
     )
 
 
-def _bound(tree: ast.AST) -> frozenset[str]:
-    """Every name that is bound anywhere."""
+def bound_names(tree: ast.AST) -> frozenset[str]:
+    """Every name that the code binds anywhere."""
     names: set[str] = set()
     for node in _walk(tree):
         match node:

@@ -238,8 +238,7 @@ class _Session:
             raise _Invalid("check(candidate) needs the entry point's name")
         if self._entry_point not in self._module.__dict__:
             raise NameError(f"name {self._entry_point!r} is not defined", name=self._entry_point)
-        subject = self._module.__dict__[self._entry_point]
-        check(subject)
+        check(self._module.__dict__[self._entry_point])
 
     def _judged(self, error: BaseException | None) -> tuple[str, str]:
         """The same as `_judge`, whatever comes of showing an exception."""
@@ -277,7 +276,7 @@ class _Session:
             return "error", f"the program lacks a name: {error}"
         return None
 
-    def _is_own(self, error: BaseException) -> bool:
+    def _is_before_use(self, error: BaseException) -> bool:
         """Whether nothing of the program's can have to do with an exception.
 
         That is where the test code has nothing to do with the program, or its own statements had
@@ -295,7 +294,7 @@ class _Session:
     def _tests(self, error: BaseException) -> tuple[str, str]:
         """What came of it where the test code raised it."""
         text = _line(error)
-        if self._is_own(error):
+        if self._is_before_use(error):
             return "invalid", f"the test code raised {text}{_where(error)}"
         if isinstance(error, AssertionError):
             return "wrong", f"assertion failed{_where(error)}: {text}"

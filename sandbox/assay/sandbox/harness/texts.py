@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from assay.sandbox.harness.evaluation import PLAIN, Evaluator, NotFoldable, Scope
-from assay.sandbox.harness.names import BUILTINS
+from assay.sandbox.harness.names import BUILTINS, texts
 from assay.sandbox.harness.peer import Peer, Proxy
 
 _VALUES: Final = (*PLAIN, type(None), range)
@@ -40,9 +40,8 @@ class RefusedText(Exception):
 class _Kept:
     """A text that was given to `compile`."""
 
-    def __init__(self, text: str, mode: str) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.mode = mode
 
 
 class Texts:
@@ -55,10 +54,8 @@ class Texts:
     """
 
     def __init__(self, tree: ast.AST, peer: Peer, own: frozenset[str]) -> None:
-        constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-        self._written = {text for text in constants if isinstance(text, str)}
-        self._constants: list[object] = []
-        self._trusted: set[int] = set()
+        self._written = texts(tree)
+        self._trusted: dict[int, str] = {}  # by identity
         self._peer = peer
         self._own = own
 
@@ -72,8 +69,7 @@ class Texts:
             elif isinstance(value, (tuple, frozenset)):
                 waiting += value
             elif isinstance(value, str) and len(value) > 1:  # of one letter there is one object
-                self._constants.append(value)
-        self._trusted = set(map(id, self._constants))
+                self._trusted[id(value)] = value
 
     def functions(self) -> dict[str, object]:
         """The functions by their names."""
@@ -83,7 +79,7 @@ class Texts:
         """The built-in one, for the tests' own texts."""
         if self._is_own(source):
             return compile(source, filename, mode, *rest, **more)
-        return _Kept(_text(source), mode)
+        return _Kept(_text(source))
 
     def eval(self, source: Any, globals: Any = None, locals: Any = None, /) -> object:  # noqa: A002
         """The value of an expression.

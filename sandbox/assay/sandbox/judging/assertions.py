@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ from assay.sandbox.harness.protocol import (
     TAG_BYTES,
 )
 from assay.sandbox.harness.references import CodecError
-from assay.sandbox.judging.budget import Budget, Overrun, Unjudged
+from assay.sandbox.judging.budget import Budget, Told, judge_within
 from assay.sandbox.judging.folding import Plan, Raised, fold
 from assay.sandbox.judging.link import FORGED, CandidateLink, await_hello, read
 from assay.sandbox.judging.model import AssertTest, TestOutcome, TestVerdict
@@ -52,9 +52,6 @@ _IDLE_S: Final = 0.02
 _VALUE: Final = b'["value"'
 _ATTEMPTS: Final = 2
 _BEFORE_USE: Final = 2  # answers that the test code does not see: to "load" and "lookup"
-
-_Told = tuple[str, str, bool]
-"""What the answers come to: a verdict's value, "unfoldable" or "open"; why; memory ran out."""
 
 
 def judge_assertions(
@@ -120,7 +117,7 @@ class _Folded:
             loaded = self._link.answer()
             if loaded is None:
                 return ended(name, self._link.finish(), "while it was loaded")
-            told = self._told(lambda: _loaded(loaded), len(loaded))
+            told = judge_within(self._budget, lambda: _loaded(loaded), len(loaded))
             if told[0] != TestVerdict.PASSED.value:
                 return self._outcome(told)
             self._collect()
@@ -147,26 +144,20 @@ class _Folded:
                 if self._so_far() is not None:
                     return
 
-    def _so_far(self) -> _Told | None:
+    def _so_far(self) -> Told | None:
         """What the answers come to; None where an assert needs one that is not there.
 
         Raises:
             NotFoldable: a result needs the tester.
         """
-        told = self._told(lambda: _found(self._plan, self._answers), self._size_bytes)
+        told = judge_within(
+            self._budget, lambda: _found(self._plan, self._answers), self._size_bytes
+        )
         if told[0] == "unfoldable":
             raise NotFoldable(told[1])
         return None if told[0] == "open" else told
 
-    def _told(self, judge: Callable[[], _Told], size_bytes: int) -> _Told:
-        try:
-            return self._budget.run(judge, size_bytes)
-        except Overrun as overrun:
-            return TestVerdict.LIMIT_EXCEEDED.value, str(overrun), False
-        except Unjudged as unjudged:
-            return TestVerdict.WRONG_ANSWER.value, str(unjudged), False
-
-    def _outcome(self, told: _Told) -> TestOutcome:
+    def _outcome(self, told: Told) -> TestOutcome:
         verdict, text, memory = TestVerdict(told[0]), *told[1:]
         name = self._test.name
         if verdict is TestVerdict.SECURITY_VIOLATION:
@@ -186,7 +177,7 @@ class _Folded:
             self._sent += 1
 
 
-def _loaded(content: bytes) -> _Told:
+def _loaded(content: bytes) -> Told:
     """Whether the program was loaded. Pure."""
     answer = read(content)
     if answer is None:
@@ -197,7 +188,7 @@ def _loaded(content: bytes) -> _Told:
     return TestVerdict.PASSED.value, "", False
 
 
-def _found(plan: Plan, answers: Sequence[bytes]) -> _Told:
+def _found(plan: Plan, answers: Sequence[bytes]) -> Told:
     """What answers come to. Pure."""
     results: list[object] = []
     memory = False

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 
 from assay.sandbox.box import Pump
 from assay.sandbox.domain import SandboxFault
+from assay.sandbox.judging.model import TestVerdict
 from assay.sandbox.zygote import syscalls
 
 INLINE_BYTES: Final = 64 * 1024
@@ -33,6 +34,8 @@ _ATTEMPTS: Final = 2
 _DONE, _MEMORY = b"D", b"M"
 
 T = TypeVar("T")
+Told = tuple[str, str, bool]
+"""A verdict's value (or a word of who asks), why, and whether the program lacked memory."""
 
 _log = logging.getLogger(__name__)
 
@@ -92,6 +95,16 @@ class Budget:
             self._overrun = True
             raise
         raise SandboxFault("WORKER_DIED", "the process that compared the answers was killed")
+
+
+def judge_within(budget: Budget, judge: Callable[[], Told], size_bytes: int) -> Told:
+    """What a judgement comes to, within a budget; what cannot be judged is a verdict as well."""
+    try:
+        return budget.run(judge, size_bytes)
+    except Overrun as overrun:
+        return TestVerdict.LIMIT_EXCEEDED.value, str(overrun), False
+    except Unjudged as unjudged:
+        return TestVerdict.WRONG_ANSWER.value, str(unjudged), False
 
 
 def _broken(text: str) -> Unjudged:

@@ -14,7 +14,7 @@ from typing import Final
 from assay.sandbox.box import Boxes, Pump
 from assay.sandbox.domain import EndKind, Limits, RunRecord, SandboxFault
 from assay.sandbox.harness.references import CodecError
-from assay.sandbox.judging.budget import Budget, Overrun, Unjudged
+from assay.sandbox.judging.budget import Budget, Told, judge_within
 from assay.sandbox.judging.link import FORGED, CandidateLink, read
 from assay.sandbox.judging.model import (
     CallTest,
@@ -129,12 +129,9 @@ class _Group:
 
     def _told(self, test: CallTest | None, content: bytes) -> _Told:
         """What an answer comes to; without a test, whether it is one."""
-        try:
-            kind, text, memory = self._budget.run(lambda: _judged(test, content), len(content))
-        except Overrun as overrun:
-            return TestVerdict.LIMIT_EXCEEDED, str(overrun), False
-        except Unjudged as unjudged:
-            return TestVerdict.WRONG_ANSWER, str(unjudged), False
+        kind, text, memory = judge_within(
+            self._budget, lambda: _judged(test, content), len(content)
+        )
         return TestVerdict(kind), text, memory
 
     def _ended_by(self, told: _Told) -> RunRecord:
@@ -170,7 +167,7 @@ def _together(tests: Sequence[CallTest]) -> Limits:
     )
 
 
-def _judged(test: CallTest | None, content: bytes) -> tuple[str, str, bool]:
+def _judged(test: CallTest | None, content: bytes) -> Told:
     """The verdict on an answer, why, and whether the program lacked memory. Pure."""
     answer = read(content)
     if answer is None:
