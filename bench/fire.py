@@ -29,12 +29,12 @@ from pathlib import Path
 from typing import Any
 
 from assay.clients.runs import environment
-from assay.trainer import config as configs
-from assay.trainer.config import Config, FireConfig, RolloutConfig
-from assay.trainer.data import Problem
-from assay.trainer.ladder import plan
-from assay.trainer.rollouts.hf import HfGenerator
-from assay.trainer.rollouts.types import Draw, Request
+from assay.trainer import settings as configs
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.types import Draw, Request
+from assay.trainer.recipes.ladder import plan
+from assay.trainer.settings import Config, FireConfig, RolloutConfig
 from bench.miniature import (
     Item,
     Service,

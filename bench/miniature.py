@@ -1,8 +1,8 @@
 """What the trainer's miniatures share: models of a hundred thousand weights, a judge, and runs.
 
 A miniature pretrains a model on text that a small program writes, and trains it as `assay train`
-does (assay.trainer.run), each run in a process of its own. The judge is a function in that process,
-behind the client that reaches a service: nothing listens on a port.
+does (assay.trainer.recipes.train), each run in a process of its own. The judge is a function in
+that process, behind the client that reaches a service: nothing listens on a port.
 
 On a CUDA device the same commands run there (`model.device` is "auto"); no figure of one is
 reported: none was at hand.
@@ -28,7 +28,7 @@ from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
-from assay.trainer.ladder.stats import Estimate, estimate
+from assay.trainer.recipes.ladder.stats import Estimate, estimate
 
 PAD, END = "<pad>", "<end>"
 Item = reward_pb2.Item
@@ -432,8 +432,8 @@ def train(config: Any, folder: Path, service: Callable[[], Service]) -> dict[str
 
     from rich.console import Console  # noqa: PLC0415
 
-    from assay.trainer.folder import create  # noqa: PLC0415
-    from assay.trainer.run import run  # noqa: PLC0415
+    from assay.trainer.recipes.train import run  # noqa: PLC0415
+    from assay.trainer.records.folder import create  # noqa: PLC0415
 
     shutil.rmtree(folder, ignore_errors=True)
     made = create(config, folder.name, folder)

@@ -17,7 +17,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from assay.trainer.code_prm.problems import append_problem
+from assay.trainer.recipes.code_prm.problems import append_problem
 from bench.miniature import Shape, pretrained
 
 LETTERS = "abcdefghijklmnopqrst"

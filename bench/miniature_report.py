@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.trainer.ladder.stats import Estimate, difference
+from assay.trainer.recipes.ladder.stats import Estimate, difference
 from bench.miniature import as_data, over_seeds, told
 
 Runs = Mapping[str, Mapping[int, Mapping[str, Any]]]

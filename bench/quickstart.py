@@ -16,11 +16,11 @@ from pathlib import Path
 
 from assay.clients.runs import environment
 from assay.clients.runs.stats import wilson
-from assay.trainer.config import Config, ModelConfig, load
-from assay.trainer.data import Problem, load_problems, render
-from assay.trainer.evaluation import generate_greedy
-from assay.trainer.models import load_policy
-from assay.trainer.rewards import Judge, Sample, open_judge
+from assay.trainer.core.evaluation import generate_greedy
+from assay.trainer.core.rewards import Judge, Sample, open_judge
+from assay.trainer.data.problems import Problem, load_problems, render
+from assay.trainer.engines.models import load_policy
+from assay.trainer.settings import Config, ModelConfig, load
 
 
 def expression(problem: Problem) -> str:

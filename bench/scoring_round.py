@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable
 
 from assay.clients.config import ClientConfig
-from assay.trainer.config import RewardConfig
-from assay.trainer.data import Problem
-from assay.trainer.rewards import Judge, sample_of
+from assay.trainer.core.rewards import Judge, sample_of
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.scoring import BackgroundClient
-from assay.trainer.rollouts.types import Draw, Request, Response
+from assay.trainer.settings import RewardConfig
 from bench.miniature import Service
 
 PROMPTS, GROUP, PORTIONS, ROUNDS = 32, 8, 20, 30
@@ -27,7 +27,7 @@ def run() -> None:
     problem = Problem("p", "3+4=", (("user", "3+4="),), "7")
     requests = [Request(Draw(n, problem, (1, 2)), i) for n in range(PROMPTS) for i in range(GROUP)]
     answer = Response((1, 2, 3, 4), "4567=7", (0.0,) * 4, truncated=False)
-    settings = ClientConfig(micro_batch_wait_s=0.0)  # as assay.trainer.rewards has it
+    settings = ClientConfig(micro_batch_wait_s=0.0)  # as assay.trainer.core.rewards has it
 
     with BackgroundClient(
         "bench", config=settings, transport=lambda: Service(lambda _item: True)

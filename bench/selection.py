@@ -51,16 +51,17 @@ from typing import Any
 import numpy as np
 
 from assay.clients import Judgement, Result
-from assay.trainer import config as configs
-from assay.trainer.batch import Scored
-from assay.trainer.data import Problem
-from assay.trainer.ladder import plan
-from assay.trainer.ladder.stats import difference
-from assay.trainer.rollouts.types import Draw, Group, Request, Response, Rollout
+from assay.trainer import settings as configs
+from assay.trainer.core.batch import Scored
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.filters.filters import filtered
+from assay.trainer.methods.replay.replay import Replay
+from assay.trainer.recipes.ladder import plan
+from assay.trainer.recipes.ladder.stats import difference
+from assay.trainer.rollouts.types import Group, Rollout
 from assay.trainer.selection.choose import make_selector
-from assay.trainer.selection.filters import filtered
 from assay.trainer.selection.orders import Uniform
-from assay.trainer.selection.replay import Replay
 from assay.trainer.selection.settings import (
     FilterConfig,
     HintsConfig,

@@ -37,9 +37,9 @@ from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
 from assay.genrm.steps import label_lines, prefix_search, search_prefix, split
-from assay.trainer import config as configs
-from assay.trainer.config import Config
-from assay.trainer.ladder.outcome import read as read_outcome
+from assay.trainer import settings as configs
+from assay.trainer.recipes.ladder.outcome import read as read_outcome
+from assay.trainer.settings import Config
 from bench.miniature import (
     Item,
     Job,
@@ -451,7 +451,7 @@ def job(out: Path, seed: int, steps: int, parts: Sequence[str], arms: Sequence[s
 
 def pipeline(out: Path, seed: int) -> None:
     """`assay code-prm` on the pretrained model and the same problems."""
-    from assay.trainer.code_prm.commands import code_prm  # noqa: PLC0415
+    from assay.trainer.recipes.code_prm.commands import code_prm  # noqa: PLC0415
 
     model, problems, held_out = programs(out / "models")
     both, prm = "train.overrides", "prm.overrides"

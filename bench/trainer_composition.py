@@ -34,11 +34,11 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import Row, read_rows
-from assay.trainer import config as configs
-from assay.trainer.config import Config
-from assay.trainer.folder import RunFolder
-from assay.trainer.ladder import plan
-from assay.trainer.ladder.stats import difference
+from assay.trainer import settings as configs
+from assay.trainer.recipes.ladder import plan
+from assay.trainer.recipes.ladder.stats import difference
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import Config
 from bench.miniature import (
     IsRight,
     Item,

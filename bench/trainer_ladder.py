@@ -35,10 +35,10 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer.config import Config
-from assay.trainer.folder import RunFolder
-from assay.trainer.ladder import outcome, plan, table
-from assay.trainer.ladder.stats import difference, estimate
+from assay.trainer.recipes.ladder import outcome, plan, table
+from assay.trainer.recipes.ladder.stats import difference, estimate
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import Config
 from bench import clip_higher_table
 from bench.miniature import (
     Job,
@@ -105,7 +105,7 @@ def watched() -> Iterator[dict[str, list[float]]]:
     probabilities before the update. It looks on and changes nothing."""
     import torch  # noqa: PLC0415
 
-    from assay.trainer import objective  # noqa: PLC0415
+    from assay.trainer.core import objective  # noqa: PLC0415
 
     seen: dict[str, list[float]] = {"count": [], "probability": [], "tokens": [], "low_p": []}
     inner = objective.policy_loss
@@ -218,7 +218,7 @@ def _ladder(rungs: plan.Plan, chosen: argparse.Namespace) -> dict[str, Any]:
                 outcomes[name][seed] = done
     if not any(outcomes.values()):
         return {}
-    from assay.trainer.ladder import plot  # noqa: PLC0415 - matplotlib takes a second
+    from assay.trainer.recipes.ladder import plot  # noqa: PLC0415 - matplotlib takes a second
 
     summaries = table.summarise(rungs, outcomes)
     print(table.markdown(rungs, summaries))

@@ -34,11 +34,11 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer import config as configs
-from assay.trainer.config import Config
-from assay.trainer.folder import RunFolder
-from assay.trainer.ladder import plan
-from assay.trainer.ladder.outcome import series
+from assay.trainer import settings as configs
+from assay.trainer.recipes.ladder import plan
+from assay.trainer.recipes.ladder.outcome import series
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import Config
 from bench import turns_table
 from bench.miniature import (
     END,

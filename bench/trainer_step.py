@@ -42,7 +42,7 @@ from typing import Any, ClassVar
 from transformers import TrainerCallback
 
 from assay.clients.runs import environment
-from assay.trainer.ladder.stats import Estimate, estimate
+from assay.trainer.recipes.ladder.stats import Estimate, estimate
 from bench.common import spread
 from bench.miniature import Item, Job, Service, as_data, keep, read, told, work_off, write_problems
 from bench.miniature_tasks import LIMIT, counting, counts_right
@@ -195,7 +195,7 @@ def turn(name: str, load: Workload, *, slow: bool, folder: Path) -> dict[str, An
 
 def settings(load: Workload) -> Any:
     """Ours, as a Config: GRPO with a token-level loss, which is TRL's default."""
-    from assay.trainer import config  # noqa: PLC0415
+    from assay.trainer import settings as config  # noqa: PLC0415
 
     tree = {
         "model": {"name": load.model},
@@ -221,7 +221,7 @@ def settings(load: Workload) -> Any:
 def ours(load: Workload, service: Callable[[], Service], folder: Path) -> dict[str, Any]:
     """A run of `assay train`."""
     from assay.clients.runs.records import read_rows  # noqa: PLC0415
-    from assay.trainer.folder import RunFolder  # noqa: PLC0415
+    from assay.trainer.records.folder import RunFolder  # noqa: PLC0415
     from bench.miniature import train  # noqa: PLC0415
 
     train(settings(load), folder, service)
@@ -238,8 +238,8 @@ def theirs(
     from transformers import PrinterCallback, ProgressCallback  # noqa: PLC0415
     from trl import GRPOConfig, GRPOTrainer  # noqa: PLC0415
 
-    from assay.trainer.data import load_problems, render  # noqa: PLC0415
-    from assay.trainer.models import load_policy  # noqa: PLC0415
+    from assay.trainer.data.problems import load_problems, render  # noqa: PLC0415
+    from assay.trainer.engines.models import load_policy  # noqa: PLC0415
 
     config = settings(load)
     policy = load_policy(config.model, print)

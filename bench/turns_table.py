@@ -25,14 +25,15 @@ from pathlib import Path
 import torch
 
 from assay.clients import Judgement, Result
-from assay.trainer import config as configs
+from assay.trainer import settings as configs
 from assay.trainer.algos.policy_losses import ppo_token_losses
-from assay.trainer.batch import Batch, Scored, critic_advantages, pad, refined
-from assay.trainer.data import Problem
-from assay.trainer.rollouts.protocol import Protocol
-from assay.trainer.rollouts.turns import row_result, turn_metrics, turn_tokens
-from assay.trainer.rollouts.types import Draw, Request, Response, Rollout, Turn
-from assay.trainer.turns_config import TurnsConfig
+from assay.trainer.core.batch import Batch, Scored, critic_advantages, pad, refined
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.turns.credit import row_result, turn_metrics, turn_tokens
+from assay.trainer.methods.turns.protocol import Protocol
+from assay.trainer.methods.turns.settings import TurnsConfig
+from assay.trainer.rollouts.types import Rollout, Turn
 
 PRESET = Path(__file__).parents[1] / "configs" / "pag.toml"
 SAYS = ("The answer is correct.", "The answer is wrong.")

@@ -1,4 +1,4 @@
-"""Keeps the tables in docs/metrics.md equal to assay/trainer/metric_table.py.
+"""Keeps the tables in docs/metrics.md equal to assay/trainer/records/metric_table.py.
 
 python scripts/metrics_doc.py write    rewrites the tables
 python scripts/metrics_doc.py check    exits with 1 when they differ
@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import written
-from assay.trainer.metric_table import COUNTS, GROUPS, METRICS, Metric
+from assay.trainer.records.metric_table import COUNTS, GROUPS, METRICS, Metric
 
 DOCUMENT = written.ROOT / "docs" / "metrics.md"
-BEGIN = "<!-- metrics: written by scripts/metrics_doc.py from assay/trainer/metric_table.py -->\n"
+BEGIN = "<!-- metrics: written by scripts/metrics_doc.py from records/metric_table.py -->\n"
 END = "<!-- end of metrics -->\n"
 
 

@@ -39,7 +39,7 @@ def read_policy(folder: Path) -> Any:
     """The policy in a folder."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from assay.trainer.models import Policy
+    from assay.trainer.engines.models import Policy
 
     model: Any = AutoModelForCausalLM.from_pretrained(folder)
     return Policy(model, AutoTokenizer.from_pretrained(folder))
@@ -158,10 +158,10 @@ def read_fused(folder: Path) -> Any:
 
 def separate(folder: Path, mode: str, engine: Any) -> list[Any]:
     """One rank's part of a critic of its own: trained, saved, trained on, loaded, trained."""
-    from assay.trainer.config import CriticConfig
     from assay.trainer.critic.critic import Critic
     from assay.trainer.critic.model import load_critic
     from assay.trainer.critic.pretraining import measure
+    from assay.trainer.settings import CriticConfig
 
     config = CriticConfig(learning_rate=1e-3, init=str(folder / "reward"))
     critic = Critic(load_critic(config, read_policy(folder / "policy"), print), config, engine)
@@ -179,8 +179,8 @@ def separate(folder: Path, mode: str, engine: Any) -> list[Any]:
 
 def trunk(folder: Path, engine: Any) -> list[Any]:
     """One rank's part of a head on the policy."""
-    from assay.trainer.config import CriticConfig
     from assay.trainer.critic.trunk import TrunkCritic
+    from assay.trainer.settings import CriticConfig
 
     policy = read_fused(folder / "policy")
     model, _ = engine.prepare(policy, torch.optim.SGD(policy.parameters()))

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from assay.clients import Component, Fault, Judgement, Result, Span
-from assay.trainer.config import DynamicSamplingConfig, RolloutConfig
-from assay.trainer.data import Problem
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.prompts import PromptStream
-from assay.trainer.rollouts.types import Group, OneRank, Request, Response
+from assay.trainer.rollouts.types import Group, OneRank
+from assay.trainer.settings import DynamicSamplingConfig, RolloutConfig
 
 T = TypeVar("T")
 Outcome = str

@@ -10,11 +10,11 @@ from typing import Any
 from assay.api.reward.v1 import reward_pb2
 from assay.clients import ClientConfig, RetryPolicy
 from assay.clients.testing.fake import exact_info
-from assay.trainer.config import RewardConfig
-from assay.trainer.data import Problem
-from assay.trainer.rewards import Judge
+from assay.trainer.core.rewards import Judge
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.scoring import BackgroundClient
-from assay.trainer.rollouts.types import Draw, Request, Response
+from assay.trainer.settings import RewardConfig
 
 QUICK = ClientConfig(retry=RetryPolicy(max_attempts=4, base_s=0.005, cap_s=0.02))
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.trainer.config import RolloutConfig
-from assay.trainer.rollouts.continuing import answered, place_of, room, with_texts
-from assay.trainer.rollouts.slots import SlotCollector
-from assay.trainer.rollouts.types import OneRank, Request, Response
+from assay.trainer.engines.continuing import answered, place_of, room, with_texts
+from assay.trainer.engines.types import Request, Response
+from assay.trainer.methods.truncation.slots import SlotCollector
+from assay.trainer.rollouts.types import OneRank
+from assay.trainer.settings import RolloutConfig
 from rollouts_collecting_support import result, stream
 
 LIMIT = 8

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from assay.trainer.data import Problem
-from assay.trainer.rollouts.types import Draw, Request, Response
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
 
 VOCABULARY = 24
 ENDS = frozenset({1, 2})

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from assay.trainer import config as configs
-from assay.trainer.data import Problem
+from assay.trainer import settings as configs
+from assay.trainer.data.problems import Problem
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.settings import SelectionConfig
 from assay.trainer.selection.types import Scorable, Seen, Selector

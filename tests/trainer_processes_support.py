@@ -53,15 +53,16 @@ def do(job: Job) -> None:
 
     from rich.console import Console
 
-    from assay.trainer import config, folder
-    from assay.trainer.run import run
+    from assay.trainer import settings as config
+    from assay.trainer.recipes.train import run
+    from assay.trainer.records import folder
     from trainer_support import ExactTransport
 
     def transport() -> Any:
         return ExactTransport(told_to_fault) if job.faulty else ExactTransport()
 
     Path(job.folder).mkdir(exist_ok=True, parents=True)
-    with patch("assay.trainer.plots.draw"):
+    with patch("assay.trainer.records.plots.draw"):
         run(
             config.load(Path(job.config)),
             folder.RunFolder(Path(job.folder)),
@@ -128,7 +129,7 @@ def main(path: str, engine: str = "") -> None:
     calm()
     import torch
 
-    import assay.trainer.run  # noqa: F401
+    import assay.trainer.recipes.train  # noqa: F401
 
     torch.set_num_threads(1)
     gc.freeze()  # each run's end looks for garbage, which what is imported is not

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.clients import Fault, Judgement, Result
-from assay.trainer.data import Problem
-from assay.trainer.rollouts.types import Draw, Request, Response, Rollout
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.rollouts.types import Rollout
 
 
 def problem(n: int = 0) -> Problem:

@@ -136,10 +136,10 @@ def built_trainer(config: Any, folder: Path, transport: Any) -> Iterator[Any]:
     """The trainer of a run before its first step."""
     import torch
 
-    from assay.trainer import build
-    from assay.trainer.data import load_problems
-    from assay.trainer.models import load_policy
-    from assay.trainer.rewards import open_judge
+    from assay.trainer.core import build
+    from assay.trainer.core.rewards import open_judge
+    from assay.trainer.data.problems import load_problems
+    from assay.trainer.engines.models import load_policy
 
     torch.set_num_threads(1)
     problems = load_problems(config.data, eval_prompts=0).train

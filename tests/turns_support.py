@@ -9,9 +9,10 @@ from typing import Any
 
 from assay.clients import Fault, Judgement, Result
 from assay.clients.verdicts import Verdict
-from assay.trainer.rollouts.dialogues import DialogueCollector, Dialogues
-from assay.trainer.rollouts.protocol import Protocol
-from assay.trainer.rollouts.types import OneRank, Request, Response, Rollout, Turn
+from assay.trainer.engines.types import Request, Response
+from assay.trainer.methods.turns.dialogues import DialogueCollector, Dialogues
+from assay.trainer.methods.turns.protocol import Protocol
+from assay.trainer.rollouts.types import OneRank, Rollout, Turn
 from rollouts_collecting_support import stream
 
 END = 9

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from assay.clients import Fault, Judgement, Result
-from assay.trainer.rollouts.dialogues import DialogueCollector, Dialogues
-from assay.trainer.rollouts.protocol import Protocol
-from assay.trainer.rollouts.types import OneRank, Request, Response
+from assay.trainer.engines.types import Request, Response
+from assay.trainer.methods.turns.dialogues import DialogueCollector, Dialogues
+from assay.trainer.methods.turns.protocol import Protocol
+from assay.trainer.rollouts.types import OneRank
 from rollouts_collecting_support import stream
 from turns_support import RECONSIDERS, VERIFIES, Speaker, chance, decode
 
@@ -32,7 +33,7 @@ READERS = {
     "clients/assay/clients/testing/soundness.py": "the report of `assay check-verifier`",
     "clients/assay/clients/testing/fake.py": "onto the wire, by a fake",
     "trainer/assay/trainer/rollouts/pairs.py": "the message of a fault",
-    "trainer/assay/trainer/samples.py": "samples.jsonl",
+    "trainer/assay/trainer/records/samples.py": "samples.jsonl",
 }
 """Who reads one, and where it goes. None of them writes a prompt; who is new says so here."""
 

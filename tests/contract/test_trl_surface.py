@@ -1,5 +1,5 @@
-"""The surface of TRL that assay.trainer.trainer stands on. When this fails after an upgrade, read
-that module, and docs/architecture.md, again."""
+"""The surface of TRL that assay.trainer.core.trainer stands on. When this fails after an upgrade,
+read that module, and docs/architecture.md, again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import trl.trainer.utils
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from assay.trainer.trainer import PolicyTrainer
+from assay.trainer.core.trainer import PolicyTrainer
 
 OVERRIDDEN = {
     "_generate_and_score_completions": ["self", "inputs"],

@@ -45,7 +45,7 @@ def sums_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def loaded() -> None:
     """What a run imports. At its end a run has Python look for garbage, which is not in there."""
-    import assay.trainer.run  # noqa: F401
+    import assay.trainer.recipes.train  # noqa: F401
 
     gc.collect()
     gc.freeze()
@@ -60,7 +60,7 @@ def drawn() -> None:
 def no_curves(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run's panels are found and not drawn, which takes longer than its steps."""
     if "drawn" not in request.fixturenames:
-        from assay.trainer import plots
+        from assay.trainer.records import plots
 
         monkeypatch.setattr(plots, "draw", lambda rows, *_args, **_kwargs: plots.panels(rows))
 
@@ -68,7 +68,7 @@ def no_curves(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def tiny_config(tiny_model: Path, sums_file: Path) -> Callable[..., Any]:
     """Makes a Config for the tiny model; keyword arguments are sections with what differs."""
-    from assay.trainer import config
+    from assay.trainer import settings as config
 
     def make(**sections: dict[str, Any]) -> config.Config:
         tree: dict[str, dict[str, Any]] = {
@@ -104,8 +104,8 @@ def train(loaded: None, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
 
     from assay.clients.runs.environment import calm
     from assay.clients.runs.records import read_rows
-    from assay.trainer import folder
-    from assay.trainer.run import run
+    from assay.trainer.recipes.train import run
+    from assay.trainer.records import folder
 
     calm()
     torch.set_num_threads(1)

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from assay.clients.runs.records import read_rows
-from assay.trainer.code_prm import config as configs
-from assay.trainer.code_prm import stages
-from assay.trainer.code_prm.commands import code_prm
-from assay.trainer.code_prm.sampling import draw
-from assay.trainer.code_prm.stages import Paths
-from assay.trainer.data import load_problems
+from assay.trainer.data.problems import load_problems
+from assay.trainer.recipes.code_prm import config as configs
+from assay.trainer.recipes.code_prm import stages
+from assay.trainer.recipes.code_prm.commands import code_prm
+from assay.trainer.recipes.code_prm.sampling import draw
+from assay.trainer.recipes.code_prm.stages import Paths
 
 FILE = "configs/pipelines/code_prm.toml"
 BOTH = "train.overrides"

@@ -11,7 +11,7 @@ import pytest
 from assay.clients.cli import run as assay
 from assay.clients.runs.records import read_rows
 from assay.clients.testing import FakeRewardServer
-from assay.trainer import config as configs
+from assay.trainer import settings as configs
 from assay.trainer.methods.parts import parts_on
 
 LADDER = """

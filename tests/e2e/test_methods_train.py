@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from assay.trainer import config as configs
-from assay.trainer.config import Config
+from assay.trainer import settings as configs
 from assay.trainer.methods.presets import METHODS
+from assay.trainer.settings import Config
 
 Train = Callable[..., list[dict[str, Any]]]
 

@@ -15,10 +15,10 @@ import pytest
 
 from assay.clients import EmbeddedServices
 from assay.clients.runs.records import read_rows
-from assay.trainer import config as configs
-from assay.trainer.anchoring import key_of
-from assay.trainer.config import Config
-from assay.trainer.data import load_problems
+from assay.trainer import settings as configs
+from assay.trainer.data.problems import load_problems
+from assay.trainer.methods.pairwise.anchors import key_of
+from assay.trainer.settings import Config
 from genrm_support import make_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

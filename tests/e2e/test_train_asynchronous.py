@@ -12,8 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from assay.trainer.engines.hf import HfGenerator
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.rollouts.hf import HfGenerator
 
 Train = Callable[..., list[dict[str, Any]]]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]

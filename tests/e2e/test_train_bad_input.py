@@ -40,7 +40,7 @@ def assay(
     """`assay train` on the tiny model with some overrides; gives the exit code, and the one line
     that it left on stderr."""
     from assay.clients import cli
-    from assay.trainer import config
+    from assay.trainer import settings as config
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     file = tmp_path / "tiny.toml"

@@ -97,7 +97,7 @@ def launch(command: list[Any]) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def jobs(loaded: None, tiny_config: MakeConfig, tmp_path: Path) -> Callable[..., list[Job]]:
     """Runs of 2 steps; some once more, stopped after 1 and then taken up. GRPO's has faults."""
-    from assay.trainer import config
+    from assay.trainer import settings as config
 
     def make(engine: str, names: list[str], *, resumed: tuple[str, ...] = ()) -> list[Job]:
         made = []

@@ -112,7 +112,7 @@ def launched() -> Iterator[Callable[..., Launched]]:
 
 @pytest.fixture
 def file(tiny_config: MakeConfig, tmp_path: Path) -> Path:
-    from assay.trainer import config
+    from assay.trainer import settings as config
 
     path = tmp_path / "tiny.toml"
     run = {"steps": 500, "dir": str(tmp_path / "runs"), "checkpoint_every": 1, "samples_every": 0}

@@ -216,7 +216,7 @@ def rows_in(path: Path) -> int:
 def test_ctrl_c_saves_a_checkpoint_and_says_how_to_go_on(
     tiny_config: MakeConfig, tmp_path: Path, train: Train
 ) -> None:
-    from assay.trainer import config as configs
+    from assay.trainer import settings as configs
 
     config = tiny_config(run={"steps": 500}, eval={"prompts": 0})
     file = tmp_path / "tiny.toml"
@@ -243,7 +243,7 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(
     """Saves after every other step, and is killed while a checkpoint is being written, or in the
     middle of what comes after it."""
     from assay.clients.runs import checkpoints
-    from assay.trainer import config as configs
+    from assay.trainer import settings as configs
 
     def settings(steps: int) -> Any:
         run = {"steps": steps, "checkpoint_every": 2, "samples_every": 1}

@@ -42,7 +42,7 @@ def test_the_reward_rises(tiny_config: MakeConfig, train: Train, tmp_path: Path)
 def test_a_run_leaves_a_complete_folder(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:
-    from assay.trainer import config as configs
+    from assay.trainer import settings as configs
 
     config = tiny_config(run={"samples_every": 2, "checkpoint_every": 2})
     train(config)

@@ -15,8 +15,8 @@ from bench.trainer_tango import SMALL, problems
 
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
-from assay.trainer.build import check_processes
+from assay.trainer import settings as configs
+from assay.trainer.core.build import check_processes
 from assay.trainer.errors import TrainingStoppedError
 
 Train = Callable[..., list[dict[str, Any]]]
@@ -26,7 +26,7 @@ Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 @pytest.fixture(autouse=True)
 def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take longer than the steps."""
-    monkeypatch.setattr("assay.trainer.plots.draw", lambda *_args, **_kwargs: None)
+    monkeypatch.setattr("assay.trainer.records.plots.draw", lambda *_args, **_kwargs: None)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from bench.miniature import Shape
 from bench.trainer_pag import REVISE, VERIFY, problems
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
+from assay.trainer import settings as configs
 from e2e.test_train_faults import gradient, trainer_and_batch
 
 Train = Callable[..., list[dict[str, Any]]]

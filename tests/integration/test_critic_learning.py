@@ -13,7 +13,6 @@ import pytest
 import torch
 
 import critic_support as support
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.pretraining import (
@@ -25,6 +24,7 @@ from assay.trainer.critic.pretraining import (
     pretrain,
 )
 from assay.trainer.critic.trunk import TrunkCritic
+from assay.trainer.settings import CriticConfig
 from genrm_support import make_model
 
 ROWS, PROMPT, LENGTH = 32, 2, 6

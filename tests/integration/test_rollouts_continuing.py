@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from assay.trainer.config import RolloutConfig
-from assay.trainer.rollouts.hf import HfGenerator
-from assay.trainer.rollouts.paged import PagedGenerator
-from assay.trainer.rollouts.types import Request, Response
+from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.paged import PagedGenerator
+from assay.trainer.engines.types import Request, Response
+from assay.trainer.settings import RolloutConfig
 from rollouts_support import (
     ENDS,
     NumberTokenizer,

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from assay.trainer.algos.sampling import fire_first_token_probs
-from assay.trainer.config import FireConfig, RolloutConfig
+from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.paged import PagedGenerator
+from assay.trainer.engines.seeded import choose, draw_first, not_numbers, uniforms
+from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.rollouts.hf import HfGenerator
-from assay.trainer.rollouts.paged import PagedGenerator
-from assay.trainer.rollouts.seeded import choose, draw_first, not_numbers, uniforms
-from assay.trainer.rollouts.types import Draw, Request, Response
+from assay.trainer.settings import FireConfig, RolloutConfig
 from rollouts_support import (
     ENDS,
     NumberTokenizer,

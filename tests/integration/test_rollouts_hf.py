@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from assay.trainer.config import RolloutConfig
+from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.rollouts.hf import HfGenerator
-from assay.trainer.rollouts.types import Request, Response
+from assay.trainer.settings import RolloutConfig
 from rollouts_support import (
     ENDS,
     VOCABULARY,

@@ -10,11 +10,11 @@ from torch.distributed.fsdp import FSDPModule
 from transformers import ContinuousBatchingConfig
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.config import RolloutConfig
+from assay.trainer.engines import paged
+from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.rollouts import paged
-from assay.trainer.rollouts.hf import HfGenerator
-from assay.trainer.rollouts.types import Request, Response
+from assay.trainer.settings import RolloutConfig
 from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, opens, random_model
 
 

@@ -29,8 +29,8 @@ def answer_sharded() -> None:
     from torch import distributed
     from torch.distributed.fsdp import fully_shard
 
-    from assay.trainer.config import RolloutConfig
-    from assay.trainer.rollouts.hf import HfGenerator
+    from assay.trainer.engines.hf import HfGenerator
+    from assay.trainer.settings import RolloutConfig
     from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, opens, random_model
 
     distributed.init_process_group("gloo")

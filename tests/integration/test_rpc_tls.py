@@ -15,8 +15,8 @@ from assay.rpc.health import Health, check, wait_until_serving
 from assay.rpc.process import client_tls
 from assay.rpc.serving import ServeConfig, Service, start
 from assay.rpc.tls import ClientTls, ServerTls
-from assay.trainer.config import RewardConfig
-from assay.trainer.rewards import open_judge
+from assay.trainer.core.rewards import open_judge
+from assay.trainer.settings import RewardConfig
 from certificates import Certificates, make_certificates, openssl
 
 QUICK = ClientConfig(retry=RetryPolicy(max_attempts=1))

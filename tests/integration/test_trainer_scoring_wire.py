@@ -9,9 +9,9 @@ from typing import Any
 from assay.clients import Fault, Judgement, Result
 from assay.clients.testing import FakeRewardServer, Knobs
 from assay.clients.testing.fake import exact_info
-from assay.trainer.config import RewardConfig
-from assay.trainer.rewards import Judge, open_judge, own_services
+from assay.trainer.core.rewards import Judge, open_judge, own_services
 from assay.trainer.rollouts.scoring import BackgroundClient
+from assay.trainer.settings import RewardConfig
 from rollouts_scoring_support import QUICK, judge_over, request, response, wait_until
 
 LIMIT_S = 30.0

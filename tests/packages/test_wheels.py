@@ -142,7 +142,7 @@ def test_the_trainer(wheels: dict[str, Wheel], tmp_path: Path, repository: Path)
     config = str(repository / "configs" / "quickstart.toml")
     explained = check(environment.run("assay", "train", "--explain", config, timeout_s=120))
     assert "smollm2-135m-instruct" in explained
-    code = "import assay.trainer.run, assay.trainer.trainer"
+    code = "import assay.trainer.recipes.train, assay.trainer.core.trainer"
     check(environment.run("python", "-W", "ignore", "-c", code, timeout_s=200))
 
 

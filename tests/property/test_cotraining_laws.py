@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients.fencing import code_of
-from assay.trainer.batch import group_advantages
-from assay.trainer.config import AlgorithmConfig, DenseConfig
-from assay.trainer.cotraining.measures import (
+from assay.trainer.core.batch import group_advantages
+from assay.trainer.methods.cotraining.measures import (
     RIGHT,
     WRONG,
     ClassWeights,
@@ -23,9 +22,10 @@ from assay.trainer.cotraining.measures import (
     reward_of,
     verifier_metrics,
 )
-from assay.trainer.cotraining.protocol import Verification, asked, read, steps_of
-from assay.trainer.cotraining.schedule import Schedule, State
-from assay.trainer.cotraining.settings import CotrainingConfig
+from assay.trainer.methods.cotraining.protocol import Verification, asked, read, steps_of
+from assay.trainer.methods.cotraining.schedule import Schedule, State
+from assay.trainer.methods.cotraining.settings import CotrainingConfig
+from assay.trainer.settings import AlgorithmConfig, DenseConfig
 
 schedules = st.builds(
     Schedule, st.integers(1, 12), st.integers(1, 4), st.integers(0, 3), st.integers(0, 4)

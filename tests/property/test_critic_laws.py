@@ -11,9 +11,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic import objective
 from assay.trainer.critic.pretraining import Plateau
+from assay.trainer.settings import CriticConfig
 
 LOSSES: tuple[Any, ...] = ("mse", "clipped", "hl-gauss", "two-hot")
 CURVE = st.lists(

@@ -9,8 +9,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.trainer import config as configs
-from assay.trainer.config import (
+from assay.trainer import settings as configs
+from assay.trainer.methods.ablation import ablated
+from assay.trainer.methods.explain import explain
+from assay.trainer.methods.parts import PARTS, parts_on
+from assay.trainer.settings import (
     AdvantageConfig,
     AlgorithmConfig,
     Config,
@@ -20,9 +23,6 @@ from assay.trainer.config import (
     LossConfig,
     ShapingConfig,
 )
-from assay.trainer.methods.ablation import ablated
-from assay.trainer.methods.explain import explain
-from assay.trainer.methods.parts import PARTS, parts_on
 
 _CHOICES: dict[str, dict[str, list[Any]]] = {
     "advantage": {

@@ -9,8 +9,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.trainer.methods.recomposition.recomposition import Recomposition, priority_of, share_at
 from assay.trainer.rollouts.types import Collected, Group, place
-from assay.trainer.selection.recomposition import Recomposition, priority_of, share_at
 from assay.trainer.selection.settings import RecompositionConfig
 from rollouts_collecting_support import (
     Outcome,

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.asynchrony import admits
-from assay.trainer.config import RolloutConfig
-from assay.trainer.rollouts.background import BackgroundCollector, Schedule
-from assay.trainer.rollouts.types import Collected, OneRank, Request, Response
+from assay.trainer.engines.types import Request, Response
+from assay.trainer.methods.asynchrony.background import BackgroundCollector, Schedule
+from assay.trainer.methods.asynchrony.settings import admits
+from assay.trainer.rollouts.types import Collected, OneRank
+from assay.trainer.settings import RolloutConfig
 from rollouts_collecting_support import (
     FakeGenerator,
     FakeRound,

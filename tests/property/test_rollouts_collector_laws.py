@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.trainer.engines.types import Request
 from assay.trainer.rollouts.dynamic import keeps
 from assay.trainer.rollouts.plain import (
     group_from_plain,
@@ -16,7 +17,7 @@ from assay.trainer.rollouts.plain import (
     result_from_plain,
     result_to_plain,
 )
-from assay.trainer.rollouts.types import Collected, Request
+from assay.trainer.rollouts.types import Collected
 from rollouts_collecting_support import (
     FakeGenerator,
     bernoulli,

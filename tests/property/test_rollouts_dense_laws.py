@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.clients import Span
-from assay.trainer.rollouts import dense
-from assay.trainer.rollouts.dense import token_ends, token_rewards
+from assay.trainer.methods.dense import spans as dense
+from assay.trainer.methods.dense.spans import token_ends, token_rewards
 from tokenizers_support import FAMILIES, TEXTS
 
 families = st.sampled_from(sorted(FAMILIES)).map(lambda name: FAMILIES[name]())

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.trainer.data import training_order
+from assay.trainer.data.problems import training_order
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.types import OneRank
 from rollouts_collecting_support import stream

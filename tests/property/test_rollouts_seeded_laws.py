@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.trainer.rollouts.seeded import choose, uniform_rows, uniforms
+from assay.trainer.engines.seeded import choose, uniform_rows, uniforms
 
 LAST = 1.0 - 2.0**-53
 places = st.integers(0, 2**63)

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients import Fault, Judgement, Result
-from assay.trainer.config import ShapingConfig
-from assay.trainer.data import Problem
-from assay.trainer.rollouts.shaping import shape
-from assay.trainer.rollouts.types import Draw, Request, Response, Rollout
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.shaping.shape import shape
+from assay.trainer.rollouts.types import Rollout
+from assay.trainer.settings import ShapingConfig
 
 LIMIT = 64
 VERDICTS = ["correct", "incorrect", "unparsed", "partial"]

@@ -12,19 +12,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.trainer import batch as batches
 from assay.trainer.algos.turns import turn_gae
-from assay.trainer.batch import Across, Scored
-from assay.trainer.config import AdvantageConfig, AlgorithmConfig, CriticConfig
-from assay.trainer.rollouts.turns import (
+from assay.trainer.core import batch as batches
+from assay.trainer.core.batch import Across, Scored
+from assay.trainer.methods.turns.credit import (
     ATTEMPT,
     VERIFICATION,
     rewards_of,
     turn_metrics,
     turn_tokens,
 )
+from assay.trainer.methods.turns.settings import TurnsConfig
 from assay.trainer.rollouts.types import Collected, Rollout
-from assay.trainer.turns_config import TurnsConfig
+from assay.trainer.settings import AdvantageConfig, AlgorithmConfig, CriticConfig
 from rollouts_collecting_support import on_ranks
 from turns_support import (
     RECONSIDERS,

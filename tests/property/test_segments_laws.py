@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from assay.clients import Fault, Judgement, Result
 from assay.trainer.algos.segments import cut_points, segment_advantages, value_of
-from assay.trainer.config import DynamicSamplingConfig, RolloutConfig
+from assay.trainer.engines.continuing import answered, place_of, with_texts
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.methods.segments.collector import SegmentCollector
+from assay.trainer.methods.segments.settings import SegmentsConfig
 from assay.trainer.rollouts.collector import Collector
-from assay.trainer.rollouts.continuing import answered, place_of, with_texts
-from assay.trainer.rollouts.segments import SegmentCollector
-from assay.trainer.rollouts.types import Collected, OneRank, Request, Response, place
-from assay.trainer.segments_config import SegmentsConfig
+from assay.trainer.rollouts.types import Collected, OneRank, place
+from assay.trainer.settings import DynamicSamplingConfig, RolloutConfig
 from rollouts_collecting_support import on_ranks, stream
 
 PROBS = st.lists(st.floats(0.01, 1.0), min_size=1, max_size=40)

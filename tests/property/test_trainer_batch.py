@@ -12,24 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.clients import Fault, Judgement, Result
-from assay.trainer import batch as batches
-from assay.trainer import objective
 from assay.trainer.algos import difficulty
-from assay.trainer.batch import Scored
-from assay.trainer.config import (
+from assay.trainer.core import batch as batches
+from assay.trainer.core import objective
+from assay.trainer.core.batch import Scored
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.rollouts.types import Collected, Rollout, SegmentTokens
+from assay.trainer.settings import (
     AdvantageConfig,
     AlgorithmConfig,
     DenseConfig,
     LossConfig,
-)
-from assay.trainer.data import Problem
-from assay.trainer.rollouts.types import (
-    Collected,
-    Draw,
-    Request,
-    Response,
-    Rollout,
-    SegmentTokens,
 )
 
 CPU = torch.device("cpu")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients.runs.stats import mcnemar_exact, paired_change, wilson
-from assay.trainer.estimates import (
+from assay.trainer.core.estimates import (
     majority,
     mean_over_problems,
     paired_mean_change,

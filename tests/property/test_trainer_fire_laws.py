@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import batch as batches
-from assay.trainer import config as configs
-from assay.trainer import objective
-from assay.trainer.config import LossConfig
+from assay.trainer import settings as configs
+from assay.trainer.core import batch as batches
+from assay.trainer.core import objective
+from assay.trainer.engines.drift import alarm, drift
 from assay.trainer.methods.explain import explain
 from assay.trainer.methods.parts import parts_on
-from assay.trainer.rollouts.drift import alarm, drift
+from assay.trainer.settings import LossConfig
 
 _SEEDS = st.integers(0, 10_000)
 

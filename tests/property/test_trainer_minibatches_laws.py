@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.trainer.minibatches import order
+from assay.trainer.core.minibatches import order
 
 seeds = st.integers(0, 2**63)
 steps = st.integers(0, 10**9)

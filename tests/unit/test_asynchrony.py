@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import build
-from assay.trainer import config as configs
-from assay.trainer.asynchrony import admits, portion_prompts
-from assay.trainer.background_source import make_background_source
-from assay.trainer.periodic import Iteration, provisional
-from assay.trainer.shadow import Shadow, StoppedError
+from assay.trainer import settings as configs
+from assay.trainer.core import build
+from assay.trainer.methods.asynchrony.periodic import Iteration, provisional
+from assay.trainer.methods.asynchrony.settings import admits, portion_prompts
+from assay.trainer.methods.asynchrony.shadow import Shadow, StoppedError
+from assay.trainer.methods.asynchrony.source import make_background_source
 
 BOUNDED = ("algorithm.asynchrony.mode=bounded",)
 TRUNCATED = " ".join(

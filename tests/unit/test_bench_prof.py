@@ -10,7 +10,7 @@ from bench import trainer_prof as bench
 from bench.miniature import tokenizer_of
 
 from assay.api.reward.v1 import reward_pb2
-from assay.trainer import config as configs
+from assay.trainer import settings as configs
 
 RIGHT = "5;7;9;1=s"
 

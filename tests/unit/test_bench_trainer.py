@@ -22,7 +22,7 @@ from bench.trainer_ladder import mixed
 from bench.trainer_truncation import Lengths, simulated, steps_of
 
 from assay.api.reward.v1 import reward_pb2
-from assay.trainer.cotraining.protocol import read
+from assay.trainer.methods.cotraining.protocol import read
 
 
 def item(response: str, reference: str = "", *, truncated: bool = False, name: str = "0") -> Item:

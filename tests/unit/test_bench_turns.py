@@ -11,7 +11,7 @@ from bench import trainer_pag as pag
 from bench.miniature import END
 from bench.turns_table import Table, train
 
-from assay.trainer import config as configs
+from assay.trainer import settings as configs
 
 
 @cache

@@ -27,16 +27,16 @@ from rich.console import Console
 from assay.clients.row_tests import read_tests
 from assay.clients.runs.progress import Display
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as train_configs
-from assay.trainer.code_prm import config as configs
-from assay.trainer.code_prm import stages
-from assay.trainer.code_prm.commands import code_prm
-from assay.trainer.code_prm.problems import FAMILIES, append_problem, generate
-from assay.trainer.code_prm.rows import label_summary, prm_rows, program_rows
-from assay.trainer.code_prm.running import Pipeline, as_text
-from assay.trainer.code_prm.stages import STAGES, Paths
+from assay.trainer import settings as train_configs
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.parts import parts_on
+from assay.trainer.recipes.code_prm import config as configs
+from assay.trainer.recipes.code_prm import stages
+from assay.trainer.recipes.code_prm.commands import code_prm
+from assay.trainer.recipes.code_prm.problems import FAMILIES, append_problem, generate
+from assay.trainer.recipes.code_prm.rows import label_summary, prm_rows, program_rows
+from assay.trainer.recipes.code_prm.running import Pipeline, as_text
+from assay.trainer.recipes.code_prm.stages import STAGES, Paths
 
 
 def holds(program: str, asserts: list[str]) -> bool:

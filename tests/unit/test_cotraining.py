@@ -14,18 +14,19 @@ import pytest
 from assay.clients import Fault, Judgement, Result, Span
 from assay.clients.runs import checkpoints
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
-from assay.trainer.cotraining import display, turns
-from assay.trainer.cotraining.measures import RIGHT, WRONG
-from assay.trainer.cotraining.protocol import make_prompts
-from assay.trainer.cotraining.roles import folder_of, settle, verifier_config
-from assay.trainer.cotraining.schedule import Role, Schedule, State
-from assay.trainer.cotraining.settings import CotrainingConfig
-from assay.trainer.cotraining.sources import Asker, Solutions, Verifications
-from assay.trainer.folder import RunFolder
+from assay.trainer import settings as configs
+from assay.trainer.engines.types import Request, Response
+from assay.trainer.methods.cotraining import display, turns
+from assay.trainer.methods.cotraining.measures import RIGHT, WRONG
+from assay.trainer.methods.cotraining.protocol import make_prompts
+from assay.trainer.methods.cotraining.roles import folder_of, settle, verifier_config
+from assay.trainer.methods.cotraining.schedule import Role, Schedule, State
+from assay.trainer.methods.cotraining.settings import CotrainingConfig
+from assay.trainer.methods.cotraining.sources import Asker, Solutions, Verifications
 from assay.trainer.methods.explain import explain
-from assay.trainer.metrics import step_row
-from assay.trainer.rollouts.types import Collected, Request, Response, Rollout
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.records.metrics import step_row
+from assay.trainer.rollouts.types import Collected, Rollout
 from rollouts_collecting_support import stream
 from trainer_support import tiny_tokenizer
 

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 import critic_support as support
 from assay.rpc.errors import ConfigError
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic import objective
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.settings import CriticConfig
 
 CONFIG = CriticConfig(learning_rate=1e-3)
 LOSSES: tuple[Any, ...] = ("mse", "clipped", "hl-gauss", "two-hot")

@@ -12,10 +12,10 @@ import torch
 
 import critic_support as support
 from assay.rpc.errors import ConfigError
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
-from assay.trainer.models import Policy
+from assay.trainer.engines.models import Policy
+from assay.trainer.settings import CriticConfig
 from genrm_engine_support import Worker
 from genrm_support import make_model
 

@@ -12,7 +12,6 @@ import torch
 import critic_support as support
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos.gae import explained_variance
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.pretraining import (
@@ -26,6 +25,7 @@ from assay.trainer.critic.pretraining import (
     monte_carlo_returns,
     pretrain,
 )
+from assay.trainer.settings import CriticConfig
 
 UPDATES = Updates(mini_batches=2, micro_batch=2, epochs=2, seed=5)
 

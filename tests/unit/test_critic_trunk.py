@@ -10,8 +10,8 @@ import torch
 
 import critic_support as support
 from assay.rpc.errors import ConfigError
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic.trunk import TrunkCritic
+from assay.trainer.settings import CriticConfig
 
 CONFIG = CriticConfig(sharing="trunk", learning_rate=1e-3, coef=0.5)
 

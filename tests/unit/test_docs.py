@@ -25,11 +25,11 @@ from assay.genrm.training import config as rm_configs
 from assay.reward_server.profiles.reading import read_profiles
 from assay.reward_server.registry import FAMILIES
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
-from assay.trainer.code_prm import config as pipelines
-from assay.trainer.ladder import plan
+from assay.trainer import settings as configs
 from assay.trainer.methods.parts import PARTS
 from assay.trainer.overrides import expand
+from assay.trainer.recipes.code_prm import config as pipelines
+from assay.trainer.recipes.ladder import plan
 from docs_support import Block, anchors, blocks, commands, links, pages
 
 # Blocks that are a part of a whole which a test of its own runs, and import nothing themselves.

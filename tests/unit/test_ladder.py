@@ -15,8 +15,8 @@ from rich.console import Console
 
 from assay.clients.cli import run as assay
 from assay.rpc.errors import ConfigError
-from assay.trainer.ladder import climb, outcome, plan, processes, table
-from assay.trainer.ladder.processes import Job
+from assay.trainer.recipes.ladder import climb, outcome, plan, processes, table
+from assay.trainer.recipes.ladder.processes import Job
 from ladder_support import curve, write_all, write_run
 
 BASE = """
@@ -356,7 +356,7 @@ _CLIMBS = """
 import io, sys
 from pathlib import Path
 from rich.console import Console
-from assay.trainer.ladder import climb, plan, processes
+from assay.trainer.recipes.ladder import climb, plan, processes
 processes._ASSAY = (sys.executable, "-c", sys.argv[3])
 sys.exit(climb.climb(plan.load(Path(sys.argv[1])), Path(sys.argv[2]), Console()))
 """

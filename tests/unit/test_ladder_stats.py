@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from assay.trainer.ladder.stats import difference, estimate, t975
+from assay.trainer.recipes.ladder.stats import difference, estimate, t975
 
 values = st.lists(st.floats(-100, 100), min_size=2, max_size=8)
 

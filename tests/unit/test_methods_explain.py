@@ -12,12 +12,12 @@ import pytest
 from rich.console import Console
 
 from assay.clients.cli import run
-from assay.trainer import config as configs
-from assay.trainer.config import Config
+from assay.trainer import settings as configs
 from assay.trainer.methods.explain import Explanation, explain
 from assay.trainer.methods.parts import BY_NAME, parts_on
 from assay.trainer.methods.presets import METHODS
 from assay.trainer.methods.show import show
+from assay.trainer.settings import Config
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
-from assay.trainer.config import Config
+from assay.trainer import settings as configs
 from assay.trainer.methods.ablation import ablated
 from assay.trainer.methods.parts import BY_NAME, PARTS, parts_on
 from assay.trainer.overrides import expand, keys_of
+from assay.trainer.settings import Config
 
 # For every part the least that switches it on.
 ON: dict[str, dict[str, Any]] = {

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
-from assay.trainer.ladder import plan
-from assay.trainer.methods.dense_parts import DENSE_PARTS
+from assay.trainer import settings as configs
+from assay.trainer.methods.dense.parts import DENSE_PARTS
 from assay.trainer.methods.parts import PARTS, parts_on
 from assay.trainer.methods.presets import METHODS, departures
+from assay.trainer.recipes.ladder import plan
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
+from assay.trainer import settings as configs
 from assay.trainer.methods.explain import explain
 
 OWN = ("data=rows.jsonl", "model=org/model")

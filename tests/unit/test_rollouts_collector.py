@@ -14,9 +14,10 @@ import torch
 
 from assay.clients import Result
 from assay.rpc.errors import ConfigError
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.prompts import PromptStream
-from assay.trainer.rollouts.types import OneRank, Request, Response
+from assay.trainer.rollouts.types import OneRank
 from rollouts_collecting_support import (
     FakeGenerator,
     FakeRound,

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from assay.trainer.data import Problem
-from assay.trainer.evaluation import FIRST_DRAW
-from assay.trainer.rollouts.confidence import Confidence, until_verdict
-from assay.trainer.rollouts.dialogues import Dialogues
-from assay.trainer.rollouts.types import Draw, OneRank, Request, Response
-from assay.trainer.turn_evaluation import evaluate_dialogues
+from assay.trainer.core.evaluation import FIRST_DRAW
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.turns.confidence import Confidence, until_verdict
+from assay.trainer.methods.turns.dialogues import Dialogues
+from assay.trainer.methods.turns.evaluation import evaluate_dialogues
+from assay.trainer.rollouts.types import OneRank
 from trainer_support import tiny_tokenizer
 from turns_support import VERIFIES, Round, Speaker, decode
 

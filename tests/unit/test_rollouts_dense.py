@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.clients import Span, pretrained
-from assay.trainer.rollouts.dense import (
+from assay.trainer.methods.dense.spans import (
     ends_by_beginnings,
     span_tokens,
     token_ends,
@@ -87,7 +87,7 @@ def test_a_cleaned_up_space_may_stand_where_a_window_ends(monkeypatch: pytest.Mo
     for shift in range(20):
         ids = ids_of(tokenizer, "a " * shift + "it's " * 20)
         expected[tuple(ids)] = ends_by_beginnings(ids, tokenizer)
-    monkeypatch.setattr("assay.trainer.rollouts.dense.ends_by_beginnings", None)
+    monkeypatch.setattr("assay.trainer.methods.dense.spans.ends_by_beginnings", None)
     assert "it's it's" in tokenizer.decode(next(iter(expected)))
     for case, ends in expected.items():
         assert token_ends(case, tokenizer) == ends

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.trainer.rollouts.drift import DriftReport, alarm, drift
+from assay.trainer.engines.drift import DriftReport, alarm, drift
 
 logps = st.floats(-12, 0, width=32)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from assay.trainer.engines.types import Request
 from assay.trainer.rollouts.dynamic import (
     KeepRate,
     Tally,
@@ -13,7 +14,7 @@ from assay.trainer.rollouts.dynamic import (
     kind_of,
     round_limit,
 )
-from assay.trainer.rollouts.types import Group, Request, Rollout
+from assay.trainer.rollouts.types import Group, Rollout
 from rollouts_collecting_support import response, result, stream
 
 

@@ -12,9 +12,9 @@ from assay.api.reward.v1 import reward_pb2
 from assay.clients.testing.fake import exact_info
 from assay.rpc.errors import ConfigError, refuse
 from assay.rpc.reasons import Reason
-from assay.trainer.config import RewardConfig
-from assay.trainer.rewards import open_judge, own_services, sample_of
+from assay.trainer.core.rewards import open_judge, own_services, sample_of
 from assay.trainer.rollouts.scoring import BackgroundClient
+from assay.trainer.settings import RewardConfig
 from rollouts_scoring_support import (
     QUICK,
     ScriptedTransport,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from assay.trainer.engines.seeded import choose, uniforms
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.rollouts.seeded import choose, uniforms
 
 LAST = 1.0 - 2.0**-53
 

@@ -7,10 +7,11 @@ import math
 import pytest
 
 from assay.clients import Fault, Judgement, Result
-from assay.trainer.config import ShapingConfig
-from assay.trainer.data import Problem
-from assay.trainer.rollouts.shaping import shape
-from assay.trainer.rollouts.types import Draw, Request, Response, Rollout
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.shaping.shape import shape
+from assay.trainer.rollouts.types import Rollout
+from assay.trainer.settings import ShapingConfig
 
 
 def rollout(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from assay.trainer.config import FireConfig, RolloutConfig
+from assay.trainer.engines.types import Response
+from assay.trainer.engines.vllm import VllmGenerator, base_weights_kept, keep_base_weights
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.rollouts.types import Response
-from assay.trainer.rollouts.vllm import VllmGenerator, base_weights_kept, keep_base_weights
+from assay.trainer.settings import FireConfig, RolloutConfig
 from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, random_model
 
 

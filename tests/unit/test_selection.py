@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
-from assay.trainer.anchoring import needed
-from assay.trainer.data import Problem, Problems
+from assay.trainer import settings as configs
+from assay.trainer.data.problems import Problem, Problems
+from assay.trainer.methods.hints.hints import Hinted, with_hint
+from assay.trainer.methods.pairwise.anchors import needed
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.choose import SELECTORS, make_selector
 from assay.trainer.selection.domains import Curriculum, Dads, Dump
-from assay.trainer.selection.hints import Hinted, with_hint
 from assay.trainer.selection.settings import Name, SelectionConfig
 from assay.trainer.selection.subsets import HardFocus, PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen

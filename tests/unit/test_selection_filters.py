@@ -11,13 +11,14 @@ import pytest
 
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
-from assay.trainer.batch import Scored
-from assay.trainer.build import check_judge
+from assay.trainer import settings as configs
+from assay.trainer.core.batch import Scored
+from assay.trainer.core.build import check_judge
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.rollouts.types import Request, Response, Rollout, Turn
-from assay.trainer.selection.filters import filtered, is_void, without_void
-from assay.trainer.selection.replay import Replay, size_of
+from assay.trainer.methods.filters.filters import filtered, is_void, without_void
+from assay.trainer.methods.replay.replay import Replay, size_of
+from assay.trainer.rollouts.types import Rollout, Turn
 from assay.trainer.selection.settings import FilterConfig, ReplayConfig
 from rollouts_collecting_support import stream
 

@@ -16,12 +16,13 @@ from assay.api.execution.v1 import execution_pb2
 from assay.clients import Judgement, Result, Span
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos.dense import prm_dense_line_rewards
-from assay.trainer.batch import Scored
-from assay.trainer.build import with_spans
-from assay.trainer.config import ColumnsConfig, DataConfig, DenseConfig, RewardConfig
-from assay.trainer.data import load_problems
-from assay.trainer.rewards import Judge, sample_of
-from assay.trainer.rollouts.types import Draw, Request, Response, Rollout
+from assay.trainer.core.batch import Scored
+from assay.trainer.core.build import with_spans
+from assay.trainer.core.rewards import Judge, sample_of
+from assay.trainer.data.problems import load_problems
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.rollouts.types import Rollout
+from assay.trainer.settings import ColumnsConfig, DataConfig, DenseConfig, RewardConfig
 from tokenizers_support import characters
 
 ROWS = [

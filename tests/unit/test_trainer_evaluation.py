@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from assay.trainer.data import Problem
-from assay.trainer.evaluation import (
+from assay.trainer.core.evaluation import (
     FIRST_DRAW,
     Answer,
     Evaluation,
@@ -17,7 +16,8 @@ from assay.trainer.evaluation import (
     generate_greedy,
     powers_up_to,
 )
-from assay.trainer.rollouts.types import Draw, Request, Response
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
 from trainer_records_support import ExactRound, Scripted, problem
 
 T = TypeVar("T")
@@ -212,7 +212,7 @@ def untrained() -> Any:
     import torch
     from transformers import AutoModelForCausalLM, LlamaConfig
 
-    from assay.trainer.models import Policy
+    from assay.trainer.engines.models import Policy
     from trainer_support import tiny_tokenizer
 
     torch.manual_seed(0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.trainer.full_disk import said_when_full
+from assay.trainer.records.full_disk import said_when_full
 
 SMALL = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
 PROGRAM = """
@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save_file
 
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.full_disk import said_when_full
+from assay.trainer.records.full_disk import said_when_full
 
 folder, many = Path(sys.argv[1]), {"a": torch.zeros(2**18)}
 writers = {

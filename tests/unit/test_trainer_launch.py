@@ -12,9 +12,10 @@ import pytest
 import torch.distributed as dist
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import config, launch
-from assay.trainer.folder import RunFolder
+from assay.trainer import launch
+from assay.trainer import settings as config
 from assay.trainer.launch import Peers
+from assay.trainer.records.folder import RunFolder
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients import Component, Judgement, Result
-from assay.trainer.metric_table import COUNTS, GROUPS, METRICS
-from assay.trainer.metrics import reported, reported_evaluation, rollout_metrics, step_row
+from assay.trainer.records.metric_table import COUNTS, GROUPS, METRICS
+from assay.trainer.records.metrics import reported, reported_evaluation, rollout_metrics, step_row
 from assay.trainer.rollouts.types import Collected
 from trainer_records_support import bad, good, rollout
 

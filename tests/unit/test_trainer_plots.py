@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.trainer import plots
-from assay.trainer.metric_table import METRICS
+from assay.trainer.records import plots
+from assay.trainer.records.metric_table import METRICS
 
 
 def steps(count: int, **more: Any) -> list[dict[str, Any]]:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from assay.clients.runs.progress import duration
-from assay.trainer.config import Config, build
-from assay.trainer.metric_table import METRICS
-from assay.trainer.progress import COLUMNS, Display, columns, header, legend, line
+from assay.trainer.records.metric_table import METRICS
+from assay.trainer.records.progress import COLUMNS, Display, columns, header, legend, line
+from assay.trainer.settings import Config, build
 
 CRITIC = ("algorithm.advantage.estimator=gae",)
 TRUNCATION = ("algorithm.critic.pretrain_steps=1", "algorithm.truncation.window=8")

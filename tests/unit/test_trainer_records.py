@@ -13,9 +13,9 @@ from assay.clients.runs.folders import newest
 from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.records import JsonLines, read_rows, truncate_after
 from assay.rpc.errors import ConfigError
-from assay.trainer import folder
-from assay.trainer.config import Config
-from assay.trainer.rewards import FaultWatch
+from assay.trainer.core.rewards import FaultWatch
+from assay.trainer.records import folder
+from assay.trainer.settings import Config
 from trainer_records_support import bad, good
 
 

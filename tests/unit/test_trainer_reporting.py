@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.metrics import reported, step_row
-from assay.trainer.reporting import attach, check_reporters
+from assay.trainer.records.metrics import reported, step_row
+from assay.trainer.records.reporting import attach, check_reporters
+from assay.trainer.records.samples import sample_rows
 from assay.trainer.rollouts.types import Collected
-from assay.trainer.samples import sample_rows
 from trainer_records_support import bad, good, rollout
 
 ROLLOUTS = [rollout(good(), text="<b>4</b>\n\n# title"), rollout(bad(), index=1)]

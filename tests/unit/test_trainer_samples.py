@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from assay.clients import Component, Span
-from assay.trainer import postmortem
-from assay.trainer.samples import describe, one_line, sample_rows, samples_table, telling
+from assay.trainer.records import postmortem
+from assay.trainer.records.samples import describe, one_line, sample_rows, samples_table, telling
 from trainer_records_support import bad, good, rollout
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from assay.clients.runs.stats import mcnemar_exact, paired_change, wilson
-from assay.trainer.evaluation import Answer, Evaluation
-from assay.trainer.report import (
+from assay.trainer.core.evaluation import Answer, Evaluation
+from assay.trainer.records.report import (
     accuracies,
     change_line,
     compare,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.world import World, check_engine, join
+from assay.trainer.core.world import World, check_engine, join
 
 PRESETS = Path(__file__).parents[2] / "configs" / "accelerate"
 

@@ -80,11 +80,11 @@ def run(kind: str, folder: Path) -> dict[str, Any]:
     """Three rollouts, before each but the first of which all weights are moved."""
     import torch
 
-    from assay.trainer.config import FireConfig, RolloutConfig
-    from assay.trainer.data import Problem
-    from assay.trainer.rollouts.drift import alarm
-    from assay.trainer.rollouts.types import Draw, Request, Response
-    from assay.trainer.rollouts.vllm import VllmGenerator, keep_base_weights
+    from assay.trainer.data.problems import Problem
+    from assay.trainer.engines.drift import alarm
+    from assay.trainer.engines.types import Draw, Request, Response
+    from assay.trainer.engines.vllm import VllmGenerator, keep_base_weights
+    from assay.trainer.settings import FireConfig, RolloutConfig
 
     trainer, tokenizer = make_trainer(kind, folder)
     model: Any = trainer.model
@@ -160,7 +160,7 @@ def compare(
     """What the policy itself makes of each response, in a pass of its own; not of FIRE's tokens."""
     import torch
 
-    from assay.trainer.rollouts.drift import DriftReport, drift
+    from assay.trainer.engines.drift import DriftReport, drift
     from rollouts_support import direct_logps
 
     report = DriftReport()

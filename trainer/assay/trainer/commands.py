@@ -13,9 +13,9 @@ import click
 from assay.clients.runs.environment import calm, keep_freed_memory
 from assay.clients.runs.folders import forget_if_untouched, newest
 from assay.rpc.errors import ConfigError
-from assay.trainer import config as configs
-from assay.trainer import folder as folders
 from assay.trainer import launch
+from assay.trainer import settings as configs
+from assay.trainer.records import folder as folders
 
 _NEWEST = "newest"
 
@@ -118,8 +118,8 @@ def _run(settings: configs.Config, folder: folders.RunFolder) -> int:
     calm()
     from rich.console import Console  # noqa: PLC0415  # after calm(), which libraries read when they are imported
 
-    from assay.trainer.full_disk import said_when_full  # noqa: PLC0415
-    from assay.trainer.run import INTERRUPTED, run  # noqa: PLC0415
+    from assay.trainer.recipes.train import INTERRUPTED, run  # noqa: PLC0415
+    from assay.trainer.records.full_disk import said_when_full  # noqa: PLC0415
 
     try:
         with said_when_full(folder.path):
@@ -163,7 +163,7 @@ def ladder(
     """  # noqa: D301  # click takes the escape itself
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
-    from assay.trainer.ladder import climb, plan  # noqa: PLC0415
+    from assay.trainer.recipes.ladder import climb, plan  # noqa: PLC0415
 
     chosen = None if seeds is None else plan.read_seeds(seeds)
     wanted = plan.load(path, overrides, seeds=chosen)

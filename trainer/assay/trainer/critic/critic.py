@@ -30,10 +30,10 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.nn.parallel import DistributedDataParallel
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic import objective
 from assay.trainer.critic.model import MEANING, check_meaning
 from assay.trainer.critic.stepping import Stepper, make_adamw
+from assay.trainer.settings import CriticConfig
 
 OPTIMIZER = "optimizer.pt"
 

@@ -43,9 +43,9 @@ from transformers import (
 
 from assay.clients.pretrained import locate
 from assay.rpc.errors import ConfigError
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic.objective import is_classes, meaning, output_count
-from assay.trainer.models import Policy
+from assay.trainer.engines.models import Policy
+from assay.trainer.settings import CriticConfig
 
 MEANING = "value.json"
 

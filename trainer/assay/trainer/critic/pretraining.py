@@ -28,8 +28,8 @@ from torch import Tensor
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos.gae import explained_variance, gae
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic.critic import Critic
+from assay.trainer.settings import CriticConfig
 
 
 @dataclass(frozen=True, slots=True)

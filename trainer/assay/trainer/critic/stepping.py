@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.trainer.config import CriticConfig
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.settings import CriticConfig
 
 
 def make_adamw(modules: Iterable[nn.Module], config: CriticConfig) -> torch.optim.AdamW:

@@ -34,11 +34,11 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.config import CriticConfig
 from assay.trainer.critic import objective
 from assay.trainer.critic.critic import OPTIMIZER
 from assay.trainer.critic.model import MEANING, check_meaning
 from assay.trainer.critic.stepping import Stepper, make_adamw
+from assay.trainer.settings import CriticConfig
 
 HEAD = "head.safetensors"
 

@@ -12,7 +12,7 @@ from assay.trainer.methods.part import Part
 from assay.trainer.methods.parts import BY_NAME, parts_on
 
 if TYPE_CHECKING:
-    from assay.trainer.config import Config
+    from assay.trainer.settings import Config
 
 
 def ablated(config: Config, names: Iterable[str], *, written: Collection[str] = ()) -> Config:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.trainer.methods.part import Part, to
 
 if TYPE_CHECKING:
-    from assay.trainer.config import Config
+    from assay.trainer.settings import Config
 
 _SPO = "SPO, arXiv 2505.23564, and the authors' code"
 _TMN = "GoLongRL, arXiv 2605.19577, and the authors' code"

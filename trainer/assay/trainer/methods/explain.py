@@ -12,15 +12,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.cotraining import cotraining_lines, step_weight_line
+from assay.trainer.methods.cotraining.parts import cotraining_lines, step_weight_line
 from assay.trainer.methods.part import Part
 from assay.trainer.methods.parts import BY_NAME, parts_on
 from assay.trainer.methods.presets import departures
-from assay.trainer.methods.turns import turn_credit_lines, turn_lines, turn_reward_lines
+from assay.trainer.methods.turns.lines import turn_credit_lines, turn_lines, turn_reward_lines
 
 if TYPE_CHECKING:
-    from assay.trainer.config import AdvantageConfig, Config, FireConfig, LossConfig, ShapingConfig
-    from assay.trainer.pairwise_config import PairwiseConfig
+    from assay.trainer.methods.pairwise.settings import PairwiseConfig
+    from assay.trainer.settings import (
+        AdvantageConfig,
+        Config,
+        FireConfig,
+        LossConfig,
+        ShapingConfig,
+    )
 
 
 @dataclass(frozen=True, slots=True)

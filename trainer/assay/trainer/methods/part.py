@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from assay.trainer.config import Config
+    from assay.trainer.settings import Config
 
 Kind = Literal["sampling", "reward", "advantage", "critic", "loss"]
 Switches = Mapping[str, object]

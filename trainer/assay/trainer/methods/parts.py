@@ -17,15 +17,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.cotraining import COTRAINING_PARTS
+from assay.trainer.methods.cotraining.parts import COTRAINING_PARTS
 from assay.trainer.methods.credit_parts import CREDIT_PARTS
-from assay.trainer.methods.dense_parts import DENSE_PARTS
+from assay.trainer.methods.dense.parts import DENSE_PARTS
 from assay.trainer.methods.part import Part, Switches, to
 from assay.trainer.methods.selection_parts import SELECTION_PARTS
-from assay.trainer.methods.turn_parts import TURN_PARTS
+from assay.trainer.methods.turns.parts import TURN_PARTS
 
 if TYPE_CHECKING:
-    from assay.trainer.config import Config
+    from assay.trainer.settings import Config
 
 _DAPO = "DAPO, arXiv 2503.14476"
 _VAPO = "VAPO, arXiv 2504.05118"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from assay.trainer.methods.parts import PARTS, parts_on
 
 if TYPE_CHECKING:
-    from assay.trainer.config import Config
+    from assay.trainer.settings import Config
 
 METHODS: Mapping[str, frozenset[str]] = {
     "grpo": frozenset({"group-normalisation", "std-scaling", "kl"}),

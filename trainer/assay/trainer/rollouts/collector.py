@@ -27,8 +27,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.rpc import tracing
-from assay.trainer.config import DynamicSamplingConfig, RolloutConfig
+from assay.trainer.engines.types import Generator
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.methods.recomposition.recomposition import Recomposition
+from assay.trainer.methods.replay.replay import Replay
 from assay.trainer.rollouts.dynamic import (
     KeepRate,
     Tally,
@@ -43,17 +45,8 @@ from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.rounds import Round
-from assay.trainer.rollouts.types import (
-    Collected,
-    Generator,
-    Group,
-    Place,
-    Ranks,
-    Rollout,
-    ScoringRound,
-)
-from assay.trainer.selection.recomposition import Recomposition
-from assay.trainer.selection.replay import Replay
+from assay.trainer.rollouts.types import Collected, Group, Place, Ranks, Rollout, ScoringRound
+from assay.trainer.settings import DynamicSamplingConfig, RolloutConfig
 
 
 class Collector:

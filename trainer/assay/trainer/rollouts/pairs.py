@@ -26,8 +26,8 @@ from assay.clients import Component, Fault, Judgement, Result
 from assay.clients.convert import make_fault
 from assay.clients.types import Item
 from assay.rpc.reasons import Reason
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.rollouts.scoring import StreamingRound
-from assay.trainer.rollouts.types import Request, Response
 
 ABSTAINED = "abstained"
 _GAP = "order-gap"

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from typing import Any
 
 from assay.clients import Component, Fault, Judgement, Result, Span
-from assay.trainer.rollouts.types import Draw, Group, Request, Response, Rollout
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.rollouts.types import Group, Rollout
 
 Plain = dict[str, Any]
 

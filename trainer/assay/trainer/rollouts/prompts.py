@@ -22,10 +22,11 @@ from statistics import fmean
 from typing import Any
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.data import Problem
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw
+from assay.trainer.methods.hints.hints import with_hint
 from assay.trainer.rollouts.dynamic import CORRECT
-from assay.trainer.rollouts.types import Draw, Group
-from assay.trainer.selection.hints import with_hint
+from assay.trainer.rollouts.types import Group
 from assay.trainer.selection.types import Seen, Selector
 
 # Above so many problems, only the longest are encoded before the run, and the latest are kept.

@@ -9,16 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.clients import Result
+from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.ranks import deal
-from assay.trainer.rollouts.types import (
-    Draw,
-    Group,
-    Ranks,
-    Request,
-    Response,
-    Rollout,
-    ScoringRound,
-)
+from assay.trainer.rollouts.types import Group, Ranks, Rollout, ScoringRound
 
 # What one process tells the others of a response; the rest they know.
 _Told = tuple[Response, Result]

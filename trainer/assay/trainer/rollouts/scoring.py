@@ -33,7 +33,7 @@ from assay.clients.convert import fault_of_error, make_fault
 from assay.rpc import tracing
 from assay.rpc.errors import CallError, ConfigError
 from assay.rpc.reasons import Reason
-from assay.trainer.rollouts.types import Request, Response
+from assay.trainer.engines.types import Request, Response
 
 _STREAM_S = 86_400.0  # the limit that counts is that of `results`
 _CLOSE_S = 10.0

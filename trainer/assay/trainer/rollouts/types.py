@@ -2,79 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from assay.clients import Result
 from assay.clients.verdicts import Verdict
-from assay.trainer.data import Problem
+from assay.trainer.engines.types import Request, Response
 
 T = TypeVar("T")
 Place = tuple[int, int]
 """Number of the draw, and index within its group: what names a rollout of a step."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """One turn of a problem in the stream of prompts.
-
-    Attributes:
-        number: its place in the stream, from 0; with the run's seed it fixes the randomness of its
-            responses.
-        problem: what is asked.
-        prompt_ids: the rendered prompt.
-        hint: how much of the solution it shows: 0 nothing, 1 the first of
-            data.selection.hints.shares, and so on.
-    """
-
-    number: int
-    problem: Problem
-    prompt_ids: tuple[int, ...]
-    hint: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One response to generate: sample `index` (from 0) of a draw's group.
-
-    In a dialogue, `turn` (from 0) of that sample, which has random numbers of its own, and
-    draw.prompt_ids holds all that was said before it.
-
-    Attributes:
-        draw: what is asked.
-        index: of the sample.
-        begun: what earlier steps drew of the response, where it goes on; not finished.
-        window: most tokens to draw now; 0 for as many as the response may have.
-        turn: of the sample's dialogue, from 0.
-    """
-
-    draw: Draw
-    index: int
-    begun: Response | None = None
-    window: int = 0
-    turn: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What the policy answered.
-
-    Attributes:
-        ids: tokens, the end-of-sequence token included where there is one; at least one.
-        text: decoded without special tokens.
-        logprobs: for each token, log pi(token) under the sampler's weights at the rollout's
-            temperature, before top-p and top-k; of a first token that FIRE drew, under the
-            distribution that it was drawn from. None where the back end does not tell.
-        truncated: cut at max_new_tokens.
-        finished: false where the request's window ended first; then the text is empty.
-    """
-
-    ids: tuple[int, ...]
-    text: str
-    logprobs: tuple[float, ...] | None
-    truncated: bool
-    finished: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,22 +148,6 @@ class OneRank:
         return list(items)
 
 
-class Generator(Protocol):
-    """Answers prompts with the policy as it is now."""
-
-    def generate(
-        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
-    ) -> list[Response]:
-        """One response for each request, in order.
-
-        Args:
-            requests: what to answer; not empty.
-            on_finished: called once for each request, with its place and its response, as soon as
-                that one is complete; quick, and never from another thread.
-        """
-        ...
-
-
 class ScoringRound(Protocol):
     """Judges responses in the background while others are still being generated."""
 
@@ -281,6 +203,3 @@ class Collected:
         if self.stretches is not None:
             return [stretch.row for stretch in self.stretches]
         return [rollout for group in self.groups for rollout in group]
-
-
-Tokenizer = Any

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.data import Problem
+from assay.trainer.data.problems import Problem
+from assay.trainer.methods.hints.hints import Hinted
 from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.domains import Curriculum, Dads, Dump
-from assay.trainer.selection.hints import Hinted
 from assay.trainer.selection.orders import Uniform
 from assay.trainer.selection.settings import SelectionConfig
 from assay.trainer.selection.subsets import HardFocus, PrePpo, limr

@@ -1,0 +1,481 @@
+"""From judged rollouts to the tensors of a step: padding, rewards on tokens, advantages, masks.
+
+Pure.
+
+A rollout without a judgement must leave the loss as if it had never been drawn. Its row stays in
+the batch, so that every process computes equally much, but none of its tokens is in the loss mask,
+it is in no mean and no deviation, and it has no reward: a fault is not a zero.
+
+A response that is not finished (T-PPO, arXiv 2506.15050) has no reward either, and is no fault: the
+tokens that this step drew are in the loss, with the critic's word for what they are worth. Of any
+response, tokens that an earlier step drew are not: they were, then.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from assay.trainer.algos import advantages as estimators
+from assay.trainer.algos import difficulty, gae, kl
+from assay.trainer.algos.dense import dense_group_advantages
+from assay.trainer.algos.turns import turn_gae
+from assay.trainer.methods.turns.credit import TurnTokens
+from assay.trainer.rollouts.types import (
+    Collected,
+    Group,
+    Rollout,
+    SegmentTokens,
+    Stretch,
+    Unfinished,
+    place,
+)
+from assay.trainer.settings import AdvantageConfig, AlgorithmConfig
+
+Batch = dict[str, torch.Tensor]
+_NUMPY = {torch.long: np.int64, torch.float32: np.float32, torch.bool: np.bool_}
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """The processes of a run, each with as many rows.
+
+    Attributes:
+        gather: the rows of all processes in their order, padded with 0 to the longest where there
+            is a second dimension.
+        index: of this process.
+    """
+
+    gather: Callable[[torch.Tensor], torch.Tensor]
+    index: int = 0
+
+    def own(self, gathered: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """This process's part of what was gathered, as long as it was."""
+        rows = like.shape[0]
+        part = gathered[self.index * rows : (self.index + 1) * rows]
+        return part[:, : like.shape[1]] if like.dim() > 1 else part
+
+
+ALONE = Across(gather=lambda rows: rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A rollout with what trains.
+
+    Attributes:
+        rollout: the response and its judgement, or as far as it is.
+        reward: shaped; None for a fault, and where the response is not finished.
+        in_loss: false where a part of the method leaves the response out.
+        token_rewards: of the judgement's spans, one for each token; None without.
+        ends: for each token, whether a span ends on it; None without.
+        drawn: how many of the last tokens this step drew; None for all of them.
+        turns: of a dialogue, whose tokens are not all the policy's; None for one response.
+        segments: where advantages are those of segments; None elsewhere.
+        weight: of its advantage, where its class has one (cotraining.measures).
+    """
+
+    rollout: Rollout | Unfinished
+    reward: float | None
+    in_loss: bool = True
+    token_rewards: Sequence[float] | None = None
+    ends: Sequence[bool] | None = None
+    drawn: int | None = None
+    turns: TurnTokens | None = None
+    segments: SegmentTokens | None = None
+    weight: float = 1.0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the response goes on in the next step."""
+        return isinstance(self.rollout, Unfinished)
+
+    @property
+    def trains(self) -> bool:
+        """Whether the policy learns from the tokens that this step drew."""
+        return self.in_loss and (self.unfinished or self.reward is not None)
+
+    @property
+    def correct(self) -> bool:
+        """Whether the verdict says so."""
+        if isinstance(self.rollout, Unfinished):
+            return False
+        judgement = self.rollout.result.judgement
+        return judgement is not None and judgement.verdict == "correct"
+
+
+def scored_stretches(
+    stretches: Sequence[Stretch], score: Callable[[Sequence[Group]], list[Scored]]
+) -> list[Scored]:
+    """A truncated rollout with what trains.
+
+    Args:
+        stretches: of the slots, in order.
+        score: shapes the rewards of what is finished; each response is a group of its own.
+    """
+    finished = iter(score([(s.row,) for s in stretches if isinstance(s.row, Rollout)]))
+    return [
+        replace(
+            next(finished) if isinstance(stretch.row, Rollout) else Scored(stretch.row, None),
+            drawn=stretch.drawn,
+        )
+        for stretch in stretches
+    ]
+
+
+def marked(scored: Sequence[Scored], collected: Collected) -> list[Scored]:
+    """Rollouts with what their source says of them: left out of the loss, advantages of segments.
+
+    Args:
+        scored: of the source's groups, in order.
+        collected: what the source said.
+    """
+    if not collected.left_out and not collected.segments:
+        return list(scored)
+    return [
+        replace(
+            item,
+            in_loss=item.in_loss and place(item.rollout) not in collected.left_out,
+            segments=collected.segments.get(place(item.rollout)),
+        )
+        for item in scored
+    ]
+
+
+def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torch.device) -> Batch:
+    """The tensors of B rows.
+
+    Args:
+        scored: rows, group after group.
+        pad_id: the token that fills.
+        policy_step: of the weights that learn; responses of an earlier one are stale.
+        device: where the tensors go.
+
+    Returns:
+        `prompt_ids`, `prompt_mask` (B, P), padded on the left; `completion_ids`, `completion_mask`
+        (B, T), padded on the right; `loss_mask` (B, T) bool; `rewards` (B,), NaN for a fault and
+        where the response is not finished; `unfinished` (B,) bool; `drawn` (B, T) bool, tokens that
+        this step drew; `token_rewards` (B, T) and `spans` (B, T) bool, where a span's reward lies;
+        `sampler_logps` (B, T), NaN where unknown; `task` (B,), a number for each; `stale` and
+        `correct` (B,) bool; `weights` (B,) where one is not 1. Of dialogues also what
+        `_turn_tensors` gives, of segments `segment_advantages` (B, T), and `loss_mask` is without
+        what these leave out.
+    """
+    rows = [item.rollout for item in scored]
+    prompts = [row.request.draw.prompt_ids for row in rows]
+    responses = [row.response.ids for row in rows]
+    unknown = float("nan")
+    logps = [row.response.logprobs or [unknown] * len(row.response.ids) for row in rows]
+    dense = [
+        item.token_rewards or [0.0] * len(row.response.ids)
+        for row, item in zip(rows, scored, strict=True)
+    ]
+    ends = [
+        item.ends or [False] * len(row.response.ids) for row, item in zip(rows, scored, strict=True)
+    ]
+    completion_mask_BT = _lengths_mask([len(ids) for ids in responses])
+    loss_B = torch.tensor([item.trains for item in scored])
+    drawn_BT = _drawn_mask(completion_mask_BT, [item.drawn for item in scored])
+    batch = {
+        "prompt_ids": _filled(prompts, pad_id, torch.long, left=True),
+        "prompt_mask": _lengths_mask([len(ids) for ids in prompts]).flip(1),
+        "completion_ids": _filled(responses, pad_id, torch.long),
+        "completion_mask": completion_mask_BT,
+        "loss_mask": drawn_BT & loss_B.unsqueeze(1),
+        "drawn": drawn_BT,
+        "unfinished": torch.tensor([item.unfinished for item in scored]),
+        "rewards": torch.tensor(
+            [unknown if item.reward is None else item.reward for item in scored],
+            dtype=torch.float32,
+        ),
+        "token_rewards": _filled(dense, 0.0, torch.float32),
+        "spans": _filled(ends, False, torch.bool),
+        "sampler_logps": _filled(logps, unknown, torch.float32),
+        "task": torch.tensor([zlib.crc32(row.request.draw.problem.task.encode()) for row in rows]),
+        "stale": torch.tensor([row.policy_step != policy_step for row in rows]),
+        "correct": torch.tensor([item.correct for item in scored]),
+    }
+    if any(item.weight != 1 for item in scored):
+        batch["weights"] = torch.tensor([item.weight for item in scored], dtype=torch.float32)
+    dialogues = [item.turns for item in scored if item.turns is not None]
+    if dialogues:
+        batch |= _turn_tensors(dialogues)
+        batch["loss_mask"] = batch["loss_mask"] & batch.pop("trained_mask")
+    if any(item.segments is not None for item in scored):
+        batch["segment_advantages"], trained_BT = _segment_tensors(scored)
+        batch["loss_mask"] = batch["loss_mask"] & trained_BT
+    return {name: tensor.to(device) for name, tensor in batch.items()}
+
+
+def _turn_tensors(dialogues: Sequence[TurnTokens]) -> Batch:
+    """Of B dialogues, each of shape (B, T).
+
+    `turn`, from 1, and `role`, 0 for both where a token is not the policy's; `turn_rewards`, on the
+    last token of each turn; `trained_mask` bool.
+    """
+    return {
+        "turn": _filled([item.turns for item in dialogues], 0, torch.long),
+        "role": _filled([item.roles for item in dialogues], 0, torch.long),
+        "turn_rewards": _filled([item.rewards for item in dialogues], 0.0, torch.float32),
+        "trained_mask": _filled([item.trained for item in dialogues], False, torch.bool),
+    }
+
+
+def _segment_tensors(scored: Sequence[Scored]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Advantages of segments (B, T), NaN where not known, and the tokens that may train, bool."""
+    unknown = [math.nan]
+    found = [
+        item.segments or SegmentTokens(tuple(unknown * len(ids)), (False,) * len(ids))
+        for item in scored
+        for ids in [item.rollout.response.ids]
+    ]
+    advantages_BT = _filled([one.advantages for one in found], math.nan, torch.float32)
+    trained_BT = _filled([one.trained for one in found], False, torch.bool)
+    return advantages_BT, trained_BT & ~advantages_BT.isnan()
+
+
+def policy_mask(batch: Batch) -> torch.Tensor:
+    """Tokens that the policy wrote, judged or not; (B, T) bool."""
+    return batch["turn"] > 0 if "turn" in batch else batch["completion_mask"].bool()
+
+
+def value_mask(batch: Batch) -> torch.Tensor:
+    """Tokens whose value is trained: the policy's, where what they earn is known; (B, T) bool."""
+    if "turn" in batch:
+        return batch["loss_mask"]
+    return batch["completion_mask"].bool() & (~batch["rewards"].isnan()).unsqueeze(1)
+
+
+def _filled(
+    rows: Sequence[Sequence[float]], filler: float, dtype: torch.dtype, *, left: bool = False
+) -> torch.Tensor:
+    width = max(map(len, rows))
+    filled: np.ndarray[Any, Any] = np.full((len(rows), width), filler, dtype=_NUMPY[dtype])
+    for number, row in enumerate(rows):
+        if left:
+            filled[number, width - len(row) :] = row
+        else:
+            filled[number, : len(row)] = row
+    return torch.from_numpy(filled)
+
+
+def _lengths_mask(lengths: Sequence[int]) -> torch.Tensor:
+    """1 for the first tokens of each row, 0 behind them."""
+    lengths_B1 = torch.tensor(lengths).unsqueeze(1)
+    return (torch.arange(max(lengths)) < lengths_B1).long()
+
+
+def first_set_apart(batch: Batch, mode: Literal["mask", "exact", "parity"]) -> Batch:
+    """A batch whose first tokens FIRE drew, and not the policy (arXiv 2410.21236).
+
+    What their sampler told is no log-probability of the policy: the ratio does not start there,
+    and nothing is compared with it. A derivation; the modes are those of `rollout.fire.mode`.
+
+    Args:
+        batch: as from `pad`.
+        mode: mask takes first tokens out of `loss_mask`; exact adds `first_logps` (B,), under the
+            distribution that they were drawn from; parity does neither.
+    """
+    sampler_BT, loss_mask_BT = batch["sampler_logps"].clone(), batch["loss_mask"].clone()
+    changed = {"sampler_logps": sampler_BT, "loss_mask": loss_mask_BT}
+    if mode == "exact":
+        changed["first_logps"] = sampler_BT[:, 0].clone()
+    if mode == "mask":
+        loss_mask_BT[:, 0] = False
+    sampler_BT[:, 0] = float("nan")
+    return {**batch, **changed}
+
+
+def _drawn_mask(mask_BT: torch.Tensor, drawn: Sequence[int | None]) -> torch.Tensor:
+    """The last so many tokens of each row; all of them for None. bool."""
+    lengths: list[int] = mask_BT.sum(dim=1).tolist()
+    earlier_B = torch.tensor(
+        [0 if some is None else length - some for length, some in zip(lengths, drawn, strict=True)]
+    )
+    return mask_BT.bool() & (torch.arange(mask_BT.shape[1]) >= earlier_B.unsqueeze(1))
+
+
+def old_logps(batch: Batch, computed_BT: torch.Tensor | None, *, decoupled: bool) -> torch.Tensor:
+    """Where the ratio of each token starts from.
+
+    Fresh tokens were sampled by the weights that learn, as they are before the step: computed by
+    the trainer, or left as NaN, which stands for "the weights of the very first pass". Stale ones
+    start from what their sampler said, unless the objective is the decoupled one, whose proximal
+    policy is the present.
+
+    Args:
+        batch: as from `pad`.
+        computed_BT: the trainer's log-probabilities before the step; None where the first pass is
+            the only one.
+        decoupled: whether the sampler's part is taken care of elsewhere.
+
+    Returns:
+        Shape (B, T), NaN where the first pass decides.
+    """
+    sampler_BT = batch["sampler_logps"]
+    base_BT = torch.full_like(sampler_BT, float("nan")) if computed_BT is None else computed_BT
+    if decoupled:
+        return base_BT
+    stale_BT = batch["stale"].unsqueeze(1) & ~sampler_BT.isnan()
+    return torch.where(stale_BT, sampler_BT, base_BT)
+
+
+def group_advantages(
+    batch: Batch,
+    config: AlgorithmConfig,
+    group_size: int,
+    across: Across = ALONE,
+    *,
+    dense_weight: float | None = None,
+) -> torch.Tensor:
+    """Advantages without a critic, shape (B, T).
+
+    Every token of a response has the same; where rewards are dense, plus (or mixed with) what its
+    own and later steps earned. Those of segments are there already.
+
+    Args:
+        batch: as from `pad`.
+        config: the estimator, and how steps count.
+        group_size: of rows of one prompt.
+        across: the processes.
+        dense_weight: of steps, where it is not `config.dense.weight`.
+    """
+    chosen = config.advantage
+    if chosen.estimator == "segments":
+        return segment_advantages(batch)
+    rewards_PG = across.gather(batch["rewards"]).view(-1, group_size)
+    tasks_P = across.gather(batch["task"]).view(-1, group_size)[:, 0]
+    estimate = {
+        "rloo": estimators.rloo_advantages,
+        "symmetric": estimators.symmetric_advantages,
+    }.get(chosen.estimator, estimators.group_advantages)
+    all_PG = estimate(rewards_PG, scale=chosen.scale, tasks_P=tasks_P)
+    if chosen.difficulty != "none":
+        correct_PG = across.gather(batch["correct"].to(rewards_PG.dtype)).view(-1, group_size)
+        all_PG = all_PG * difficulty.weights(
+            rewards_PG,
+            correct_PG.bool(),
+            tasks_P,
+            form=chosen.difficulty,
+            alpha=chosen.difficulty_alpha,
+            gamma=chosen.difficulty_gamma,
+        )
+    advantages_B = across.own(all_PG.reshape(-1), batch["rewards"])
+    advantages_BT = advantages_B.unsqueeze(1) * batch["completion_mask"]
+    if config.dense.weight:
+        judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
+        rows = torch.arange(batch["rewards"].shape[0], device=batch["rewards"].device)
+        dense_BT = dense_group_advantages(
+            batch["token_rewards"], batch["spans"] & judged_B1, rows // group_size
+        )
+        weight = config.dense.weight if dense_weight is None else dense_weight
+        outcome = 1 - weight if config.dense.mix == "interpolate" else 1.0
+        advantages_BT = outcome * advantages_BT + weight * dense_BT
+    if "weights" in batch:
+        advantages_BT = advantages_BT * batch["weights"].unsqueeze(1)
+    return advantages_BT * batch["completion_mask"]
+
+
+def segment_advantages(batch: Batch) -> torch.Tensor:
+    """Those of segments, (B, T), 0 outside of the loss; all 0 where no response has any."""
+    if "segment_advantages" not in batch:
+        return torch.zeros_like(batch["sampler_logps"])
+    return torch.where(batch["loss_mask"], batch["segment_advantages"], 0.0)
+
+
+def refined(
+    advantages_BT: torch.Tensor, batch: Batch, config: AdvantageConfig, across: Across = ALONE
+) -> torch.Tensor:
+    """Advantages whitened and freed of outliers, as the settings say.
+
+    Statistics are over the tokens in the loss, of all processes.
+    """
+    if config.normalise == "none" and not config.max_sigma:
+        return advantages_BT
+    all_BT = across.gather(advantages_BT)
+    mask_BT = across.gather(batch["loss_mask"].to(all_BT.dtype)).bool()
+    if config.normalise != "none":
+        keys_BT = None
+        if config.normalise == "task":
+            keys_BT = across.gather(batch["task"]).unsqueeze(1).expand_as(all_BT)
+        elif config.normalise == "role":
+            keys_BT = across.gather(batch["role"])
+        all_BT = estimators.standardise(all_BT, mask_BT, keys_BT=keys_BT)
+    if config.max_sigma:
+        all_BT = estimators.within_sigmas(all_BT, mask_BT, config.max_sigma)
+    return across.own(all_BT, advantages_BT)
+
+
+def critic_advantages(
+    batch: Batch, config: AlgorithmConfig
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Generalised advantages and the critic's targets.
+
+    Where a response is not finished, by EGAE: T-PPO (arXiv 2506.15050). Its targets mean nothing.
+
+    Args:
+        batch: with `values` (B, T); with `kl_logps` and `ref_logps` (B, T) where the KL is part of
+            the reward.
+        config: gamma, the two lambdas, the weights of spans and KL.
+
+    Returns:
+        Advantages (B, T), returns (B, T), and the lambda of each response (B,).
+    """
+    settings = config.advantage
+    rewards_BT = token_rewards(batch, config)
+    mask_BT = policy_mask(batch)
+    length_B = mask_BT.sum(dim=1)
+    if settings.length_adaptive_alpha:
+        lam_B = gae.length_adaptive_lambda(
+            length_B, settings.length_adaptive_alpha, floor=settings.min_lam
+        )
+    else:
+        lam_B = torch.full(
+            length_B.shape, settings.lam, dtype=rewards_BT.dtype, device=rewards_BT.device
+        )
+    estimate = partial(
+        gae.decoupled_gae,
+        bootstrap_B=gae.boundary_values(batch["values"], mask_BT, batch["unfinished"]),
+    )
+    if config.turns.on:
+        estimate = partial(turn_gae, independent=config.turns.independent)
+    advantages_BT, returns_BT = estimate(
+        rewards_BT,
+        batch["values"],
+        mask_BT,
+        gamma=settings.gamma,
+        lam_actor=lam_B.to(rewards_BT.dtype),
+        lam_critic=config.critic.lam,
+    )
+    return advantages_BT, returns_BT, lam_B
+
+
+def token_rewards(batch: Batch, config: AlgorithmConfig, *, with_kl: bool = True) -> torch.Tensor:
+    """The reward of each token, (B, T).
+
+    The response's is on its last, a dialogue's are on the last of each turn, those of spans are
+    where they end, less the KL where it is part of the reward. Rows without a judgement are 0, and
+    are in no loss.
+    """
+    mask_BT = policy_mask(batch)
+    if "turn" in batch:
+        rewards_BT = batch["turn_rewards"]
+    else:
+        last_B = mask_BT.sum(dim=1) - 1
+        rewards_BT = torch.zeros_like(batch["token_rewards"])
+        rewards_BT.scatter_(1, last_B.unsqueeze(1), batch["rewards"].nan_to_num(0.0).unsqueeze(1))
+        rewards_BT = rewards_BT + config.dense.weight * batch["token_rewards"]
+    if with_kl and config.loss.kl_coef and config.loss.kl_place == "reward":
+        kl_BT = kl.kl_k1(batch["kl_logps"], batch["ref_logps"])
+        if config.turns.kl == "first" and "turn" in batch:
+            kl_BT = torch.where(batch["turn"] == 1, kl_BT, 0.0)
+        rewards_BT = rewards_BT - config.loss.kl_coef * kl_BT
+    judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
+    return torch.where(judged_B1 & mask_BT, rewards_BT, 0.0)

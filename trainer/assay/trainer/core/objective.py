@@ -1,0 +1,204 @@
+"""The policy's loss on a micro-batch, composed of the parts that the settings name. Pure.
+
+    L = agg( policy token losses * importance weights + kl_coef * KL ) - entropy_coef * H
+        + positive_lm_coef * NLL(correct responses)
+
+Every mean is over the whole mini-batch of all processes, whose counts are given: the losses of its
+micro-batches add up to its loss, however it was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+from assay.trainer.algos import aggregation, auxiliary, kl, policy_losses, ratios
+from assay.trainer.settings import LossConfig
+
+Batch = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a mini-batch holds over all its micro-batches and processes; 0-dimensional tensors.
+
+    Attributes:
+        tokens: that are in the loss.
+        rows: responses with at least one such token.
+        positive_tokens: tokens in the loss of correct responses.
+    """
+
+    tokens: torch.Tensor
+    rows: torch.Tensor
+    positive_tokens: torch.Tensor
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The loss of a micro-batch, and what was seen on the way.
+
+    Attributes:
+        loss: 0-dimensional, with gradient.
+        sums: for each metric the sum over tokens and the number of tokens; both add up.
+        peaks: for each metric the largest value.
+    """
+
+    loss: torch.Tensor
+    sums: dict[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    peaks: dict[str, torch.Tensor] = field(default_factory=dict)
+
+
+def count(batch: Batch) -> Counts:
+    """The counts of one micro-batch."""
+    mask_BT = batch["loss_mask"]
+    return Counts(
+        aggregation.token_count(mask_BT),
+        aggregation.row_count(mask_BT),
+        auxiliary.positive_mask(mask_BT, batch["correct"]).sum(),
+    )
+
+
+def policy_loss(
+    logps_BT: torch.Tensor,
+    entropies_BT: torch.Tensor,
+    batch: Batch,
+    config: LossConfig,
+    counts: Counts,
+    *,
+    max_length: int,
+) -> Outcome:
+    """The loss of a micro-batch.
+
+    Args:
+        logps_BT: log pi of each response token under the weights that learn, with gradient.
+        entropies_BT: of the distributions that the tokens were drawn from, in nats.
+        batch: `loss_mask` (B, T) bool, `advantages` (B, T), `correct` (B,) bool, `old_logps` (B, T)
+            where the ratio starts from, NaN for "these very weights"; `ref_logps` (B, T) where a KL
+            is taken; `sampler_logps` (B, T), NaN where unknown; `first_logps` (B,) where first
+            tokens are weighed (batch.first_set_apart).
+        config: the parts.
+        counts: of the whole mini-batch.
+        max_length: most tokens of a response, for the constant aggregation.
+    """
+    mask_BT = batch["loss_mask"]
+    detached_BT = logps_BT.detach()
+    old_BT = torch.where(batch["old_logps"].isnan(), detached_BT, batch["old_logps"])
+    token = _token_losses(logps_BT, old_BT, batch, config)
+    losses_BT = token.losses_BT
+    outcome = Outcome(losses_BT.sum())
+    if config.importance_correction == "truncate":
+        weights_BT = _importance_weights(old_BT, batch["sampler_logps"], config.importance_cap)
+        losses_BT = losses_BT * weights_BT
+        _add(outcome, "importance_weight", weights_BT, mask_BT)
+    if "first_logps" in batch:
+        weights_BT = _first_token_weights(old_BT, batch["first_logps"])
+        losses_BT = losses_BT * weights_BT
+        _add(outcome, "first_weight", weights_BT[:, :1], mask_BT[:, :1])
+
+    def aggregated(values_BT: torch.Tensor) -> torch.Tensor:
+        return aggregation.aggregate(
+            values_BT,
+            mask_BT,
+            config.aggregation,
+            tokens=counts.tokens,
+            rows=counts.rows,
+            max_length=max_length,
+        )
+
+    _add(outcome, "policy_loss", losses_BT, mask_BT)
+    if "ref_logps" in batch:
+        kl_BT = kl.kl_token_losses(
+            logps_BT,
+            batch["ref_logps"],
+            config.kl_estimator,
+            log_ratio_BT=ratios.log_ratio(logps_BT, old_BT),
+        )
+        _add(outcome, "kl", kl_BT, mask_BT)
+        if "kl_mask" in batch:
+            kl_BT = torch.where(batch["kl_mask"], kl_BT, 0.0)
+        if config.kl_place == "loss":
+            losses_BT = losses_BT + config.kl_coef * kl_BT
+    loss = aggregated(losses_BT)
+    if config.entropy_coef:
+        loss = loss - config.entropy_coef * aggregated(entropies_BT)
+    if config.positive_lm_coef:
+        lm = auxiliary.positive_lm_loss(
+            logps_BT, mask_BT, batch["correct"], tokens=counts.positive_tokens
+        )
+        loss = loss + config.positive_lm_coef * lm
+        positive_BT = auxiliary.positive_mask(mask_BT, batch["correct"]).bool()
+        _add(outcome, "lm_loss", -logps_BT, positive_BT)
+        _add(outcome, "lm_share", positive_BT.to(logps_BT.dtype), mask_BT)
+    outcome.loss = loss
+    _add(outcome, "entropy", entropies_BT, mask_BT)
+    _observe(outcome, ratios.log_ratio(detached_BT, old_BT), token, mask_BT)
+    return outcome
+
+
+def _token_losses(
+    logps_BT: torch.Tensor, old_BT: torch.Tensor, batch: Batch, config: LossConfig
+) -> policy_losses.TokenLosses:
+    advantages_BT, mask_BT = batch["advantages"], batch["loss_mask"]
+    clips = {"clip_low": config.clip_low, "clip_high": config.clip_high}
+    if config.importance_correction == "decoupled":
+        sampler_BT = batch["sampler_logps"]
+        behaviour_BT = torch.where(sampler_BT.isnan(), old_BT, sampler_BT)
+        return policy_losses.decoupled_ppo_token_losses(
+            logps_BT,
+            old_BT,
+            behaviour_BT,
+            advantages_BT,
+            **clips,
+            cap=config.importance_cap,
+            dual_clip=config.dual_clip or None,
+        )
+    log_ratio_BT = ratios.log_ratio(logps_BT, old_BT)
+    if config.pre_clip:
+        log_ratio_BT = ratios.pre_clip_log_ratio(
+            log_ratio_BT, low=1 / config.pre_clip, high=config.pre_clip
+        )
+    if config.ratio == "sequence":
+        log_ratio_BT = ratios.sequence_log_ratio(log_ratio_BT, mask_BT)
+    if config.objective == "cispo":
+        return policy_losses.cispo_token_losses(logps_BT, log_ratio_BT, advantages_BT, **clips)
+    return policy_losses.ppo_token_losses(
+        log_ratio_BT, advantages_BT, **clips, dual_clip=config.dual_clip or None
+    )
+
+
+def _importance_weights(old_BT: torch.Tensor, sampler_BT: torch.Tensor, cap: float) -> torch.Tensor:
+    """What the sampler did not tell is not corrected."""
+    known_BT = torch.where(sampler_BT.isnan(), old_BT, sampler_BT)
+    return ratios.truncated_importance_weights(old_BT, known_BT, cap=cap)
+
+
+def _first_token_weights(old_BT: torch.Tensor, first_B: torch.Tensor) -> torch.Tensor:
+    """min(pi_old / drawn with, 1) for first tokens, and 1 for all others; a derivation.
+
+    No token weighs more than one that the policy drew: FIRE seldom draws what the policy would.
+    """
+    weights_BT = torch.ones_like(old_BT)
+    weights_BT[:, 0] = (old_BT[:, 0] - first_B).exp().clamp(max=1.0)
+    return weights_BT
+
+
+def _observe(
+    outcome: Outcome,
+    log_ratio_BT: torch.Tensor,
+    token: policy_losses.TokenLosses,
+    mask_BT: torch.Tensor,
+) -> None:
+    """Clip fractions, and how far the policy has moved."""
+    _add(outcome, "clip_low", token.clipped_low_BT.to(log_ratio_BT.dtype), mask_BT)
+    _add(outcome, "clip_high", token.clipped_high_BT.to(log_ratio_BT.dtype), mask_BT)
+    _add(outcome, "dual_clip", token.dual_clipped_BT.to(log_ratio_BT.dtype), mask_BT)
+    _add(outcome, "approx_kl", log_ratio_BT.exp() - 1 - log_ratio_BT, mask_BT)
+    outcome.peaks["ratio_max"] = torch.where(mask_BT, log_ratio_BT, 0.0).max().exp()
+
+
+def _add(outcome: Outcome, name: str, values_BT: torch.Tensor, mask_BT: torch.Tensor) -> None:
+    """The sum over tokens in the loss; what is not a number outside of it does not count."""
+    chosen_BT = torch.where(mask_BT, values_BT.detach(), 0.0)
+    outcome.sums[name] = (chosen_BT.sum(), mask_BT.sum())

@@ -1,0 +1,325 @@
+"""The reward services as the trainer sees them: samples in, judgements or faults out.
+
+Everything here goes through `assay.clients`; what stands behind it (services of the run's own, a
+server elsewhere, or a transport in this process, in tests) does not show.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from assay.api.execution.v1 import execution_pb2
+from assay.clients import Anchor, Item, Result, RewardClient, VerifierInfo
+from assay.clients.config import ClientConfig
+from assay.clients.row_tests import read_tests
+from assay.clients.services import EmbeddedServices
+from assay.clients.transport import Transport
+from assay.rpc.errors import CallError, ConfigError
+from assay.rpc.tls import ClientTls
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Request, Response
+from assay.trainer.rollouts.pairs import PairsRound, as_win
+from assay.trainer.rollouts.scoring import BackgroundClient, StreamingRound
+from assay.trainer.settings import RewardConfig
+
+_CONNECT_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One response to be judged.
+
+    Attributes:
+        question: the bare question.
+        response: the policy's text.
+        reference: what it is judged against.
+        group: samples of one prompt share it.
+        token_count: tokens of the response.
+        truncated: the response was cut at max_new_tokens.
+        tests: JSON of what a program is held against, in place of the reference.
+    """
+
+    question: str
+    response: str
+    reference: str | tuple[str, ...]
+    group: str = ""
+    token_count: int | None = None
+    truncated: bool = False
+    tests: str = ""
+
+
+class Judge:
+    """Scores responses with one configured verifier.
+
+    Args:
+        client: reaches the service.
+        config: which verifier, with which parameters, and how long a judgement may take.
+        judges_groups: the verifier judges the samples of a prompt against one another.
+
+    Attributes:
+        judges_groups: the same.
+        anchors: the response to beat of each problem, where rewards are chances of winning; then a
+            problem that is not in it has nothing to be held against, which is a fault.
+        in_pairs: the samples of a training prompt are held against one another.
+        judges_groups: the same.
+    """
+
+    def __init__(
+        self, client: BackgroundClient, config: RewardConfig, *, judges_groups: bool = False
+    ) -> None:
+        self.anchors: Mapping[Problem, str] | None = None
+        self.in_pairs = False
+        self._client = client
+        self._config = config
+        self.judges_groups = judges_groups
+        self._rounds: list[StreamingRound] = []
+
+    def score(self, samples: Sequence[Sample]) -> list[Result]:
+        """One judgement or fault per sample, in order; a call that fails faults its samples."""
+        return self._client.score([self.item(sample) for sample in samples]) if samples else []
+
+    def open_round(self, group_size: int) -> StreamingRound:
+        """Begins to score responses while others are still being generated.
+
+        Args:
+            group_size: responses of each draw that will be submitted.
+
+        Raises:
+            ConfigError: the client is closed.
+        """
+        return self._opened(
+            self._item_of,
+            group_size=group_size if self.judges_groups else 0,
+            settle=(lambda result: result) if self.anchors is None else as_win,
+        )
+
+    def open_training_round(self, group_size: int) -> StreamingRound | PairsRound:
+        """`open_round` for the samples that train: where they are in pairs, against one another.
+
+        Raises:
+            ConfigError: the client is closed.
+        """
+        if not self.in_pairs:
+            return self.open_round(group_size)
+        if self.judges_groups:
+            return self._opened(self._unanchored, group_size=group_size, settle=as_win)
+        inner = self._opened(self._unanchored)
+
+        def item_of(request: Request, response: Response, other: str) -> Item:
+            item = self.item(sample_of(request, response))
+            return replace(item, reference=Anchor(other), group_id="")
+
+        return PairsRound(inner, item_of, group_size=group_size)
+
+    def beside(self, config: RewardConfig) -> Judge:
+        """A judge with another verifier of the same service, for as long as this one.
+
+        Raises:
+            ConfigError: the service does not serve it.
+        """
+        found = _check(self._client, config, config.target or "the run's own service")
+        return Judge(self._client, config, judges_groups=found.needs_group)
+
+    def _opened(
+        self,
+        item_of: Callable[[Request, Response, str], Item],
+        *,
+        group_size: int = 0,
+        settle: Callable[[Result], Result] = lambda result: result,
+    ) -> StreamingRound:
+        opened = StreamingRound(
+            self._client,
+            item_of,
+            timeout_s=self._config.timeout_s,
+            group_size=group_size,
+            settle=settle,
+        )
+        self._rounds = [*(earlier for earlier in self._rounds if not earlier.closed), opened]
+        return opened
+
+    def _item_of(self, request: Request, response: Response, id_: str) -> Item:
+        """Held against the problem's anchor where there are anchors, else its reference."""
+        item = self.item(sample_of(request, response), id_)
+        if self.anchors is None:
+            return item
+        anchor = self.anchors.get(request.draw.problem)
+        return replace(item, reference=None if anchor is None else Anchor(anchor))
+
+    def _unanchored(self, request: Request, response: Response, id_: str) -> Item:
+        return self.item(sample_of(request, response), id_)
+
+    def close(self) -> None:
+        """Gives up the rounds that are still open."""
+        for opened in self._rounds:
+            opened.close()
+
+    def item(self, sample: Sample, id_: str = "") -> Item:
+        """What the service is asked about a sample."""
+        return Item(
+            id=id_,
+            response=sample.response,
+            reference=_suite(sample.tests) if sample.tests else sample.reference,
+            verifier=self._config.verifier,
+            prompt=sample.question,
+            group_id=sample.group,
+            parameters=self._config.parameters,
+            response_token_count=sample.token_count,
+            truncated=sample.truncated,
+            timeout_s=self._config.item_timeout_s or None,
+        )
+
+
+def sample_of(request: Request, response: Response) -> Sample:
+    """A response of a rollout as a sample; its group is the draw."""
+    problem = request.draw.problem
+    return Sample(
+        problem.question,
+        response.text,
+        problem.reference,
+        group=str(request.draw.number),
+        token_count=len(response.ids),
+        truncated=response.truncated,
+        tests=problem.tests,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _suite(tests: str) -> execution_pb2.TestSuite:
+    """Tests as the wire has them; read and found good when the data were loaded."""
+    return read_tests(json.loads(tests))
+
+
+@contextmanager
+def own_services(
+    config: RewardConfig, transport: Callable[[], Transport] | None = None
+) -> Iterator[str]:
+    """Where the reward service answers, for the length of a `with` block.
+
+    Of the processes of a run, one enters this and tells the others the address.
+
+    Args:
+        config: an empty target starts services that end with the block.
+        transport: makes what goes instead of the network; then nothing is started.
+
+    Raises:
+        StartupError: the run's own services could not start.
+    """
+    own = EmbeddedServices() if transport is None and not config.target else None
+    with own or nullcontext():
+        yield own.address if own else config.target
+
+
+@contextmanager
+def open_judge(
+    config: RewardConfig,
+    transport: Callable[[], Transport] | None = None,
+    *,
+    target: str | None = None,
+) -> Iterator[Judge]:
+    """Connects to the reward service for the length of a `with` block.
+
+    Args:
+        config: which service and verifier.
+        transport: makes what goes instead of the network.
+        target: where the service answers, as `own_services` of one process said. None: the
+            configured target; an empty one starts services that end with the block.
+
+    Raises:
+        ConfigError: nobody answers at the target, it does not serve the verifier, or the file of a
+            token or certificate is unusable.
+        StartupError: the run's own services could not start.
+    """
+    services = own_services(config, transport) if target is None else nullcontext(target)
+    with (
+        services as address,
+        BackgroundClient(
+            address,
+            timeout_s=config.timeout_s,
+            config=ClientConfig(micro_batch_wait_s=0.0),  # a StreamingRound gathers
+            transport=transport,
+            tls=_tls(config),
+            token=_token(config),
+        ) as client,
+    ):
+        found = _check(client, config, address)
+        judge = Judge(client, config, judges_groups=found.needs_group)
+        try:
+            yield judge
+        finally:
+            judge.close()
+
+
+def _token(config: RewardConfig) -> str | None:
+    if not config.token_file:
+        return None
+    try:
+        return Path(config.token_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not a text file"
+        raise ConfigError(f"reward.token_file {config.token_file}: {why}") from error
+
+
+def _tls(config: RewardConfig) -> ClientTls | None:
+    if not config.tls_ca:
+        return None
+    cert, key = (Path(name) if name else None for name in (config.tls_cert, config.tls_key))
+    tls = ClientTls(Path(config.tls_ca), cert, key)
+    tls.credentials()
+    return tls
+
+
+def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierInfo:
+    """Fails before any training when the service is not there or does not know the verifier."""
+    try:
+        client.wait_ready(min(_CONNECT_TIMEOUT_S, config.timeout_s))
+        served = client.list_verifiers()
+    except CallError as error:
+        raise ConfigError(
+            f"reward.target: {error}; or leave it empty, and a service is started for the run"
+        ) from error
+    found = served.find(config.verifier)
+    if found is None:
+        raise ConfigError(
+            f"reward.verifier = {config.verifier!r} is not served at {target}; it serves: "
+            f"{', '.join(verifier.name for verifier in served.verifiers)}"
+        )
+    return found
+
+
+class FaultWatch:
+    """Says when too many of the latest samples had no judgement.
+
+    The ratio is taken over `window` whole steps even when fewer have been run, so that one bad step
+    at the start does not stop a run.
+    """
+
+    def __init__(self, *, max_ratio: float, window: int) -> None:
+        self._max_ratio = max_ratio
+        self._window = window
+        self._steps: deque[tuple[int, Counter[str]]] = deque(maxlen=window)
+
+    def add(self, results: Sequence[Result]) -> str | None:
+        """Takes in one step's results.
+
+        Returns:
+            A line that says what is wrong, when the limit is passed; otherwise None.
+        """
+        self._steps.append(
+            (len(results), Counter(r.fault.reason for r in results if r.fault is not None))
+        )
+        reasons = sum((faults for _, faults in self._steps), Counter())
+        seen = sum(count for count, _ in self._steps)
+        capacity = seen * self._window / len(self._steps)
+        if not reasons or reasons.total() <= self._max_ratio * capacity:
+            return None
+        frequent = ", ".join(f"{reason} x{count}" for reason, count in reasons.most_common(3))
+        return (
+            f"{reasons.total()} of the last {seen} samples had no judgement ({frequent}); "
+            f"reward.max_fault_ratio allows {self._max_ratio:g} over {self._window} steps"
+        )

@@ -1,0 +1,1 @@
+"""Problems, and the pool of them that a run draws from."""

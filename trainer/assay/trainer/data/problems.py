@@ -1,0 +1,372 @@
+"""Prompts and references: from reasoning-gym, a JSONL file, or the hub.
+
+Every source gives rows (dictionaries); here a row becomes a Problem: a question, what the policy is
+shown, and the reference that its response is judged against. Training and evaluation never share a
+question: a generated training problem that is in the evaluation is dropped, and held-out rows leave
+    the training set.
+
+A row that lacks something is an error that names the row: silently skipped rows are how a data set
+shrinks unseen.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.clients.row_tests import read_tests
+from assay.rpc.errors import ConfigError
+from assay.trainer.settings import DataConfig
+
+# reasoning-gym seeds problem i with seed + i, so near seeds would share problems.
+_EVAL_SEED_OFFSET = 1_000_000_000
+# So many times the wanted problems are generated before giving up on finding distinct ones.
+_EVAL_SURPLUS = 10
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to answer.
+
+    Attributes:
+        id: unique within the run; "train-17" or "eval-3".
+        question: the bare question, as the data set has it.
+        messages: the conversation that the policy continues; roles and contents.
+        reference: what the response is judged against.
+        task: which kind it is, from the row's `task`; empty where it has none.
+        anchor: a response to beat, from data.columns.anchor; empty where that names no column.
+        tests: of a program, as JSON in a shape of assay.clients.row_tests; empty for none. Then
+            there is no reference.
+        solution: a worked one, where data.columns.solution names a column.
+    """
+
+    id: str
+    question: str
+    messages: tuple[tuple[str, str], ...]
+    reference: str | tuple[str, ...]
+    task: str = ""
+    anchor: str = ""
+    tests: str = ""
+    solution: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """What a run trains on and what it is evaluated on; no question is in both."""
+
+    train: tuple[Problem, ...]
+    eval: tuple[Problem, ...]
+
+
+def load_problems(config: DataConfig, *, eval_prompts: int) -> Problems:
+    """Reads the configured source.
+
+    Args:
+        config: where from and how to read it.
+        eval_prompts: how many problems to hold out, exactly; 0 for none.
+
+    Raises:
+        ConfigError: the source is not there, a row lacks a column or a reference, or there is too
+            little of it.
+    """
+    match config.source:
+        case "reasoning_gym":
+            train, held_out = _generated(config, eval_prompts)
+        case "jsonl":
+            separate = read_jsonl(Path(config.eval_path)) if config.eval_path else None
+            train, held_out = _split(read_jsonl(Path(config.path)), separate, config, eval_prompts)
+        case "hub":
+            separate = _hub_rows(config, config.eval_split) if config.eval_split else None
+            train, held_out = _split(
+                _hub_rows(config, config.split), separate, config, eval_prompts
+            )
+    if not train:
+        raise ConfigError(
+            f"{_origin(config)} leaves no training problems; give more data or lower eval.prompts"
+        )
+    return Problems(tuple(train), tuple(held_out))
+
+
+def _origin(config: DataConfig) -> str:
+    match config.source:
+        case "reasoning_gym":
+            return f"reasoning_gym task {config.task}"
+        case "jsonl":
+            return config.path
+        case "hub":
+            return f"data set {config.name}"
+
+
+def _generated(config: DataConfig, eval_prompts: int) -> tuple[list[Problem], list[Problem]]:
+    """Problems of a reasoning-gym task; the evaluation's are distinct and never trained on."""
+    held_out: dict[str, Problem] = {}
+    if eval_prompts:
+        for row in _task_rows(
+            config, seed=config.seed + _EVAL_SEED_OFFSET, size=eval_prompts * _EVAL_SURPLUS
+        ):
+            problem = _problem(row, config, f"eval-{len(held_out)}", "question", "answer")
+            held_out.setdefault(problem.question, problem)
+            if len(held_out) == eval_prompts:
+                break
+        else:
+            raise ConfigError(
+                f"reasoning_gym task {config.task} gave {len(held_out)} distinct problems, but "
+                f"eval.prompts = {eval_prompts}; "
+                "lower it, or widen the task with data.task_config"
+            )
+    size = min(config.size, config.max_rows or config.size)
+    rows = _task_rows(config, seed=config.seed, size=size)
+    problems = (
+        _problem(row, config, f"train-{n}", "question", "answer") for n, row in enumerate(rows)
+    )
+    return [problem for problem in problems if problem.question not in held_out], list(
+        held_out.values()
+    )
+
+
+def _task_rows(config: DataConfig, *, seed: int, size: int) -> Iterator[Row]:
+    import reasoning_gym  # noqa: PLC0415  # takes a second to import; only this source needs it
+    from reasoning_gym.factory import DATASETS  # noqa: PLC0415
+
+    if config.task not in DATASETS:
+        near = [name for name in sorted(DATASETS) if config.task.split("_")[0] in name]
+        raise ConfigError(
+            f"reasoning_gym has no task {config.task!r}; "
+            + (f"near it: {', '.join(near)}" if near else f"it has {len(DATASETS)}")
+        )
+    try:
+        dataset = reasoning_gym.create_dataset(
+            config.task, seed=seed, size=size, **config.task_config
+        )
+    except (TypeError, ValueError, AssertionError) as error:
+        raise ConfigError(
+            f"data.task_config does not fit reasoning_gym task {config.task}: {error}"
+        ) from error
+    for entry in dataset:
+        yield {
+            **entry.get("metadata", {}),
+            "question": entry["question"],
+            "answer": entry["answer"],
+        }
+
+
+def read_jsonl(path: Path) -> list[Row]:
+    """Rows of a .jsonl or .jsonl.gz file; blank lines are passed over.
+
+    Raises:
+        ConfigError: the file is not there, cannot be read, or a line is no JSON object.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    rows: list[Row] = []
+    try:
+        with opener(path, "rt", encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise ConfigError(
+                        f"{path}, line {number}: expected a JSON object, got {type(row).__name__}"
+                    )
+                rows.append(row)
+    except FileNotFoundError:
+        raise ConfigError(f"data file {path} does not exist; check data.path") from None
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}, line {len(rows) + 1}: not valid JSON: {error.msg}") from error
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise ConfigError(f"data file {path} cannot be read: {error}") from error
+    return rows
+
+
+def _hub_rows(config: DataConfig, split: str) -> list[Row]:
+    import datasets  # noqa: PLC0415  # takes a second to import; only this source needs it
+
+    try:
+        dataset = datasets.load_dataset(config.name, config.subset or None, split=split)
+    except (OSError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ConfigError(
+            f"data set {config.name!r}, split {split!r}, cannot be loaded: {reason}; "
+            "check the name, the split and the network, or use a local file by data.source=jsonl"
+        ) from error
+    return list(dataset)
+
+
+def _split(
+    rows: list[Row], separate: list[Row] | None, config: DataConfig, eval_prompts: int
+) -> tuple[list[Problem], list[Problem]]:
+    """Training and evaluation problems of a data set, whose rows are shuffled by the seed first."""
+    origin = _origin(config)
+    if not rows:
+        raise ConfigError(f"{origin} holds no rows")
+    numbered = list(enumerate(rows, start=1))
+    random.Random(config.seed).shuffle(numbered)  # noqa: S311  # a shuffle, no secret
+    pool = numbered if separate is None else list(enumerate(separate, start=1))
+    if len(pool) < eval_prompts:
+        raise ConfigError(
+            f"{origin} gives {len(pool)} rows for the evaluation, but eval.prompts = "
+            f"{eval_prompts}; lower it"
+        )
+    prompt, reference = config.columns.prompt, config.columns.reference
+    held_out = [
+        _problem(row, config, f"eval-{n}", prompt, reference, number=number)
+        for n, (number, row) in enumerate(pool[:eval_prompts])
+    ]
+    rest = numbered[eval_prompts:] if separate is None else numbered
+    rest = rest[: config.max_rows or None]
+    train = [
+        _problem(row, config, f"train-{n}", prompt, reference, number=number)
+        for n, (number, row) in enumerate(rest)
+    ]
+    questions = {problem.question for problem in held_out}
+    return [problem for problem in train if problem.question not in questions], held_out
+
+
+def _problem(
+    row: Row, config: DataConfig, id_: str, prompt: str, reference: str, *, number: int = 0
+) -> Problem:
+    """One row as a Problem.
+
+    Raises:
+        ConfigError: a column is missing or empty; the message names row and column.
+    """
+    where = f"{_origin(config)}, row {number}" if number else _origin(config)
+    anchor, tests = config.columns.anchor, config.columns.tests
+    named = [("prompt", prompt), ("tests", tests) if tests else ("reference", reference)]
+    for setting, column in [*named, ("anchor", anchor)] if anchor else named:
+        if column not in row:
+            raise ConfigError(
+                f"{where}: no column {column!r}, which data.columns.{setting} names; it has: "
+                f"{', '.join(map(str, row))}"
+            )
+        if row[column] in (None, "", []):
+            raise ConfigError(
+                f"{where}: column {column!r} is empty; every problem needs a {setting}"
+            )
+    question = str(row[prompt])
+    messages = [("system", config.system)] if config.system else []
+    for example in config.examples:
+        messages += [("user", example.user), ("assistant", example.assistant)]
+    messages.append(("user", _fill(config.template, {**row, "question": question}, where)))
+    value: Any = ""
+    if not tests:
+        column = f"{where}: column {reference!r}"
+        value = _extract(row[reference], config.reference_pattern, column)
+    return Problem(
+        id=id_,
+        question=question,
+        messages=tuple(messages),
+        reference=tuple(map(str, value)) if isinstance(value, list | tuple) else str(value),
+        task=str(row.get("task") or ""),
+        anchor=str(row[anchor]) if anchor else "",
+        tests=_tests(row[tests], f"{where}: column {tests!r}") if tests else "",
+        solution=_solution(row, config.columns.solution, where),
+    )
+
+
+def _tests(value: Any, where: str) -> str:
+    """The tests as JSON, once it is certain that they can be read."""
+    try:
+        read_tests(value)
+        return json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _solution(row: Row, column: str, where: str) -> str:
+    """The row's solution; a row may be without one, the column may not be."""
+    if column and column not in row:
+        raise ConfigError(
+            f"{where}: no column {column!r}, which data.columns.solution names; it has: "
+            f"{', '.join(map(str, row))}"
+        )
+    return str(row[column] or "") if column else ""
+
+
+def _extract(value: Any, pattern: str, where: str) -> Any:
+    """The reference within a column's text."""
+    if not pattern:
+        return value
+    try:
+        match = re.search(pattern, str(value))
+    except re.error as error:
+        raise ConfigError(
+            f"data.reference_pattern {pattern!r} is not a regular expression: {error}"
+        ) from error
+    if match is None or not match.re.groups:
+        raise ConfigError(
+            f"{where}: data.reference_pattern {pattern!r} finds no group in it; correct the "
+            "pattern or the row"
+        )
+    return match.group(1).strip()
+
+
+def _fill(template: str, fields: Row, where: str) -> str:
+    """The template with the row's fields in it."""
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
+    except ValueError as error:
+        raise ConfigError(
+            f"data.template is not valid: {error}; write {{{{ and }}}} for braces"
+        ) from error
+    unknown = [name for name in names if name not in fields]
+    if unknown:
+        raise ConfigError(
+            f"{where}: data.template names {{{unknown[0]}}}; known here: "
+            f"{', '.join(map(str, fields))}"
+        )
+    return template.format_map(fields)
+
+
+def render(problem: Problem, tokenizer: Any) -> str:
+    """The text that the policy continues.
+
+    With a chat template the conversation is rendered by it, up to where the assistant begins.
+    Without one the messages are set one under the other. A begin-of-sequence token that the
+    template wrote is taken off, because tokenizing adds it again.
+    """
+    if tokenizer.chat_template is None:
+        return "\n".join(content for _, content in problem.messages) + "\n"
+    conversation = [{"role": role, "content": content} for role, content in problem.messages]
+    text: str = tokenizer.apply_chat_template(
+        conversation, tokenize=False, add_generation_prompt=True
+    )
+    return (
+        text.removeprefix(tokenizer.bos_token)
+        if tokenizer.bos_token and _adds_bos(tokenizer)
+        else text
+    )
+
+
+def _adds_bos(tokenizer: Any) -> bool:
+    ids: Sequence[int] = tokenizer("a")["input_ids"]
+    return bool(ids) and ids[0] == tokenizer.bos_token_id
+
+
+def training_order(count: int, needed: int, seed: int) -> list[int]:
+    """Which problem comes when: pass after pass over all of them, each pass in an order of its own.
+
+    The order of n steps is the beginning of the order of more, so a run can be resumed, and resumed
+    for longer.
+
+    Args:
+        count: how many problems there are, at least 1.
+        needed: how many the run takes.
+        seed: of the order.
+    """
+    order: list[int] = []
+    epoch = 0
+    while len(order) < needed:
+        one_pass = list(range(count))
+        random.Random(f"{seed}-{epoch}").shuffle(one_pass)  # noqa: S311  # a shuffle, no secret
+        order += one_pass
+        epoch += 1
+    return order[:needed]

@@ -1,0 +1,65 @@
+"""What is shown of the verifier's steps: lines that say what their numbers are.
+
+They stand between those of the generator, which have columns of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from assay.trainer.records.progress import Display
+
+
+def line(row: Mapping[str, Any], total: int) -> str:
+    """A step of the verifier.
+
+    Args:
+        row: of its metrics.jsonl.
+        total: its steps.
+    """
+    shares = " ".join(
+        f"{name} {_share(row[key])}"
+        for name, key in (
+            ("true", "verifier_accuracy"),
+            ("of right", "verifier_correct_recall"),
+            ("of wrong", "verifier_wrong_recall"),
+            ("F1", "verifier_f1"),
+            ("form", "verifier_form"),
+            ("solved", "solutions_correct"),
+        )
+    )
+    weights = "/".join(
+        _number(row[key]) for key in ("verifier_weight_correct", "verifier_weight_wrong")
+    )
+    fault = f" fault {row['fault_ratio']:.0%}" if row["fault_ratio"] else ""
+    return f"  verifier {row['step']}/{total}: {shares} weights {weights}{fault}"
+
+
+def outcome(told: Mapping[str, Any]) -> str:
+    """How the verifier did at its end.
+
+    Args:
+        told: means over its last steps, by the names of metrics.
+    """
+    right, wrong = told["verifier_correct_recall"], told["verifier_wrong_recall"]
+    return (
+        f"verifier, at its end: {_share(right)} of right and {_share(wrong)} of wrong solutions "
+        f"called so, form {_share(told['verifier_form'])}"
+    )
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+class VerifierDisplay(Display):
+    """Prints a line for each step; the bar is the generator's."""
+
+    def step(self, row: Mapping[str, Any], total: int) -> None:
+        """One step's line."""
+        self.note(line(row, total))

@@ -1,0 +1,359 @@
+"""The verifier's run beside the generator's: what it trains, where it is kept, how both go on.
+
+    <run>/             the generator, as any run
+    <run>/verifier/    the verifier's settings, metrics, samples, checkpoints, model
+
+Checkpoints of both roles belong together: wherever the generator saves, the verifier saves too, and
+a run is continued from the last state of the schedule of which both are there.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from assay.clients.runs import checkpoints
+from assay.clients.runs.interrupt import Interrupt
+from assay.clients.runs.records import read_rows, truncate_after
+from assay.rpc.errors import ConfigError
+from assay.trainer import settings as configs
+from assay.trainer.core.batch import Scored
+from assay.trainer.core.build import build_trainer, encoder, make_generator
+from assay.trainer.core.rewards import Judge
+from assay.trainer.core.trainer import PolicyTrainer
+from assay.trainer.core.world import World
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.models import Policy, load_policy
+from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.methods.cotraining import display as displays
+from assay.trainer.methods.cotraining.protocol import make_prompts
+from assay.trainer.methods.cotraining.schedule import State
+from assay.trainer.methods.cotraining.settings import CotrainingConfig, schedule_of
+from assay.trainer.methods.cotraining.sources import Asker, Solutions, Verifications
+from assay.trainer.methods.cotraining.turns import OverError, Saves, Turns, Waits
+from assay.trainer.records.callbacks import StepRecorder
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.records.progress import Display
+from assay.trainer.records.reporting import attach
+from assay.trainer.records.saving import save_outcome
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.types import Group
+from assay.trainer.settings import Config, DenseConfig, EvalConfig
+
+_TOLD = (
+    "verifier_accuracy",
+    "verifier_correct_recall",
+    "verifier_wrong_recall",
+    "verifier_f1",
+    "verifier_form",
+)
+
+
+def verifier_config(config: Config) -> Config:
+    """The settings that the verifier is trained with."""
+    together = config.cotraining
+    return replace(
+        config,
+        model=replace(config.model, name=together.model or config.model.name),
+        algorithm=replace(
+            config.algorithm, name=f"{config.algorithm.name}-verifier", dense=DenseConfig()
+        ),
+        optim=replace(
+            config.optim,
+            learning_rate=together.learning_rate,
+            micro_batch=together.micro_batch,
+        ),
+        rollout=replace(
+            config.rollout,
+            prompts_per_step=together.prompts_per_step,
+            group_size=together.group_size,
+            max_new_tokens=together.max_new_tokens,
+            temperature=together.temperature,
+        ),
+        eval=EvalConfig(prompts=0),
+        run=replace(
+            config.run,
+            steps=schedule_of(config).verifier_total,
+            checkpoint_every=0,
+            report_to=tuple(name for name in config.run.report_to if name == "tensorboard"),
+        ),
+        cotraining=CotrainingConfig(),
+        ablate=(),
+    )
+
+
+def folder_of(folder: RunFolder) -> RunFolder:
+    """The verifier's, within that of the run."""
+    return RunFolder(folder.path / "verifier")
+
+
+def settle(config: Config, folder: RunFolder) -> State:
+    """The state that a run goes on from; checkpoints that one role made after it are removed.
+
+    Raises:
+        ConfigError: the verifier's checkpoint of it is damaged.
+    """
+    verifier = folder_of(folder)
+    updates = (config.updates_per_rollout, verifier_config(config).updates_per_rollout)
+    places = (folder.checkpoints, verifier.checkpoints)
+    made = [
+        [step // each for step in checkpoints.steps(place)]
+        for place, each in zip(places, updates, strict=True)
+    ]
+    state = schedule_of(config).latest(*made)
+    for place, each, last in zip(places, updates, (state.generator, state.verifier), strict=True):
+        for step in checkpoints.steps(place):
+            if step > last * each:
+                shutil.rmtree(place / checkpoints.name_of(step))
+    if state.verifier:
+        checkpoints.latest(verifier.checkpoints)
+    return state
+
+
+class Partner:
+    """The verifier beside a generator.
+
+    Args:
+        config: of the run.
+        folder: of the run.
+        state: that it goes on from; see `settle`.
+        policy: the generator.
+        trainer: its.
+        problems: for training.
+        judge: says whether solutions are right.
+        display: where the generator's steps are shown.
+        world: of one process.
+        stop: says whether to stop.
+
+    Attributes:
+        recorder: of the verifier's steps.
+
+    Raises:
+        ConfigError: the verifier's model is not there, or its context leaves no room.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        folder: RunFolder,
+        state: State,
+        *,
+        policy: Policy,
+        trainer: PolicyTrainer,
+        problems: Sequence[Problem],
+        judge: Judge,
+        display: Display,
+        world: World,
+        stop: Interrupt,
+    ) -> None:
+        self._config = verifier_config(config)
+        self._folder = folder_of(folder)
+        self._state = state
+        self._keep = config.run.keep_checkpoints
+        self._world = world
+        self._generator = trainer
+        self._generator_folder = folder
+        self._generator_updates = config.updates_per_rollout
+        self._turns = Turns(schedule_of(config).after(state))
+        self._error: BaseException | None = None
+        self._policy = load_policy(self._config.model, display.note)
+        ask = Asker(
+            make_prompts(config.cotraining, self._policy.tokenizer),
+            separator=config.cotraining.step_separator,
+            room=self._room(),
+        )
+        self._display = displays.VerifierDisplay(display.console)
+        self._begin_folder()
+        self.recorder = StepRecorder(
+            self._config,
+            self._folder,
+            self._display,
+            interrupt=stop,
+            world=world,
+            first_step=state.verifier + 1,
+            evaluate=lambda _step: None,
+        )
+        self._trainer = self._built(config, policy, problems, judge, asker=ask, say=display.note)
+        trainer.source = Solutions(
+            trainer.source,
+            make_generator(self._trainer, self._config, self._policy),
+            ask,
+            config.cotraining,
+        )
+        self._take_turns(config)
+
+    def _begin_folder(self) -> None:
+        folder = self._folder
+        folder.path.mkdir(exist_ok=True)
+        folder.config.write_text(configs.to_toml(self._config), encoding="utf-8")
+        truncate_after(folder.metrics, self._state.verifier)
+        truncate_after(folder.samples, self._state.verifier)
+
+    def _room(self) -> int:
+        """Tokens of a prompt that leave room for a verification; 0 for no limit."""
+        context = getattr(self._policy.model.config, "max_position_embeddings", None) or 0
+        most = self._config.rollout.max_new_tokens
+        if context and context <= most:
+            raise ConfigError(
+                f"cotraining.max_new_tokens = {most} leaves no room for a prompt in the context of "
+                f"{context} tokens that {self._config.model.name!r} has"
+            )
+        return context - most if context else 0
+
+    def _built(
+        self,
+        config: Config,
+        policy: Policy,
+        problems: Sequence[Problem],
+        judge: Judge,
+        *,
+        asker: Asker,
+        say: Callable[[str], None],
+    ) -> PolicyTrainer:
+        stream = PromptStream(problems, encoder(policy), seed=config.data.seed + 1)
+        made: list[Verifications] = []
+
+        def source_of(trainer: PolicyTrainer) -> Verifications:
+            made.append(
+                Verifications(
+                    stream,
+                    make_generator(self._generator, config, policy),
+                    lambda: judge.open_round(1),
+                    make_generator(trainer, self._config, self._policy),
+                    asker=asker,
+                    config=config.cotraining,
+                )
+            )
+            return made[0]
+
+        def score(groups: Sequence[Group]) -> list[Scored]:
+            return made[0].scored(groups)
+
+        trainer = build_trainer(
+            self._config,
+            self._folder.checkpoints,
+            self._policy,
+            stream,
+            judge,
+            callbacks=[self.recorder],
+            on_broken=self.recorder.broken,
+            check_critic=lambda _explained: None,
+            say=say,
+            source_of=source_of,
+            score=score,
+        )
+        reporters = attach(
+            trainer,
+            self._config.run.report_to,
+            folder=self._folder.path,
+            run_name=f"{config.run.name or self._generator_folder.path.name}-verifier",
+            config=asdict(self._config),
+            first_step=self._state.verifier + 1,
+        )
+        self.recorder.watch(trainer, reporters)
+        return trainer
+
+    def _take_turns(self, config: Config) -> None:
+        every, warmup = config.run.checkpoint_every, config.cotraining.warmup_steps
+        mine, other = self._trainer, self._generator
+        updates = self._config.updates_per_rollout
+        mine.callback_handler.callbacks.insert(0, Waits(self._turns, "verifier", updates))
+        mine.add_callback(
+            Saves(
+                updates,
+                wanted=lambda step: bool(every) and step <= warmup and step % every == 0,
+                on_saved=lambda: None,
+            )
+        )
+        updates = self._generator_updates
+        other.callback_handler.callbacks.insert(0, Waits(self._turns, "generator", updates))
+        other.add_callback(Saves(updates, wanted=lambda _step: False, on_saved=self._save))
+
+    def _save(self) -> None:
+        """A checkpoint of the verifier, beside one of the generator."""
+        _save_once(self._trainer, self._folder.checkpoints)
+        checkpoints.prune(self._folder.checkpoints, self._keep)
+
+    def train(self, generator: Callable[[], object]) -> None:
+        """Trains both to the generator's last step, or until one of them stops.
+
+        Args:
+            generator: the generator's loop.
+
+        Raises:
+            TrainingStoppedError: too many of the verifier's solutions had no judgement, or its loss
+                is no longer a number.
+            Exception: what one of the loops raised.
+        """
+        thread = threading.Thread(target=self._learn, name="verifier", daemon=True)
+        thread.start()
+        self._turns.wait_here("verifier")
+        stopped = False
+        try:
+            generator()
+        except OverError:
+            stopped = True
+        finally:
+            self._turns.leave("generator", over=True)
+            thread.join()
+        if self._error is not None:
+            raise self._error
+        if stopped:
+            _save_once(self._generator, self._generator_folder.checkpoints)
+        if self.recorder.stopped_by_faults:
+            raise TrainingStoppedError(
+                f"stopped after step {self.steps} of the verifier: "
+                f"{self.recorder.stopped_by_faults}; a checkpoint is saved, continue with `assay "
+                f"train --resume {self._generator_folder.path}`"
+            )
+
+    @property
+    def steps(self) -> int:
+        """How many the verifier has made."""
+        return self._trainer.state.global_step // self._config.updates_per_rollout
+
+    def _learn(self) -> None:
+        """The verifier's loop, in its thread."""
+        folder, done = self._folder.checkpoints, self._state.verifier
+        total = self._config.run.steps
+        over = True
+        try:
+            path = str(folder / checkpoints.name_of(done * self._config.updates_per_rollout))
+            if done < total:
+                self._trainer.train(resume_from_checkpoint=path if done else None)
+                over = self.steps < total
+            else:
+                self._trainer._load_from_checkpoint(path)  # noqa: SLF001  # as train does
+                over = False
+        except OverError:
+            pass
+        except BaseException as error:  # noqa: BLE001  # raised again where both loops have ended
+            self._error = error
+        finally:
+            self._turns.leave("verifier", over=over)
+
+    def finish(self) -> dict[str, Any]:
+        """Saves the model, draws the curves; says how the verifier did at its end."""
+        from assay.trainer.records import plots  # noqa: PLC0415  # seconds and memory that only the end needs
+
+        save_outcome(self._trainer, self._folder, self._policy.tokenizer, self._world)
+        rows = read_rows(self._folder.metrics)
+        plots.draw(rows, self._folder.curves, title="the verifier", subtitle="")
+        last = rows[-max(1, len(rows) // 10) :]
+        told: dict[str, Any] = {"model": self._config.model.name, "steps": len(rows)}
+        for key in _TOLD:
+            values = [row[key] for row in last if row[key] is not None]
+            told[key] = sum(values) / len(values) if values else None
+        self._display.note(f"{displays.outcome(told)}: {self._folder.model}")
+        return told
+
+
+def _save_once(trainer: PolicyTrainer, folder: Path) -> None:
+    """A checkpoint of where a loop waits, unless it is there, or it has made no step."""
+    step = trainer.state.global_step
+    if step and step not in checkpoints.steps(folder):
+        trainer._save_checkpoint(trainer.model, None)  # noqa: SLF001  # as its loop does

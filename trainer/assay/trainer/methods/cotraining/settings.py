@@ -1,0 +1,161 @@
+"""Settings of a verifier that learns beside the policy: the section `cotraining` of config.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from assay.clients.toml_config import STRICT
+from assay.trainer.methods.cotraining.schedule import Schedule
+
+if TYPE_CHECKING:
+    from assay.trainer.settings import Config
+
+Count = Annotated[int, Field(ge=0)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+AtLeastTwo = Annotated[int, Field(ge=2)]
+Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+From0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class CotrainingConfig:
+    """A generative verifier that learns beside the policy, its generator (RL Tango).
+
+    The generator is what [model], [algorithm], [optim] and [rollout] say; run.steps are its steps.
+    The verifier is trained by the same algorithm, on what is here.
+    """
+
+    __pydantic_config__ = STRICT
+
+    enabled: bool = False
+    generator_steps: AtLeastOne = 3
+    """Steps of the generator between turns of the verifier (N_g)."""
+    verifier_steps: Count = 1
+    """Steps of the verifier at its turn (N_v); 0 leaves it as it is after its warm-up."""
+    warmup_steps: Count = 40
+    """Steps of the verifier before the generator's first."""
+    format_weight: From0 = 0.8
+    """gamma: what the form of a verification earns beside the truth of its verdict."""
+    class_weights: bool = True
+    """Weighs the verifier's advantages by 1 / sqrt(how many solutions are right, or wrong)."""
+    class_decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """What is kept of these counts at a step of the verifier."""
+    parsing: Literal["strict", "tolerant"] = "strict"
+    """How verdicts must be worded to have been given."""
+    step_separator: Annotated[str, Field(min_length=1)] = "\n\n"
+    """What ends a step of a solution."""
+    model: str = ""
+    """The verifier's: a folder or hub name; empty for the generator's. Precision, device and
+    adapters are those of [model]."""
+    learning_rate: Above0 = 1e-6
+    prompts_per_step: AtLeastOne = 8
+    """Solutions that a step of the verifier is about, each of a problem of its own."""
+    group_size: AtLeastTwo = 5
+    """Verifications of each."""
+    max_new_tokens: AtLeastOne = 1024
+    """Of a verification."""
+    temperature: Above0 = 1.0
+    micro_batch: Count = 0
+    """Verifications per forward and backward pass; 0 takes a mini-batch's at once."""
+    prompt: str = ""
+    """What asks for a verification, with the places {question} and {steps}, and {count} and {code}
+    where they are wanted; empty for ours. It must ask for the lines and the closing sentence of
+    cotraining/protocol.py."""
+    step_heading: str = "[Step {number} {code}]\n"
+    """Stands before each step of the solution; {code} is what no solution can know."""
+
+
+def schedule_of(config: Config) -> Schedule:
+    """The order of both roles' steps."""
+    together = config.cotraining
+    return Schedule(
+        config.run.steps,
+        together.generator_steps,
+        together.verifier_steps,
+        together.warmup_steps,
+    )
+
+
+def check_cotraining(config: Config) -> str:
+    """What does not go with a verifier that learns, in a line; empty where all does."""
+    together, dense = config.cotraining, config.algorithm.dense
+    if dense.mix == "interpolate" and not 0 < dense.weight <= 1:
+        return (
+            f'algorithm.dense.mix = "interpolate" needs a weight above 0 and of at most 1, and '
+            f"algorithm.dense.weight = {dense.weight:g}"
+        )
+    if dense.decay_to and not dense.weight:
+        return "algorithm.dense.decay_to needs algorithm.dense.weight above 0"
+    if config.algorithm.advantage.estimator in ("gae", "segments") and (
+        dense.mix == "interpolate" or dense.decay_to
+    ):
+        return (
+            "algorithm.dense.mix and decay_to are about advantages of a group: use "
+            'algorithm.advantage.estimator = "group" or "rloo"'
+        )
+    return _check_together(config) if together.enabled else ""
+
+
+def _check_together(config: Config) -> str:
+    together, algorithm = config.cotraining, config.algorithm
+    samples = together.prompts_per_step * together.group_size
+    mini_batch, rest = divmod(samples, config.optim.mini_batches)
+    if rest:
+        return (
+            f"optim.mini_batches = {config.optim.mini_batches} does not divide the {samples} "
+            "samples of the verifier's step (cotraining.prompts_per_step * cotraining.group_size)"
+        )
+    if together.micro_batch and mini_batch % together.micro_batch:
+        return (
+            f"cotraining.micro_batch = {together.micro_batch} does not divide the {mini_batch} "
+            "samples of the verifier's mini-batch"
+        )
+    for place in ("{question}", "{steps}"):
+        if together.prompt and together.prompt.count(place) != 1:
+            return f"cotraining.prompt needs the place {place}, once"
+    if not schedule_of(config).verifier_total:
+        return (
+            f"cotraining leaves the verifier without a step in the run.steps = {config.run.steps} "
+            "of the generator: raise cotraining.warmup_steps, or verifier_steps, or run.steps"
+        )
+    shaping, selection = algorithm.shaping, config.data.selection
+    others = (
+        (
+            'algorithm.advantage.estimator = "group" or "rloo"',
+            algorithm.advantage.estimator in ("group", "rloo"),
+        ),
+        ("algorithm.dynamic_sampling.enabled = false", not algorithm.dynamic_sampling.enabled),
+        (
+            "algorithm.shaping without penalties, cosine and filter",
+            not shaping.changes_rewards and shaping.overlong == "none",
+        ),
+        ('algorithm.turns.mode = "off"', not algorithm.turns.on),
+        ('algorithm.pairwise.against = "none"', algorithm.pairwise.against == "none"),
+        ("algorithm.truncation.window = 0", not algorithm.truncation.window),
+        (
+            'algorithm.advantage.difficulty = "none" and a scale that is not "task"',
+            algorithm.advantage.difficulty == "none" and algorithm.advantage.scale != "task",
+        ),
+        (
+            "algorithm.filter, replay and recomposition as they are by default",
+            algorithm.filter.prof == "none"
+            and algorithm.filter.void == "none"
+            and not algorithm.filter.min_group_std
+            and not algorithm.replay.groups
+            and not algorithm.recomposition.groups,
+        ),
+        (
+            'data.selection.name = "uniform" without hints',
+            selection.name == "uniform" and not selection.hints.enabled,
+        ),
+        ("rollout.fire.enabled = false", not config.rollout.fire.enabled),
+        ('rollout.backend = "hf"', config.rollout.backend == "hf"),
+        ("model.lora.dropout = 0", not config.model.lora.dropout),
+    )
+    wanted = [told for told, holds in others if not holds]
+    if wanted:
+        return f"cotraining.enabled = true goes with {', '.join(wanted)}"
+    return ""

@@ -1,0 +1,428 @@
+"""Where the rollouts of both roles come from (RL Tango, arXiv 2505.15034).
+
+    Solutions       the generator's: as without a verifier, and then the verifier, as it is now,
+                    verifies each solution once; its verdicts on steps are the judgement's spans
+    Verifications   the verifier's: the generator, as it is now, solves a problem, the services say
+                    whether rightly, and the verifier verifies the solution `group_size` times
+
+A fault is not a zero: a solution that the services did not judge has no truth, so that its whole
+group of verifications is faulted, and leaves the loss. A solution that does not fit the verifier's
+context beside a verification cannot be verified: as the generator's it has no step rewards, as the
+verifier's it is a fault, CONTEXT_TOO_LONG. Its row is answered all the same, to what fits of it,
+so that every step has as many rows; nobody looks at these answers.
+
+Draws of both roles, and of verifications, have random numbers of their own (rollouts.seeded).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from assay.clients import Component, Fault, Judgement, Result, Span
+from assay.rpc.reasons import Reason
+from assay.trainer.core.batch import Scored
+from assay.trainer.engines.types import Draw, Generator, Request, Response
+from assay.trainer.methods.cotraining.measures import (
+    RIGHT,
+    WRONG,
+    ClassWeights,
+    Verified,
+    reward_of,
+    verifier_metrics,
+)
+from assay.trainer.methods.cotraining.protocol import read, steps_of
+from assay.trainer.methods.cotraining.settings import CotrainingConfig
+from assay.trainer.rollouts.dynamic import Tally
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.types import Collected, Group, Rollout, ScoringRound
+
+_CORRECT = "correct"
+_VERIFY, _SOLVE, _LEARN = 1, 2, 3
+"""`turn` of a request: to verify for the generator, to solve for the verifier, to verify there."""
+NAME = "truth-of-the-verdict"
+"""Who judges verifications, for records."""
+
+
+class Source(Protocol):
+    """What is wrapped here; see assay.trainer.core.trainer.Source."""
+
+    def collect(self, policy_step: int) -> Collected:
+        """A step's groups."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes up where it was."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A solution as the verifier is asked about it.
+
+    Attributes:
+        steps: where each begins and ends in the solution's text.
+        ids: the prompt's tokens, as many as fit.
+        fits: whether these are all.
+    """
+
+    steps: tuple[tuple[int, int], ...]
+    ids: tuple[int, ...]
+    fits: bool
+
+
+class Asker:
+    """Makes prompts for the verifier.
+
+    Args:
+        ask: question and steps to tokens.
+        separator: ends a step.
+        room: most tokens of a prompt; 0 for no limit.
+    """
+
+    def __init__(
+        self, ask: Callable[[str, Sequence[str]], tuple[int, ...]], *, separator: str, room: int
+    ) -> None:
+        self._ask = ask
+        self._separator = separator
+        self._room = room
+
+    def question(self, problem: str, solution: str) -> Question:
+        """What the verifier is asked of a solution."""
+        steps = steps_of(solution, self._separator)
+        ids = self._ask(problem, [solution[start:end] for start, end in steps])
+        fits = not self._room or len(ids) <= self._room
+        return Question(steps, ids if fits else ids[: self._room], fits)
+
+
+class Solutions:
+    """The generator's rollouts with the verifier's verdicts on their steps: a Source.
+
+    Args:
+        inner: rollouts with their judgements.
+        verifier: writes verifications, with its weights as they are.
+        asker: makes its prompts.
+        config: how verdicts are read.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        inner: Source,
+        verifier: Generator,
+        asker: Asker,
+        config: CotrainingConfig,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._inner = inner
+        self._verifier = verifier
+        self._asker = asker
+        self._config = config
+        self._clock = clock
+
+    def collect(self, policy_step: int) -> Collected:
+        """The groups of the next step; see the inner source."""
+        collected = self._inner.collect(policy_step)
+        before = self._clock()
+        found = self._verified(collected.judged)
+        collected.metrics |= verifier_metrics([verified for verified, _ in found.values()])
+        collected.metrics |= _step_metrics(collected.judged, found)
+        collected.judged = [_with_steps(rollout, found) for rollout in collected.judged]
+        collected.groups = [
+            tuple(_with_steps(rollout, found) for rollout in group) for group in collected.groups
+        ]
+        collected.metrics["verify_s"] = self._clock() - before
+        return collected
+
+    def _verified(self, rollouts: Sequence[Rollout]) -> _Found:
+        """What the verifier says of each solution that was judged and fits, by its place."""
+        asked: list[tuple[Rollout, Question]] = []
+        for rollout in rollouts:
+            if rollout.result.judgement is None:
+                continue
+            problem = rollout.request.draw.problem
+            question = self._asker.question(problem.question, rollout.response.text)
+            if question.fits:
+                asked.append((rollout, question))
+        if not asked:
+            return {}
+        requests = [
+            replace(
+                rollout.request,
+                draw=replace(rollout.request.draw, prompt_ids=question.ids),
+                turn=_VERIFY,
+            )
+            for rollout, question in asked
+        ]
+        responses = self._verifier.generate(requests, _ignored)
+        return {
+            _place(rollout): (
+                Verified(
+                    _is_right(rollout.result) is True,
+                    read(response.text, len(question.steps), self._config.parsing),
+                ),
+                question.steps,
+            )
+            for (rollout, question), response in zip(asked, responses, strict=True)
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """The inner source's."""
+        return self._inner.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The inner source's."""
+        self._inner.load_state_dict(state)
+
+
+_Found = Mapping[tuple[int, int], tuple[Verified, tuple[tuple[int, int], ...]]]
+
+
+def _place(rollout: Rollout) -> tuple[int, int]:
+    return rollout.request.draw.number, rollout.request.index
+
+
+def _with_steps(rollout: Rollout, found: _Found) -> Rollout:
+    """With a span of 1 or -1 for each step; without spans where not every step has a verdict."""
+    judgement = rollout.result.judgement
+    if judgement is None:
+        return rollout
+    verified, steps = found.get(_place(rollout), (None, ()))
+    said = None if verified is None else verified.said.steps
+    spans = tuple(
+        Span(start, end, 1.0 if right else -1.0, f"step {number}")
+        for number, (right, (start, end)) in enumerate(
+            zip(said or (), steps if said else (), strict=True), start=1
+        )
+    )
+    result = replace(rollout.result, outcome=replace(judgement, spans=spans))
+    return replace(rollout, result=result)
+
+
+def _step_metrics(rollouts: Sequence[Rollout], found: _Found) -> dict[str, float]:
+    """Of solutions that were judged."""
+    judged = [rollout for rollout in rollouts if rollout.result.judgement is not None]
+    if not judged:
+        return {}
+    told = {"verifier_reach": len(found) / len(judged)}
+    if found:
+        told["solution_steps"] = sum(len(steps) for _, steps in found.values()) / len(found)
+    verdicts = [right for verified, _ in found.values() for right in verified.said.steps or ()]
+    if verdicts:
+        told["steps_correct"] = sum(verdicts) / len(verdicts)
+    return told
+
+
+class Verifications:
+    """The verifier's rollouts: a Source.
+
+    Args:
+        stream: of problems, encoded for the generator; its cursor is moved by this source only.
+        generator: solves them, with its weights as they are.
+        open_round: begins the judging of solutions.
+        verifier: writes verifications.
+        asker: makes its prompts.
+        config: sizes of a step, and what a verification earns.
+        clock: seconds.
+
+    Attributes:
+        classes: the moving counts of right and wrong solutions.
+    """
+
+    def __init__(
+        self,
+        stream: PromptStream,
+        generator: Generator,
+        open_round: Callable[[], ScoringRound],
+        verifier: Generator,
+        *,
+        asker: Asker,
+        config: CotrainingConfig,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._stream = stream
+        self._generator = generator
+        self._open_round = open_round
+        self._verifier = verifier
+        self._asker = asker
+        self._config = config
+        self._clock = clock
+        self.classes = ClassWeights(config.class_decay, enabled=config.class_weights)
+
+    def collect(self, policy_step: int) -> Collected:
+        """The groups of the next step. If it raises, the source is as it was before the call.
+
+        Args:
+            policy_step: optimizer steps that the verifier has made.
+
+        Raises:
+            ConfigError: a prompt does not fit the generator's context.
+        """
+        start, counts = self._stream.cursor, self.classes.state_dict()
+        try:
+            return self._collect(policy_step)
+        except BaseException:
+            self._stream.give_back(self._stream.cursor - start)
+            self.classes.load_state_dict(counts)
+            raise
+
+    def _collect(self, policy_step: int) -> Collected:
+        config = self._config
+        before = self._clock()
+        draws = self._stream.take(config.prompts_per_step)
+        solutions, results = self._solved(draws)
+        solved = self._clock()
+        questions = [
+            self._asker.question(draw.problem.question, solution.text)
+            for draw, solution in zip(draws, solutions, strict=True)
+        ]
+        truths = [_is_right(result) for result in results]
+        self.classes.see(truth for truth in truths if truth is not None)
+        asked = [
+            _about(draw, solution, question, truth)
+            for draw, solution, question, truth in zip(
+                draws, solutions, questions, truths, strict=True
+            )
+        ]
+        requests = [
+            Request(draw, index, turn=_LEARN)
+            for draw in asked
+            for index in range(config.group_size)
+        ]
+        responses = iter(self._verifier.generate(requests, _ignored))
+        groups: list[Group] = []
+        known: list[Verified] = []
+        for draw, question, truth, result in zip(asked, questions, truths, results, strict=True):
+            fault = _fault(result, question)
+            group = []
+            for index in range(config.group_size):
+                response = next(responses)
+                outcome: Judgement | Fault
+                if fault is not None:
+                    outcome = fault
+                else:
+                    said = read(response.text, len(question.steps), config.parsing)
+                    known.append(Verified(truth is True, said))
+                    outcome = self._judged(known[-1])
+                request = Request(draw, index, turn=_LEARN)
+                group.append(Rollout(request, response, Result("", outcome), policy_step))
+            groups.append(tuple(group))
+        return self._finished(groups, known, solved - before, self._clock() - solved)
+
+    def _solved(self, draws: Sequence[Draw]) -> tuple[list[Response], list[Result]]:
+        """A solution of each, and what the services say of it."""
+        requests = [Request(draw, 0, turn=_SOLVE) for draw in draws]
+        scoring = self._open_round()
+        order: list[int] = []
+
+        def on_finished(place: int, response: Response) -> None:
+            order.append(place)
+            scoring.submit(requests[place], response)
+
+        solutions = self._generator.generate(requests, on_finished)
+        by_place = dict(zip(order, scoring.results(), strict=True))
+        return solutions, [by_place[place] for place in range(len(requests))]
+
+    def _judged(self, verified: Verified) -> Judgement:
+        gamma = self._config.format_weight
+        final = verified.said.final
+        verdict = "correct" if verified.true else "unparsed" if final == "unparsed" else "incorrect"
+        return Judgement(
+            reward_of(verified, gamma),
+            verdict,
+            (
+                Component("truth", float(verified.true), 1.0),
+                Component("form", verified.said.form, gamma),
+            ),
+            extracted_answer=None if final == "unparsed" else final,
+            verifier=NAME,
+        )
+
+    def _finished(
+        self, groups: list[Group], known: list[Verified], solve_s: float, verify_s: float
+    ) -> Collected:
+        tally = Tally()
+        tally.add(groups)
+        weights = self.classes.weights
+        size = self._config.group_size
+        metrics = {
+            **tally.metrics(size),
+            **verifier_metrics(known),
+            "verifier_weight_correct": weights[RIGHT],
+            "verifier_weight_wrong": weights[WRONG],
+            "solve_s": solve_s,
+            "rounds": 1.0,
+            "surplus": 0.0,
+            "stale_groups": 0.0,
+            "generated_per_used": 1.0,
+        }
+        if known:
+            metrics["solutions_correct"] = sum(one.right for one in known) / len(known)
+        rollouts = [rollout for group in groups for rollout in group]
+        return Collected(list(groups), rollouts, metrics, generate_s=verify_s)
+
+    def scored(self, groups: Sequence[Group]) -> list[Scored]:
+        """Rollouts with what trains: the reward, and the weight of the solution's class."""
+        weights = self.classes.weights
+        scored = []
+        for rollout in (rollout for group in groups for rollout in group):
+            judgement = rollout.result.judgement
+            if judgement is None:
+                scored.append(Scored(rollout, None, in_loss=False))
+                continue
+            weight = weights[str(rollout.request.draw.problem.reference)]
+            scored.append(Scored(rollout, judgement.reward, weight=weight))
+        return scored
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next step depends on, in plain containers."""
+        return {"stream": self._stream.state_dict(), "classes": self.classes.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where a source with the same data was.
+
+        Raises:
+            ConfigError: the data is not the same.
+        """
+        self._stream.load_state_dict(state["stream"])
+        self.classes.load_state_dict(state["classes"])
+
+
+def _about(draw: Draw, solution: Response, question: Question, truth: bool | None) -> Draw:
+    """The draw of a group of verifications; its problem is the solution."""
+    problem = draw.problem
+    text = f"{problem.question}\n{solution.text}"
+    reference = "" if truth is None else RIGHT if truth else WRONG
+    about = replace(
+        problem, question=text, messages=(("user", text),), reference=reference, tests="", anchor=""
+    )
+    return Draw(draw.number, about, question.ids)
+
+
+def _fault(result: Result, question: Question) -> Fault | None:
+    """Why a verification of this solution cannot be judged."""
+    if result.fault is not None:
+        return result.fault
+    if question.fits:
+        return None
+    return Fault(
+        Reason.CONTEXT_TOO_LONG.value,
+        "the solution does not fit the verifier's context beside cotraining.max_new_tokens",
+        "INVALID_ARGUMENT",
+    )
+
+
+def _is_right(result: Result) -> bool | None:
+    judgement = result.judgement
+    return None if judgement is None else judgement.verdict == _CORRECT
+
+
+def _ignored(_place: int, _response: Response) -> None:
+    """Nobody waits for single verifications."""

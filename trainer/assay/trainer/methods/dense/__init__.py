@@ -1,0 +1,1 @@
+"""Rewards within a response: of steps, lines, turns."""

@@ -1,0 +1,187 @@
+"""Dense rewards: from spans of characters, as verifiers give them, to the tokens that they end on.
+
+A verifier sees text, so the spans of its judgement (steps of a process reward model, lines of a
+program, turns) count code points; the trainer needs one number per token. A span's reward belongs
+to the token with which its last character is complete: what follows it cannot have earned it. So
+are step rewards placed by process supervision (arXiv 2402.03300, section 4.1.3: at the end token of
+each step).
+
+Which characters a token completes is told by the tokenizer's own decoder and nothing else: text(t)
+is what the first t tokens decode to, and a character of the response is complete after the first
+t whose text(t) agrees with the response up to it. Characters of several tokens, replacement
+characters for bytes that are no text, leading spaces that a decoder drops, spaces that it cleans
+away and special tokens need no rules of their own.
+
+What is done here, and would not be needed if time did not matter:
+
+1. Decoding every beginning costs time in the square of the length. Instead a window of tokens is
+   decoded, whose first part was seen to agree with the response and only serves as context.
+2. Tokens that form no whole character (bytes of a policy that has come apart) are kept together for
+   up to 128 tokens. In a longer run of them the count may differ from that of every beginning.
+3. Where the windows do not arrive at the response's text, the tokenizer's text depends on more than
+   a window shows, and every beginning is decoded after all.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from assay.clients import Span
+from assay.trainer.engines.types import Tokenizer
+
+_CONTEXT = 16
+_LONGEST = 128
+_REPLACEMENT = "\ufffd"
+
+
+def token_rewards(
+    spans: Sequence[Span],
+    text_length: int,
+    ids: Sequence[int],
+    tokenizer: Tokenizer,
+    *,
+    normalise: bool,
+) -> list[float]:
+    """The spans' rewards on the response's tokens.
+
+    Their sum is that of the spans' rewards, divided by the number of spans under `normalise`.
+
+    Args:
+        spans: of one judgement.
+        text_length: code points of the response's text.
+        ids: T tokens of the response, at least one.
+        tokenizer: that the text was decoded with, without special tokens.
+        normalise: divides each reward by the number of spans.
+
+    Returns:
+        T rewards; 0 for a token on which no span ends.
+
+    Raises:
+        ValueError: as for `span_tokens`.
+    """
+    rewards_T = [0.0] * len(ids)
+    divisor = len(spans) if normalise else 1
+    places = span_tokens(spans, text_length, ids, tokenizer)
+    for place, span in zip(places, spans, strict=True):
+        rewards_T[place] += span.reward / divisor
+    return rewards_T
+
+
+def span_tokens(
+    spans: Sequence[Span], text_length: int, ids: Sequence[int], tokenizer: Tokenizer
+) -> list[int]:
+    """For each span, the place of the token on which it ends.
+
+    A span of no characters lies on the token in front of it, at the very beginning on the first.
+
+    Args:
+        spans: of one judgement.
+        text_length: code points of the response's text.
+        ids: T tokens of the response, at least one.
+        tokenizer: that the text was decoded with, without special tokens.
+
+    Raises:
+        ValueError: a span does not lie within the text, or falls on another turn than the first, or
+            the tokens do not decode to a text of this length: there is nothing to place.
+    """
+    if not spans:
+        return []
+    for span in spans:
+        _check(span, text_length)
+    ends_T = token_ends(ids, tokenizer)
+    if not ends_T or ends_T[-1] != text_length:
+        decoded = ends_T[-1] if ends_T else 0
+        raise ValueError(
+            f"spans of a text of {text_length} characters cannot be placed on tokens that decode "
+            f"to {decoded}"
+        )
+    return [bisect_left(ends_T, span.end) for span in spans]
+
+
+def _check(span: Span, text_length: int) -> None:
+    where = f"the span {span.label or 'without a label'!r} at {span.start}:{span.end}"
+    if span.turn_index != 0:
+        raise ValueError(f"{where} falls on turn {span.turn_index} of a response of one turn")
+    if not 0 <= span.start <= span.end <= text_length:
+        raise ValueError(f"{where} does not lie within a text of {text_length} characters")
+
+
+def token_ends(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    """For each token, how many code points of the response are complete after it; never falls.
+
+    Args:
+        ids: T tokens of the response.
+        tokenizer: decodes them, without special tokens.
+
+    Returns:
+        T counts. The last is the length of the text.
+    """
+    text = _decode(ids, tokenizer)
+    special = _special_ids(tokenizer)
+    places = [place for place, id_ in enumerate(ids) if id_ not in special]
+    written = [ids[place] for place in places]
+    if len(places) < len(ids) and _decode(written, tokenizer) != text:
+        places, written = list(range(len(ids))), list(ids)
+    ends = _ends_by_windows(written, text, tokenizer)
+    if ends and ends[-1] != len(text):
+        ends = ends_by_beginnings(written, tokenizer)
+    ends_T = [0] * len(ids)
+    for place, end in zip(places, ends, strict=True):
+        ends_T[place] = end
+    for place in range(1, len(ids)):
+        ends_T[place] = max(ends_T[place], ends_T[place - 1])
+    return ends_T
+
+
+def ends_by_beginnings(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    """As `token_ends`, by its definition: decodes every beginning, in the square of the length."""
+    text = _decode(ids, tokenizer)
+    ends: list[int] = []
+    for count in range(1, len(ids) + 1):
+        agreed = _agreement(_decode(ids[:count], tokenizer), text)
+        ends.append(max(agreed, ends[-1] if ends else 0))
+    return ends
+
+
+def _ends_by_windows(ids: Sequence[int], text: str, tokenizer: Tokenizer) -> list[int]:
+    """As `token_ends`, but it may fall; decodes windows of tokens only.
+
+    The tokens from `start` to `settled` are context: they decode to `context`, and what stands
+    behind that in the window is compared with the text from `base`. `settled` moves on where all
+    of it agrees and stands on whole characters.
+    """
+    ends: list[int] = []
+    start = settled = base = 0
+    context = ""
+    for place in range(len(ids)):
+        window = _decode(ids[start : place + 1], tokenizer)
+        news = window[len(context) :] if window.startswith(context) else ""
+        agreed = _agreement(news, text[base : base + len(news)])
+        ends.append(base + agreed)
+        length = place + 1 - settled
+        enough = _LONGEST if news.endswith(_REPLACEMENT) else _CONTEXT
+        if agreed == len(news) > 0 and length >= enough:
+            start, settled, base = settled, place + 1, base + len(news)
+            context = _decode(ids[start:settled], tokenizer)
+    return ends
+
+
+def _agreement(one: str, other: str) -> int:
+    """How many characters the texts have in common from the beginning."""
+    for place, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+        if mine != theirs:
+            return place
+    return min(len(one), len(other))
+
+
+def _decode(ids: Sequence[int], tokenizer: Tokenizer) -> str:
+    """As the text of a response is decoded."""
+    text: str = tokenizer.decode(list(ids), skip_special_tokens=True)
+    return text
+
+
+def _special_ids(tokenizer: Tokenizer) -> frozenset[int]:
+    """Tokens that decode to nothing, as the tokenizer says."""
+    added = tokenizer.added_tokens_decoder.items()
+    return frozenset(id_ for id_, token in added if token.special)

@@ -1,0 +1,1 @@
+"""Which judged responses train: PROF, the spread of a group, SimpleTIR's void turns."""

@@ -1,0 +1,1 @@
+"""GHPO: the beginning of the solution where nobody was right."""

@@ -1,0 +1,1 @@
+"""Pairwise-RL: rewards that are chances of beating another response."""

@@ -1,0 +1,98 @@
+"""The settings of pairwise training, algorithm.pairwise, and what does not go with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from assay.clients.toml_config import STRICT
+
+if TYPE_CHECKING:
+    from assay.trainer.settings import Config
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseConfig:
+    """Rewards that are chances of beating another response (Pairwise-RL, arXiv 2504.04950)."""
+
+    __pydantic_config__ = STRICT
+
+    against: Literal["none", "anchor", "group"] = "none"
+    """anchor: a response is held against its problem's anchor. group: against every other response
+    to its prompt, by a judge of pairs or of groups. none: rewards are no such chances."""
+    anchors: Literal["none", "data", "best-of-n", "reference"] = "none"
+    """data: data.columns.anchor. best-of-n: of so many samples of the initial policy, the one that
+    `selector` likes best. reference: one sample of it."""
+    n: Annotated[int, Field(ge=1)] = 8
+    """best-of-n: samples of each problem."""
+    selector: str = "reward-model"
+    """best-of-n: the verifier whose reward chooses; it is shown the problem's reference."""
+    selector_parameters: dict[str, str | int | float | bool] = field(default_factory=dict)
+    reward: Literal["win", "centred", "log-odds"] = "win"
+    """w, w - 1/2, or log(w / (1 - w)) within +-log_odds_clip."""
+    log_odds_clip: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5.0
+
+
+def pairwise_problem(config: Config) -> str:
+    """What does not go together, and what to do about it; empty where all does."""
+    algorithm, pairwise = config.algorithm, config.algorithm.pairwise
+    key, on, group = "algorithm.pairwise", pairwise.against != "none", pairwise.against == "group"
+    estimator, anchors = algorithm.advantage.estimator, pairwise.anchors
+    verdicts = "which algorithm.pairwise does not know"
+    rules = (
+        (
+            estimator == "symmetric" and not group,
+            f'algorithm.advantage.estimator = "symmetric" needs {key}.against = "group"',
+        ),
+        (
+            not on and (anchors, pairwise.reward) != ("none", "win"),
+            f'{key}.anchors and {key}.reward need {key}.against = "anchor" or "group"',
+        ),
+        (
+            pairwise.against == "anchor" and anchors == "none",
+            f'{key}.against = "anchor" needs {key}.anchors: "data", "best-of-n" or "reference"',
+        ),
+        (
+            group and estimator == "gae",
+            (
+                f'{key}.against = "group" is a baseline by itself and takes no critic; use '
+                'algorithm.advantage.estimator = "symmetric"'
+            ),
+        ),
+        (
+            group and pairwise.reward != "win",
+            f'{key}.against = "group" needs {key}.reward = "win", a mean over pairs',
+        ),
+        (
+            group and anchors == "none" and config.eval.prompts > 0,
+            (
+                f'{key}.against = "group" leaves nothing to hold a held-out answer against: set '
+                f"{key}.anchors, or eval.prompts = 0"
+            ),
+        ),
+        (
+            anchors == "data" and not config.data.columns.anchor,
+            f'{key}.anchors = "data" needs data.columns.anchor, the column of the anchors',
+        ),
+        (
+            on and config.reward.parameters.get("on_gap", "fault") != "fault",
+            (
+                'reward.parameters.on_gap = "abstain" would train on a made-up reward; leave it '
+                "out: a pair whose orders differ too much is a fault"
+            ),
+        ),
+        (
+            on and algorithm.dynamic_sampling.enabled,
+            f"algorithm.dynamic_sampling goes by right and wrong, {verdicts}",
+        ),
+        (
+            on and (algorithm.loss.positive_lm_coef > 0 or algorithm.shaping.cosine),
+            (
+                "algorithm.loss.positive_lm_coef and algorithm.shaping.cosine go by right and "
+                f"wrong, {verdicts}"
+            ),
+        ),
+    )
+    return next((problem for broken, problem in rules if broken), "")

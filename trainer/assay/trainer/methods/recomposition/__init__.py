@@ -1,0 +1,1 @@
+"""RoRecomp: short right and long wrong responses first."""

@@ -1,0 +1,125 @@
+"""Which responses train now and which later: RoRecomp (arXiv 2509.25958), after its abstract.
+
+A step's judged responses are told apart within each group: the shortest of the correct ones and the
+longest of the others are the *priority* part, which trains at once; the *remainder* goes to a
+buffer, and trains when its turn comes (*compensation*). Rewards stay as they are: what is correct
+and short is trained on sooner and more often than what is correct and long, and the other way round
+for what is not correct.
+
+Only the abstract was at hand; from there on it is ours:
+
+1. The choice is made within a group, so that a response is long or short for its own problem; of
+   both kinds the same share is taken, rounded up, equal lengths in the order of the samples.
+2. Both parts share a step's batch: compensation groups take the places of so many fresh prompts,
+   which then are not drawn. How many falls, or rises, along half a cosine.
+3. Advantages are those of the whole group, whichever part of it trains. Every response trains once
+   at most.
+4. What waits longest comes first. The share is below one half, so that remainders come up, which
+   the buffer then forgets: with one half and more, all of them would train, and nothing would be
+   preferred.
+5. A group whose judged rewards are all alike has no remainder to wait for.
+6. A remainder was answered by an earlier policy: its ratio starts from its sampler's
+   log-probabilities, as that of every stale group does.
+7. A response without a judgement is in neither part, and never trains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from assay.trainer.engines.types import Draw
+from assay.trainer.methods.replay.replay import size_of
+from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
+from assay.trainer.rollouts.types import Group, Place, place
+from assay.trainer.selection.settings import RecompositionConfig
+
+
+class Recomposition:
+    """The remainders that wait.
+
+    Args:
+        config: how large both parts are.
+        prompts_per_step: groups of a batch, over all processes.
+    """
+
+    def __init__(self, config: RecompositionConfig, prompts_per_step: int) -> None:
+        self._config = config
+        self._prompts_per_step = prompts_per_step
+        self._waiting: list[Group] = []
+        self._steps = 0
+
+    def due(self) -> list[Group]:
+        """The groups of the next batch whose remainders train in it. Changes nothing."""
+        count = math.floor(share_at(self._steps, self._config) * self._prompts_per_step + 0.5)
+        return self._waiting[:count]
+
+    def left_out(self, groups: Sequence[Group]) -> frozenset[Place]:
+        """What does not train of a batch: of those due the priority part, of others the remainder.
+
+        Args:
+            groups: the batch, those due among them.
+        """
+        due = {id(group) for group in self.due()}
+        found: set[Place] = set()
+        for group in groups:
+            priority = priority_of(group, self._config.share)
+            names = {place(rollout) for rollout in group}
+            found |= priority if id(group) in due else names - priority
+        return frozenset(found)
+
+    def keep(self, groups: Sequence[Group]) -> None:
+        """Ends a step: what was due has trained, and the batch's other remainders wait."""
+        due = self.due()
+        come = {id(group) for group in due}
+        fresh = [group for group in groups if id(group) not in come]
+        waiting = [*self._waiting[len(due) :], *filter(self._waits, fresh)]
+        self._waiting = waiting[-self._config.groups :]
+        self._steps += 1
+
+    def _waits(self, group: Group) -> bool:
+        judged = {place(one) for one in group if one.result.judgement is not None}
+        return size_of(group) > 0 and bool(judged - priority_of(group, self._config.share))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What waits, in plain containers."""
+        return {"steps": self._steps, "waiting": [group_to_plain(one) for one in self._waiting]}
+
+    def load_state_dict(self, state: Mapping[str, Any], draw: Callable[[int], Draw]) -> None:
+        """Takes up what `state_dict` told."""
+        self._steps = int(state["steps"])
+        self._waiting = [group_from_plain(saved, draw) for saved in state["waiting"]]
+
+
+def priority_of(group: Group, share: float) -> set[Place]:
+    """The shortest of the correct responses and the longest of the others. Pure.
+
+    Args:
+        group: all samples of a draw; those without a judgement are neither.
+        share: of each kind, in (0, 1]; rounded up.
+    """
+    short: list[tuple[int, Place]] = []
+    long: list[tuple[int, Place]] = []
+    for rollout in group:
+        judgement = rollout.result.judgement
+        if judgement is not None and judgement.verdict == "correct":
+            short.append((rollout.length, place(rollout)))
+        elif judgement is not None:
+            long.append((-rollout.length, place(rollout)))
+    return {
+        name
+        for kind in (short, long)
+        for _, name in sorted(kind)[: math.ceil(share * len(kind) - 1e-9)]
+    }
+
+
+def share_at(step: int, config: RecompositionConfig) -> float:
+    """Compensation's share of a batch: half a cosine from its first to its last value. Pure.
+
+    Args:
+        step: of the run, from 0.
+        config: both values, and the steps between them.
+    """
+    gone = min(1.0, step / config.steps)
+    return config.last + (config.first - config.last) * (1 + math.cos(math.pi * gone)) / 2

@@ -1,0 +1,1 @@
+"""VL-Rethinker's replay of groups."""

@@ -1,0 +1,1 @@
+"""SPO: advantages of segments."""

@@ -1,0 +1,1 @@
+"""Penalties and bonuses on the reward of a judged response."""

@@ -1,0 +1,101 @@
+"""What a judged response earns beside its reward: length and repetition, as the settings say.
+
+The verdict stays as the verifier gave it: dynamic sampling and accuracy go by it. A fault has no
+reward and gets none here.
+
+In this order, after the form of a chance of winning (algorithm.pairwise.reward), where there is
+one:
+
+1. cosine (arXiv 2502.03373, "Demystifying Long CoT"): the reward is replaced by one that depends on
+   whether the verdict is "correct" and on the length. A response as long as max_new_tokens gets
+   `cosine_exceed`, right or wrong.
+2. soft overlong punishment (DAPO, arXiv 2503.14476) is added.
+3. the penalty for repeated n-grams (arXiv 2502.03373) is added, unless the verdict is "correct".
+4. overlong filtering (DAPO) takes a response that was cut out of the loss; its reward still counts
+   for its group.
+
+A response's length counts its end-of-sequence token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from assay.trainer.algos.shaping import (
+    cosine_length_reward,
+    ngram_repetition_penalty,
+    soft_overlong,
+)
+from assay.trainer.rollouts.types import Rollout
+from assay.trainer.settings import ShapingConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """One rollout's reward, shaped.
+
+    Attributes:
+        reward: the number that trains; None for a fault.
+        in_loss: its tokens are trained on.
+        components: what each shaper that is on gave: "cosine", "overlong", "repetition".
+    """
+
+    reward: float | None
+    in_loss: bool
+    components: dict[str, float] = field(default_factory=dict)
+
+
+def shape(
+    rollout: Rollout,
+    config: ShapingConfig,
+    max_new_tokens: int,
+    form: Callable[[float], float] = lambda reward: reward,
+) -> Shaped:
+    """Shapes one rollout's reward. Pure.
+
+    Args:
+        rollout: with its result.
+        config: which shapers; without any, the reward is the judgement's, to the bit.
+        max_new_tokens: the limit of a response, at least its length.
+        form: what the judgement's reward is turned into before anything else.
+    """
+    judgement = rollout.result.judgement
+    if judgement is None:
+        return Shaped(None, in_loss=False)
+    correct = judgement.verdict == "correct"
+    ids = rollout.response.ids
+    reward = form(judgement.reward)
+    components: dict[str, float] = {}
+    if config.cosine:
+        reward = components["cosine"] = float(
+            cosine_length_reward(
+                len(ids),
+                correct,
+                max_length=max_new_tokens,
+                correct_range=config.cosine_correct,
+                wrong_range=config.cosine_wrong,
+                exceed=config.cosine_exceed,
+                margin=0,
+            )
+        )
+    if config.overlong == "soft":
+        penalty = soft_overlong(
+            len(ids),
+            max_length=max_new_tokens,
+            cache_length=config.overlong_cache,
+            factor=config.overlong_factor,
+        )
+        components["overlong"] = float(penalty) + 0.0  # no negative zero
+        reward += components["overlong"]
+    if config.repetition_ngram:
+        components["repetition"] = (
+            0.0
+            if correct
+            else float(
+                ngram_repetition_penalty(ids, config.repetition_ngram, config.repetition_penalty)
+            )
+        )
+        reward += components["repetition"]
+    in_loss = not (config.overlong == "filter" and rollout.response.truncated)
+    return Shaped(reward, in_loss, components)

@@ -1,0 +1,1 @@
+"""T-PPO: responses that go on in the next step."""

@@ -1,0 +1,1 @@
+"""Responses of several turns: PAG, SCoRe, direct multi-turn."""

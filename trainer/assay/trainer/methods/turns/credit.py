@@ -1,0 +1,175 @@
+"""What the turns of a dialogue earn, which of their tokens train, and how they did. Pure.
+
+Rewards are PAG's (arXiv 2506.10406; assay.clients.self_verification): an attempt earns its
+correctness, a verification 1 where its verdict is true, a second attempt its correctness and
+`shaping` times what it gained over the first. Correctness is the verdict of the reward service, so
+that services which reward with -1 and 1, or add for form, give the same 0 and 1.
+
+Without the first attempt's reward PAG's authors let that of its verification reach it, and nothing
+of later turns: a discount of 1 between the two. As gamma and lambda are 1 there, that is the reward
+of the verification on the first attempt as well, with turns that are independent [derivation].
+
+A fault is not a zero, and what depends on a faulted judgement is not known either:
+
+    first attempt faulted    a verification has no truth, a second attempt nothing to gain on: the
+                             whole response leaves the loss
+    second attempt faulted   its tokens leave the loss. The first attempt and its verification stay,
+                             for they earn nothing from it; but where turns are not independent, or
+                             the last attempt's correctness is all that counts, they do, and leave
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from assay.clients import Result
+from assay.clients.self_verification import (
+    Dialogue,
+    Verdict,
+    metrics,
+    stated_answer,
+    turn_rewards,
+)
+from assay.trainer.methods.turns.settings import TurnsConfig
+from assay.trainer.rollouts.types import Rollout, Turn
+
+ATTEMPT, VERIFICATION = 1, 2
+"""Roles of tokens; 0 for what is not the policy's."""
+_CORRECT = "correct"
+_METRICS = {
+    "turns_first_correct": "first_accuracy",
+    "turns_final_correct": "final_accuracy",
+    "turns_answer_changed": "answer_change_ratio",
+    "turns_verifier_accuracy": "verifier_accuracy",
+    "turns_correct_recall": "correct_recall",
+    "turns_wrong_recall": "wrong_recall",
+    "turns_incorrect_to_correct": "incorrect_to_correct_ratio",
+    "turns_correct_to_incorrect": "correct_to_incorrect_ratio",
+    "turns_revised": "revision_ratio",
+    "turns_best_of_n": "best_of_n_accuracy",
+}
+_OF_VERIFICATIONS = ("turns_verifier_accuracy", "turns_correct_recall", "turns_wrong_recall")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTokens:
+    """The T tokens of a dialogue.
+
+    Attributes:
+        turns: the number of each token's turn, from 1; 0 for what is not the policy's.
+        roles: `ATTEMPT`, `VERIFICATION`, or 0.
+        trained: whether it may be in the loss.
+        rewards: what it earns: a turn's reward is on its last token.
+    """
+
+    turns: tuple[int, ...]
+    roles: tuple[int, ...]
+    trained: tuple[bool, ...]
+    rewards: tuple[float, ...]
+
+
+def row_result(turns: Sequence[Turn]) -> Result:
+    """The result that stands for a dialogue: its first fault, else its last attempt's."""
+    results = [turn.result for turn in turns if turn.result is not None]
+    return next((result for result in results if result.fault is not None), results[-1])
+
+
+def is_correct(result: Result) -> bool | None:
+    """Whether an attempt is right; None for a fault."""
+    judgement = result.judgement
+    return None if judgement is None else judgement.verdict == _CORRECT
+
+
+def rewards_of(turns: Sequence[Turn], config: TurnsConfig) -> tuple[float | None, ...]:
+    """What each turn earns; None where that is not known.
+
+    Args:
+        turns: of one dialogue; the first is an attempt.
+        config: which of them earn, and what.
+    """
+    attempts = [turn for turn in turns if turn.result is not None]
+    truths = [is_correct(turn.result) for turn in attempts if turn.result is not None]
+    unknown = (None,) * len(turns)
+    whole = None not in truths
+    if truths[0] is None or not (whole or (config.independent and config.reward == "turns")):
+        return unknown
+    if config.reward == "final":
+        return (0.0,) * (len(turns) - 1) + (float(bool(truths[-1])),)
+    known = [float(truth) for truth in truths if truth is not None]
+    verdicts = [turn.verdict for turn in turns if turn.verdict is not None]
+    if verdicts:
+        earned = list(turn_rewards(known, verdicts, config.shaping))
+    else:  # attempts alone: as if each but the last had been verified, without what that earns
+        earned = list(turn_rewards(known, ["unparsed"] * (len(known) - 1), config.shaping)[::2])
+    if verdicts and not config.verifier_reward:
+        earned[1] = 0.0
+    if config.first_reward != "accuracy":
+        # where turns are joined, the verification's reward reaches the first attempt anyway
+        passed = config.first_reward == "verification" and config.independent and verdicts
+        earned[0] = earned[1] if passed else 0.0
+    return (*earned, *unknown[len(earned) :])
+
+
+def turn_tokens(rollout: Rollout, config: TurnsConfig) -> tuple[TurnTokens, float | None]:
+    """A dialogue's tokens, and the sum of what its turns earn; None where the whole is a fault."""
+    length = len(rollout.response.ids)
+    numbers, roles = [0] * length, [0] * length
+    trained, rewards = [False] * length, [0.0] * length
+    earned = rewards_of(rollout.turns, config)
+    for number, (turn, reward) in enumerate(zip(rollout.turns, earned, strict=True), start=1):
+        size = turn.end - turn.start
+        numbers[turn.start : turn.end] = [number] * size
+        role = ATTEMPT if turn.verdict is None else VERIFICATION
+        roles[turn.start : turn.end] = [role] * size
+        trained[turn.start : turn.end] = [reward is not None] * size
+        rewards[turn.end - 1] = reward or 0.0
+    known = [reward for reward in earned if reward is not None]
+    tokens = TurnTokens(tuple(numbers), tuple(roles), tuple(trained), tuple(rewards))
+    return tokens, sum(known) if known else None
+
+
+def turn_metrics(rollouts: Iterable[Rollout]) -> dict[str, float]:
+    """How dialogues did, by the names of `metric_table`; what there was nothing of is left out.
+
+    Over dialogues whose attempts all have a judgement; verdicts that cannot be read over all. Best
+    of n is there where the policy was asked how sure it is.
+    """
+    rollouts = list(rollouts)
+    judged = [r for r in rollouts if r.turns and r.result.fault is None]
+    said = [turn.verdict for r in rollouts for turn in r.turns if turn.verdict is not None]
+    found = metrics([_dialogue(rollout) for rollout in judged])
+    told: dict[str, float] = {}
+    for name, attribute in _METRICS.items():
+        value = getattr(found, attribute)
+        if value is not None and (said or name not in _OF_VERIFICATIONS):
+            told[name] = float(value)
+    if said:
+        told["turns_unparsed"] = said.count("unparsed") / len(said)
+    return told
+
+
+def _dialogue(rollout: Rollout) -> Dialogue:
+    turns = rollout.turns
+    attempts = [turn for turn in turns if turn.result is not None]
+    verdicts: list[Verdict] = [turn.verdict for turn in turns if turn.verdict is not None]
+    if not verdicts:  # attempts alone
+        verdicts = ["unparsed"] * (len(attempts) - 1)
+    return Dialogue(
+        attempts_correct=tuple(
+            bool(is_correct(turn.result)) for turn in attempts if turn.result is not None
+        ),
+        verdicts=tuple(verdicts),
+        correct_probabilities=tuple(
+            turn.correct_probability for turn in turns if turn.verdict is not None
+        ),
+        answers=tuple(stated(turn) for turn in attempts),
+        group_id=str(rollout.request.draw.number),
+    )
+
+
+def stated(turn: Turn) -> str:
+    """The answer of an attempt: that which the verifier found, else what the text states."""
+    judgement = turn.result.judgement if turn.result is not None else None
+    found = judgement.extracted_answer if judgement is not None else None
+    return stated_answer(turn.text) if found is None else found

@@ -1,0 +1,125 @@
+"""What is said between the policy's turns, as tokens: PAG's protocol in the policy's own template.
+
+    prompt  attempt  <verify>  verification  <revise>  attempt        PAG (arXiv 2506.10406)
+    prompt  attempt  <reconsider>  attempt                            direct multi-turn, SCoRe
+
+What stands in angle brackets is not the policy's: it is in no loss and in no count. Nothing that
+the policy wrote is decoded and tokenised again. Instead the chat template is shown a conversation
+with a mark where the policy's turn stands, and what it writes behind the mark follows the policy's
+own tokens. So a template that rewrites earlier turns, as some do with thoughts, does not apply: the
+policy reads what it wrote.
+
+The wording is ours (assay.clients.self_verification), or the settings'. The closing sentences that
+a verification must end with are the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.clients.self_verification import (
+    RECONSIDER,
+    REVISE,
+    VERIFY,
+    Parsing,
+    Verdict,
+    parse_verdict,
+    revision_due,
+)
+from assay.rpc.errors import ConfigError
+from assay.trainer.data.problems import Problem, render
+from assay.trainer.engines.types import Tokenizer
+from assay.trainer.methods.turns.settings import TurnsConfig
+
+_MARK = "ASSAY-POLICY-TURN"
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """How a dialogue goes on.
+
+    Attributes:
+        between: the tokens before the second turn, the third, ...; none of them empty.
+        verifies: the second turn is a verification; else every turn is an attempt.
+        always: a revision is asked for whatever the verification says.
+        parsing: how a verification must close.
+    """
+
+    between: tuple[tuple[int, ...], ...]
+    verifies: bool
+    always: bool = False
+    parsing: Parsing = "strict"
+
+    def is_verification(self, turn: int) -> bool:
+        """Whether the turn of this number, from 0, is one."""
+        return self.verifies and turn % 2 == 1
+
+    def verdict(self, text: str) -> Verdict:
+        """What a verification says."""
+        return parse_verdict(text, strict=self.parsing == "strict")
+
+    def asks_again(self, verdict: Verdict, *, validation: bool) -> bool:
+        """Whether a revision is asked for; see `self_verification.revision_due`."""
+        return self.always or revision_due(verdict, validation)
+
+    def before(self, turn: int, said: Sequence[int]) -> tuple[int, ...]:
+        """The tokens between what the policy said last and its next turn.
+
+        Args:
+            turn: of the next one, from 1.
+            said: tokens of the last one. The template's end of a turn is left out where the policy
+                wrote it itself.
+        """
+        between = self.between[turn - 1]
+        return between[1:] if len(between) > 1 and said[-1] == between[0] else between
+
+    def room(self, max_new_tokens: int) -> int:
+        """Tokens that the longest dialogue has after its prompt."""
+        turns = len(self.between) + 1
+        return turns * max_new_tokens + sum(map(len, self.between))
+
+
+def protocol_of(config: TurnsConfig, tokenizer: Tokenizer) -> Protocol:
+    """The protocol of the settings, in the tokenizer's chat template.
+
+    Args:
+        config: with several turns.
+        tokenizer: the policy's.
+
+    Raises:
+        ConfigError: the template does not show the policy's turns, or nothing would stand between
+            two of them, where one must end for the other to begin.
+    """
+    if config.mode == "reconsider":
+        asks = [config.reconsider_prompt or RECONSIDER]
+    else:
+        asks = [config.verify_prompt or VERIFY, config.revise_prompt or REVISE]
+    messages: list[tuple[str, str]] = [("user", "?")]
+    between = []
+    for ask in asks:
+        between.append(
+            _behind_the_mark([*messages, ("assistant", _MARK), ("user", ask)], tokenizer)
+        )
+        messages += [("assistant", "."), ("user", ask)]
+    return Protocol(
+        tuple(between),
+        verifies=config.mode == "verify",
+        always=config.revise == "always",
+        parsing=config.parsing,
+    )
+
+
+def _behind_the_mark(messages: Sequence[tuple[str, str]], tokenizer: Tokenizer) -> tuple[int, ...]:
+    """What the template writes from the end of the marked turn up to the next, as tokens."""
+    text = render(Problem("", "", tuple(messages), ""), tokenizer)
+    before, mark, behind = text.rpartition(_MARK)
+    ids = tuple(tokenizer(behind, add_special_tokens=False)["input_ids"]) if mark else ()
+    if not ids:
+        found = "nothing behind" if mark else "none of"
+        raise ConfigError(
+            f"algorithm.turns: the tokenizer's chat template shows {found} the policy's earlier "
+            f"turns{'' if before or mark else ' at all'}; use a template for conversations of "
+            "several turns, and prompts between the turns that are not empty"
+        )
+    return ids

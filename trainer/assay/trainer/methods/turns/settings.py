@@ -1,0 +1,117 @@
+"""Settings of responses that are dialogues: the section `algorithm.turns` (see config.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from assay.clients.toml_config import STRICT
+
+if TYPE_CHECKING:
+    from assay.trainer.settings import Config
+
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnsConfig:
+    """Several turns of the policy in one response: attempt, verification, revision."""
+
+    __pydantic_config__ = STRICT
+
+    mode: Literal["off", "verify", "reconsider"] = "off"
+    """off: one response. verify: the policy verifies its answer, then revises it (PAG).
+    reconsider: a second attempt without a verification, always (direct multi-turn, SCoRe)."""
+    revise: Literal["selective", "always"] = "selective"
+    """verify: asks for a revision where the verification says "wrong" (in an evaluation also where
+    it says nothing that can be read), or always."""
+    parsing: Literal["strict", "tolerant"] = "strict"
+    """How a verification must close to have said something; see clients/verdicts.py."""
+    independent: bool = True
+    """Each turn is credited with its own reward alone, a turn-level discount of 0 (PAG); else with
+    those of later turns as well, a discount of 1."""
+    reward: Literal["turns", "final"] = "turns"
+    """turns: each turn earns its own reward. final: only the last attempt's correctness counts, at
+    the response's end."""
+    first_reward: Literal["accuracy", "verification", "none"] = "accuracy"
+    """turns: what the first attempt earns. accuracy: its correctness. verification, in verify: what
+    its verification earns, and nothing of its own (PAG's ablation). none: nothing."""
+    verifier_reward: bool = True
+    """turns: a verification earns 1 where its verdict is true; else nothing."""
+    shaping: NonNegativeFloat = 0.0
+    """turns: weight of what the second attempt gained over the first (PAG, SCoRe: 1)."""
+    kl: Literal["all", "first"] = "all"
+    """Whose tokens `loss.kl_coef` is for: all turns', or the first attempt's (SCoRe's stage 1)."""
+    verify_prompt: str = ""
+    """What asks for a verification; empty for ours. It must ask for the closing sentences."""
+    revise_prompt: str = ""
+    """What asks for a revision; empty for ours."""
+    reconsider_prompt: str = ""
+    """What asks for a second attempt without a verification; empty for ours."""
+
+    @property
+    def on(self) -> bool:
+        """Whether a response has several turns."""
+        return self.mode != "off"
+
+    @property
+    def most(self) -> int:
+        """Turns of the policy in one response, at most."""
+        return {"off": 1, "verify": 3, "reconsider": 2}[self.mode]
+
+
+def check_turns(config: Config) -> str:
+    """What does not go with several turns, or with one, in a line; empty where all does."""
+    algorithm, turns = config.algorithm, config.algorithm.turns
+    if not turns.on:
+        if algorithm.advantage.normalise == "role":
+            return (
+                'algorithm.advantage.normalise = "role" needs several turns: set '
+                'algorithm.turns.mode, or normalise = "batch"'
+            )
+        return ""
+    if turns.first_reward == "verification" and turns.mode != "verify":
+        return (
+            f'algorithm.turns.mode = "{turns.mode}" has no verification whose reward the first '
+            'attempt could earn: set algorithm.turns.first_reward = "accuracy" or "none"'
+        )
+    if algorithm.critic.pretrain_steps and not turns.independent:
+        return (
+            "algorithm.critic.pretrain_steps fits the returns of each turn by itself; set it to 0, "
+            "or algorithm.turns.independent = true"
+        )
+    shaping = algorithm.shaping
+    others = (
+        ('algorithm.advantage.estimator = "gae"', algorithm.has_critic),
+        ("algorithm.dynamic_sampling.enabled = false", not algorithm.dynamic_sampling.enabled),
+        (
+            "algorithm.shaping without penalties, cosine and filter",
+            not shaping.changes_rewards and shaping.overlong == "none",
+        ),
+        ("algorithm.dense.weight = 0", not algorithm.dense.weight),
+        ("algorithm.loss.positive_lm_coef = 0", not algorithm.loss.positive_lm_coef),
+        (
+            "algorithm.advantage.length_adaptive_alpha = 0",
+            not algorithm.advantage.length_adaptive_alpha,
+        ),
+        ('algorithm.pairwise.against = "none"', algorithm.pairwise.against == "none"),
+        ("algorithm.truncation.window = 0", not algorithm.truncation.window),
+        (
+            "algorithm.filter and algorithm.replay as they are by default",
+            algorithm.filter.prof == "none"
+            and not algorithm.filter.min_group_std
+            and not algorithm.replay.groups,
+        ),
+        (
+            'data.selection.name = "uniform" without hints',
+            config.data.selection.name == "uniform" and not config.data.selection.hints.enabled,
+        ),
+        ("rollout.fire.enabled = false", not config.rollout.fire.enabled),
+        ('rollout.backend = "hf" or "paged"', config.rollout.backend != "vllm"),
+    )
+    wanted = [told for told, holds in others if not holds]
+    if wanted:
+        return f'algorithm.turns.mode = "{turns.mode}" goes with {", ".join(wanted)}'
+    return ""

@@ -1,0 +1,1 @@
+"""VC-PPO: the critic learns before the policy moves."""

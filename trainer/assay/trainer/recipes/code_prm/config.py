@@ -1,0 +1,308 @@
+"""Settings of `assay code-prm`: a TOML file and `key=value` overrides become one frozen value."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from assay.clients import toml_config
+from assay.clients.toml_config import STRICT
+from assay.rpc.errors import ConfigError
+from assay.trainer import settings as configs
+from assay.trainer.recipes.code_prm.problems import FAMILIES
+from assay.trainer.recipes.ladder.plan import merged
+from assay.trainer.settings import Config
+
+Positive = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Ratio = Annotated[float, Field(ge=0, le=1)]
+Text = Annotated[str, Field(min_length=1)]
+Kept = Literal["full", "remove-hard", "revised-only"]
+Family = Literal["append", "arithmetic", "select", "count"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemsConfig:
+    """What programs are written for."""
+
+    __pydantic_config__ = STRICT
+
+    source: Literal["generated", "jsonl"] = "generated"
+    """generated: problems of our own (`families`). jsonl: `path`, rows of the columns that the
+    training config names in [data.columns], "question" and "tests" for the preset."""
+    path: str = ""
+    eval_path: str = ""
+    """jsonl: for the evaluation; without it, rows are held out of `path`."""
+    families: Annotated[tuple[Family, ...], Field(min_length=1)] = FAMILIES
+    size: Positive = 600
+    """generated: how many, those of the evaluation not counted."""
+    held_out: Positive = 100
+    """generated: for the evaluation."""
+    instruction: str = "\nAnswer with one Python function in a fenced block."
+    """generated: stands behind each question."""
+    seed: NonNegative = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """Both runs of reinforcement learning: the baseline by unit tests, and the dense one."""
+
+    __pydantic_config__ = STRICT
+
+    config: Text = "../code_prm.toml"
+    """Of `assay train`; relative to this file."""
+    overrides: dict[str, Any] = field(default_factory=dict)
+    """Of both runs."""
+    baseline: dict[str, Any] = field(default_factory=dict)
+    """Of the baseline alone."""
+    dense: dict[str, Any] = field(default_factory=dict)
+    """Of the dense run alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplesConfig:
+    """Programs to label: of checkpoints of the baseline."""
+
+    __pydantic_config__ = STRICT
+
+    checkpoints: Positive = 4
+    """Evenly spaced; the last is the end (arXiv 2410.17621)."""
+    per_prompt: Positive = 4
+    """Of each checkpoint."""
+    prompts: NonNegative = 0
+    """The first so many training problems; 0 for all."""
+    temperature: PositiveFloat = 1.0
+    batch: Positive = 64
+    """Responses generated at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsConfig:
+    """Labels of lines, by `assay label-code`; the baseline's last policy completes."""
+
+    __pydantic_config__ = STRICT
+
+    completions: Positive = 20
+    """K (arXiv 2410.17621)."""
+    max_tokens: NonNegative = 0
+    """Of a completion; 0 takes rollout.max_new_tokens."""
+    at_once: Positive = 4
+    """Programs searched at the same time."""
+    timeout_s: PositiveFloat = 300.0
+    keep: Kept = "revised-only"
+    """Rows for the PRM. full: all. remove-hard: none without a feasible line. revised-only: only
+    programs that fail and can be revised from some line on, the paper's best; what the names
+    mean is our reading [derivation]."""
+    max_fault_ratio: Ratio = 0.2
+    """More programs without labels than this stop the pipeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrmConfig:
+    """The process reward model, by `assay train-rm`; it starts from the start policy."""
+
+    __pydantic_config__ = STRICT
+
+    config: Text = "../rm-code.toml"
+    """Relative to this file."""
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardsConfig:
+    """What keeps dense rewards from being hacked."""
+
+    __pydantic_config__ = STRICT
+
+    neutral_comments: bool = True
+    """Comments are labelled 0 and earn nothing. Off: labelled and scored like code."""
+    span_normalisation: bool = True
+    """The scores of lines are divided by their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartConfig:
+    """What the whole starts from."""
+
+    __pydantic_config__ = STRICT
+
+    policy: Text = "smollm2-135m-instruct"
+    """A folder, a hub name, or `smollm2-135m-instruct`: a model that was fine-tuned to write
+    programs. Both runs start from it, and so does the PRM."""
+    value_init: bool = True
+    """The critic of the dense run starts from the PRM."""
+    seed: NonNegative = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineConfig:
+    """The whole pipeline."""
+
+    __pydantic_config__ = STRICT
+
+    start: StartConfig = field(default_factory=StartConfig)
+    problems: ProblemsConfig = field(default_factory=ProblemsConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    samples: SamplesConfig = field(default_factory=SamplesConfig)
+    labels: LabelsConfig = field(default_factory=LabelsConfig)
+    prm: PrmConfig = field(default_factory=PrmConfig)
+    guards: GuardsConfig = field(default_factory=GuardsConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The settings of every stage, checked before the first begins.
+
+    Attributes:
+        config: of the pipeline.
+        baseline: of the run by unit tests.
+        dense: of the run with the PRM's rewards.
+        rm_config: path of train-rm's config.
+    """
+
+    config: PipelineConfig
+    baseline: Config
+    dense: Config
+    rm_config: Path
+
+    @property
+    def language(self) -> str:
+        """Of the programs, as the sandbox names it."""
+        return str(self.dense.reward.parameters.get("language", "python"))
+
+    @property
+    def extraction(self) -> str:
+        """Which part of a response is the program; see the verifier `code`."""
+        return str(self.dense.reward.parameters.get("extraction", "last"))
+
+    @property
+    def checkpoints(self) -> tuple[int, ...]:
+        """Steps of the optimizer after which the baseline's samples are drawn."""
+        steps, count = self.baseline.run.steps, self.config.samples.checkpoints
+        each = steps // count * self.baseline.updates_per_rollout
+        return tuple(each * number for number in range(1, count + 1))
+
+
+def load(path: Path, overrides: Iterable[str], folder: Path) -> Plan:
+    """Reads a pipeline file.
+
+    Args:
+        path: a TOML file.
+        overrides: `section.key=value`, such as `train.overrides.run.steps=40`.
+        folder: where the pipeline's output goes; the later stages' settings name it.
+
+    Raises:
+        ConfigError: the file or one that it names cannot be read, or settings do not fit.
+    """
+    tree = toml_config.read(path, examples="configs/pipelines/ holds an example")
+    config = toml_config.build(PipelineConfig, tree, overrides, origin=str(path))
+    for wrong in _missing(config.problems):
+        raise ConfigError(f"{path}: {wrong}")
+    base = toml_config.read(path.parent / config.train.config)
+    rm_config = path.parent / config.prm.config
+    toml_config.read(rm_config, examples="configs/rm-code.toml is an example")
+    origin = f"{path}, [train]"
+    common = merged(merged(base, config.train.overrides), _common(config, folder))
+    baseline = configs.build(_baseline(common, config), origin=f"{origin}, baseline")
+    dense = configs.build(_dense(common, config, folder), origin=f"{origin}, dense")
+    for wrong in _conflicts(config, baseline, dense):
+        raise ConfigError(f"{path}: {wrong}")
+    return Plan(config, baseline, dense, rm_config)
+
+
+def _common(config: PipelineConfig, folder: Path) -> dict[str, Any]:
+    """What both runs are told."""
+    problems = config.problems
+    data: dict[str, Any] = {
+        "source": "jsonl",
+        "path": problems.path,
+        "eval_path": problems.eval_path,
+    }
+    tree: dict[str, Any] = {"model": {"name": config.start.policy}, "data": data}
+    if problems.source == "generated":
+        data["path"] = str(folder / "problems" / "train.jsonl")
+        data["eval_path"] = str(folder / "problems" / "eval.jsonl")
+        data["columns"] = {"prompt": "question", "tests": "tests"}
+    tree["run"] = {"seed": config.start.seed}
+    return tree
+
+
+def _baseline(common: Mapping[str, Any], config: PipelineConfig) -> dict[str, Any]:
+    """Unit tests alone, a critic from the policy, and checkpoints to draw samples from."""
+    tree = merged(common, config.train.baseline)
+    told = tree.get("reward", {}).get("parameters", {})
+    tree.setdefault("reward", {})
+    tree["reward"] = {
+        **tree["reward"],
+        "verifier": "code",
+        "parameters": {name: told[name] for name in ("language", "extraction") if name in told},
+    }
+    count, steps = config.samples.checkpoints, tree.get("run", {}).get("steps", 100)
+    every = steps // count if isinstance(steps, int) else 0
+    changes = {
+        "algorithm": {
+            "name": "code-baseline",
+            "dense": {"weight": 0.0},
+            "critic": {"init": "policy"},
+        },
+        "run": {"name": "baseline", "checkpoint_every": every, "keep_checkpoints": count},
+    }
+    return merged(tree, changes)
+
+
+def _dense(common: Mapping[str, Any], config: PipelineConfig, folder: Path) -> dict[str, Any]:
+    """The PRM's rewards of lines, by the guards that are on."""
+    tree = merged(common, config.train.dense)
+    critic = str(folder / "prm" / "model") if config.start.value_init else "policy"
+    splitting = "code-line" if config.guards.neutral_comments else "line"
+    changes = {
+        "algorithm": {
+            "dense": {"normalise": config.guards.span_normalisation},
+            "critic": {"init": critic},
+        },
+        "reward": {"parameters": {"splitting": splitting}},
+        "run": {"name": "dense"},
+    }
+    return merged(tree, changes)
+
+
+def _missing(problems: ProblemsConfig) -> Iterable[str]:
+    if problems.source == "jsonl" and not problems.path:
+        yield 'problems.path is missing, which problems.source = "jsonl" needs; name a file'
+    if problems.source == "generated" and problems.path:
+        yield 'problems.path is not read with problems.source = "generated"; set "jsonl"'
+
+
+def _conflicts(config: PipelineConfig, baseline: Config, dense: Config) -> Iterable[str]:
+    steps = baseline.run.steps
+    if not dense.data.columns.tests:
+        yield "[train]: data.columns.tests is missing: the column with the tests of a program"
+    if steps % config.samples.checkpoints:
+        yield (
+            f"samples.checkpoints = {config.samples.checkpoints} does not divide the {steps} steps "
+            "of the baseline (run.steps)"
+        )
+    if dense.model.lora.rank:
+        yield (
+            "[train]: model.lora.rank must be 0: the checkpoints that samples are drawn from hold "
+            "whole models"
+        )
+    if not dense.algorithm.dense.weight:
+        yield "[train]: algorithm.dense.weight is 0, so that the PRM would be trained for nothing"
+    if dense.rollout.backend == "vllm" and baseline.rollout.vllm.mode == "server":
+        yield '[train]: rollout.vllm.mode = "server" serves one run; use "colocate"'
+
+
+def to_toml(plan: Plan) -> str:
+    """The settings as TOML, with a digest of what the files that they name come to."""
+    parts = (plan.baseline, plan.dense)
+    told = "".join(map(configs.to_toml, parts)) + plan.rm_config.read_text(encoding="utf-8")
+    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+    heading = "The complete settings of this pipeline, whose paths are relative to its own file."
+    return toml_config.to_toml(plan.config, f"{heading} Configs: {digest}.")

@@ -1,0 +1,97 @@
+"""From samples to programs for `label-code`, from labels to rows for `train-rm`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from assay.trainer.data.problems import Problem
+from assay.trainer.recipes.code_prm.config import Kept
+
+Row = Mapping[str, Any]
+
+
+def sample_row(
+    problem: Problem, tests: Any, text: str, *, checkpoint: int, number: int
+) -> dict[str, Any]:
+    """A response as the sampler keeps it.
+
+    Args:
+        problem: what it answers.
+        tests: in a shape of assay.clients.row_tests.
+        text: of the response.
+        checkpoint: steps of the optimizer before it.
+        number: of the response among those of the problem and checkpoint.
+    """
+    return {
+        "id": f"{problem.id}/{checkpoint}/{number}",
+        "prompt": [{"role": role, "content": content} for role, content in problem.messages],
+        "question": problem.question,
+        "response": text,
+        "tests": tests,
+        "checkpoint": checkpoint,
+    }
+
+
+def program_rows(samples: Iterable[Row], *, language: str, extraction: str) -> list[dict[str, Any]]:
+    """Rows for `assay label-code`; equal responses to a problem once, blank ones left out.
+
+    Args:
+        samples: of all checkpoints.
+        language: of the programs.
+        extraction: which part of a response is the program; "whole" for all of it.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in samples:
+        if row["response"].strip():
+            kept = {**row, "language": language}
+            if extraction == "whole":
+                kept["extraction"] = "whole"
+            found.setdefault((row["question"], row["response"]), kept)
+    return list(found.values())
+
+
+def prm_rows(labelled: Iterable[Row], keep: Kept) -> list[dict[str, Any]]:
+    """Rows for `assay train-rm`: what the reward service will show the PRM, with its labels.
+
+    The prompt is the bare question: that is what a judgement's item holds, whatever system message
+    or examples the policy was shown with it.
+
+    Args:
+        labelled: of `assay label-code`, with "question".
+        keep: full: all. remove-hard: not those without a feasible line. revised-only: those that
+            fail and have a feasible line. The names are the paper's (arXiv 2410.17621), what they
+            mean is our reading [derivation].
+    """
+    rows = []
+    for row in labelled:
+        hopeless = row["feasible_lines"] == 0
+        if (keep != "full" and hopeless) or (keep == "revised-only" and row["passed"]):
+            continue
+        rows.append(
+            {
+                "id": row.get("id", ""),
+                "prompt": row["question"],
+                "steps": row["steps"],
+                "labels": row["labels"],
+            }
+        )
+    return rows
+
+
+def label_summary(labelled: Iterable[Row]) -> dict[str, int]:
+    """What labelling came to, and what it cost."""
+    rows = list(labelled)
+    labels = [label for row in rows for label in row["labels"]]
+    summed = {name: sum(row[name] for row in rows) for name in _COSTS}
+    return {
+        "programs": len(rows),
+        "passed": sum(row["passed"] for row in rows),
+        "right": labels.count(1),
+        "wrong": labels.count(-1),
+        "neutral": labels.count(0),
+        **summed,
+    }
+
+
+_COSTS = ("calls", "completions", "executions", "tokens")

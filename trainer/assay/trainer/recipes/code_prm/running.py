@@ -1,0 +1,276 @@
+"""Runs the stages that are not whole, each by the command that a person would type.
+
+A stage's process does not outlive this one (assay.clients.child). The services that a stage needs
+are started for it: the sandbox for the labels; the reward server beside it for a run; and genrm
+with the PRM beside both for the dense run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from assay.clients.runs.interrupt import Interrupt
+from assay.clients.runs.progress import Display, duration
+from assay.clients.runs.records import JsonLines, read_rows
+from assay.clients.services import EmbeddedServices
+from assay.rpc.errors import ConfigError
+from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.recipes.code_prm import stages
+from assay.trainer.recipes.code_prm.config import Plan, to_toml
+from assay.trainer.recipes.code_prm.rows import label_summary
+from assay.trainer.recipes.code_prm.stages import STAGES, Paths
+
+INTERRUPTED = 130
+_SOME_LEFT = 1
+_POLL_S = 0.2
+_CHILD = (sys.executable, "-m", "assay.clients.child")
+_ASSAY = "assay.clients"
+
+
+class InterruptedStage(Exception):
+    """Ctrl-C: the stage ended in order, and the same command goes on."""
+
+
+class Pipeline:
+    """One pipeline in one folder.
+
+    Args:
+        plan: its settings.
+        paths: its folder.
+        display: where progress is shown; the stages print by themselves.
+    """
+
+    def __init__(self, plan: Plan, paths: Paths, display: Display) -> None:
+        self._plan = plan
+        self._paths = paths
+        self._display = display
+
+    def run(self) -> dict[str, Any] | None:
+        """Runs what is missing, in order.
+
+        Returns:
+            The report; None when it was interrupted.
+
+        Raises:
+            ConfigError: the folder holds a pipeline of other settings, or a stage has nothing to
+                work on.
+            StartupError: a service could not start.
+            TrainingStoppedError: a stage failed; what it said stands above.
+        """
+        self._claim()
+        for number, name in enumerate(self._stages(), start=1):
+            where = f"stage {number} of {len(self._stages())}, {name}"
+            if self._paths.is_whole(name):
+                self._display.note(f"{where}: done before")
+                continue
+            self._display.note(where)
+            started = time.perf_counter()
+            try:
+                with self._timed(name):
+                    getattr(self, f"_{name}")()
+            except InterruptedStage:
+                self._display.note(f"interrupted in {where}; the same command goes on")
+                return None
+            self._display.note(f"{where}: {duration(time.perf_counter() - started)}")
+        return outcome(self._plan, self._paths)
+
+    def _stages(self) -> tuple[str, ...]:
+        own = self._plan.config.problems.source == "generated"
+        return STAGES if own else STAGES[1:]
+
+    def _claim(self) -> None:
+        """Makes the folder this pipeline's."""
+        text = to_toml(self._plan)
+        self._paths.root.mkdir(parents=True, exist_ok=True)
+        if not stages.same_settings(self._paths, text):
+            raise ConfigError(
+                f"{self._paths.root} holds a pipeline of other settings, see "
+                f"{self._paths.config}; choose another --dir, or remove it"
+            )
+        self._paths.config.write_text(text, encoding="utf-8")
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        """Keeps how long a session of a stage took, however it ended."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            file = JsonLines(self._paths.times)
+            file.write({"stage": name, "seconds": round(time.perf_counter() - started, 1)})
+            file.close()
+
+    def _problems(self) -> None:
+        stages.make_problems(self._plan, self._paths)
+
+    def _baseline(self) -> None:
+        with self._services("sandbox", "reward") as services:
+            self._train("baseline", services.address)
+
+    def _samples(self) -> None:
+        """Draws of each checkpoint in a process of its own: its memory is given back whole."""
+        plan, paths, wanted = self._plan, self._paths, self._plan.config.samples
+        (paths.root / "samples").mkdir(exist_ok=True)
+        for number in plan.checkpoints:
+            folder = stages.checkpoint_of(paths, number)
+            words = [str(paths.run("baseline").config), str(folder), str(paths.samples(number))]
+            words += ["--number", str(number), "--per-prompt", str(wanted.per_prompt)]
+            words += ["--prompts", str(wanted.prompts), "--batch", str(wanted.batch)]
+            words += ["--temperature", str(wanted.temperature)]
+            self._child("samples", [__package__ or "", *words])
+        found = stages.gather_programs(plan, paths)
+        self._display.note(f"{found} different programs to label")
+
+    def _labels(self) -> None:
+        plan, paths = self._plan, self._paths
+        with self._services("sandbox") as services:
+            words = stages.label_arguments(plan, paths, services.address_of("sandbox"))
+            code = self._child("labels", [_ASSAY, *words], allowed=(0, _SOME_LEFT))
+        labelled = len(read_rows(paths.labels))
+        if code == _SOME_LEFT and not labelled:
+            raise TrainingStoppedError("stage labels failed: no program was labelled; see above")
+        # Responses without a program were left out by the command; what it told as faults were not.
+        unlabelled = self._unlabelled(labelled) if code == _SOME_LEFT else 0
+        kept = stages.gather_steps(plan, paths, unlabelled)
+        self._display.note(f"{kept} of {labelled} labelled programs for the PRM")
+
+    def _unlabelled(self, labelled: int) -> int:
+        return max(0, len(read_rows(self._paths.programs)) - labelled)
+
+    def _prm(self) -> None:
+        self._child("prm", [_ASSAY, *stages.train_rm_arguments(self._plan, self._paths)])
+
+    def _dense(self) -> None:
+        stages.write_models(self._paths)
+        with self._services("sandbox", "genrm", "reward") as services:
+            self._train("dense", services.address)
+
+    def _train(self, name: str, target: str) -> None:
+        config = self._plan.baseline if name == "baseline" else self._plan.dense
+        words = stages.train_arguments(config, self._paths, name, target)
+        self._child(name, [_ASSAY, *words])
+
+    def _services(self, *names: str) -> EmbeddedServices:
+        return EmbeddedServices(
+            names,
+            arguments={
+                "sandbox": ["--languages", self._plan.language],
+                "genrm": ["--models", str(self._paths.models)],
+            },
+            log_dir=self._paths.root / "services",
+            start_timeout_s=1800.0 if "genrm" in names else 120.0,
+        )
+
+    def _child(self, stage: str, command: Sequence[str], allowed: tuple[int, ...] = (0,)) -> int:
+        """Waits for a process; a first Ctrl-C is passed on, for it to end in order.
+
+        Raises:
+            InterruptedStage: it was asked to end, and did.
+            TrainingStoppedError: it failed.
+        """
+        process = subprocess.Popen(  # noqa: S603  # our own argument list
+            [*_CHILD, *command], stdin=subprocess.PIPE, start_new_session=True
+        )
+        try:
+            with Interrupt(lambda _name: _ask_to_end(process)) as stop:
+                while (code := process.poll()) is None:
+                    time.sleep(_POLL_S)
+        finally:
+            _end(process)
+        if code == INTERRUPTED or (stop.requested and code != 0):
+            raise InterruptedStage
+        if code not in allowed:
+            raise TrainingStoppedError(
+                f"stage {stage} ended with code {code}, see above; the same command goes on there"
+            )
+        return code
+
+
+def _ask_to_end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def outcome(plan: Plan, paths: Paths) -> dict[str, Any]:
+    """The report: what each run came to, what the PRM is worth, and what all of it cost."""
+    seconds: dict[str, float] = {}
+    for row in read_rows(paths.times):
+        seconds[row["stage"]] = seconds.get(row["stage"], 0.0) + row["seconds"]
+    runs = {name: _json(paths, name) for name in ("baseline", "prm", "dense")}
+    return {
+        "policy": plan.config.start.policy,
+        "guards": {
+            "neutral_comments": plan.config.guards.neutral_comments,
+            "span_normalisation": plan.config.guards.span_normalisation,
+        },
+        "value_init": plan.config.start.value_init,
+        "accuracy": {
+            "start": _accuracy(runs["baseline"], "before"),
+            "baseline": _accuracy(runs["baseline"], "after"),
+            "dense": _accuracy(runs["dense"], "after"),
+        },
+        "samples": sum(len(read_rows(paths.samples(n))) for n in plan.checkpoints),
+        "labels": label_summary(read_rows(paths.labels)),
+        "prm_rows": len(read_rows(paths.steps)),
+        "prm": runs["prm"].get("after"),
+        "seconds": seconds,
+    }
+
+
+def _json(paths: Paths, name: str) -> dict[str, Any]:
+    text = (paths.run(name).path / "report.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _accuracy(report: Mapping[str, Any], when: str) -> float | None:
+    found = report.get(when)
+    return None if found is None else found["accuracy"]
+
+
+def as_text(report: Mapping[str, Any]) -> str:
+    """The report for people, as Markdown."""
+    labels, prm = report["labels"], report["prm"] or {}
+    lines = ["# Process supervision for code", "", "| policy | held-out accuracy |", "|---|---|"]
+    for name, value in report["accuracy"].items():
+        lines.append(f"| {name} | {'-' if value is None else format(value, '.3f')} |")
+    made = (
+        f"{report['samples']} samples, {labels['programs']} programs labelled, {labels['passed']} "
+        f"of them passed as they are; lines: {labels['right']} right, {labels['wrong']} wrong, "
+        f"{labels['neutral']} neutral"
+    )
+    cost = (
+        f"cost of the labels: {labels['calls']} prefixes asked about, {labels['completions']} "
+        f"completions, {labels['executions']} programs run, {labels['tokens']} tokens written"
+    )
+    learnt = f"the PRM learnt from {report['prm_rows']} of them"
+    for name, figure in prm.get("figures", {}).items():
+        learnt += f"; {name} {figure['value']:.3f}"
+    guards = ", ".join(name for name, on in report["guards"].items() if on) or "none"
+    origin = "the PRM" if report["value_init"] else "the policy"
+    started = f"guards: {guards}; the critic starts from {origin}"
+    lines += [
+        "",
+        *(f"- {line}" for line in (made, cost, learnt, started)),
+        "",
+        "| stage | time |",
+        "|---|---|",
+        *(f"| {name} | {duration(value)} |" for name, value in report["seconds"].items()),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,116 @@
+"""Responses of a checkpoint of the baseline, drawn as in training and kept as they are made.
+
+They are drawn by transformers' `generate`, whatever the run's own back end was. A batch draws its
+own random numbers, of the seed, the checkpoint and its first problem, so that a stage that was
+stopped goes on with the same responses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from assay.clients.runs.records import JsonLines, mend, read_rows
+from assay.trainer.data.problems import Problem, render
+from assay.trainer.engines.models import Policy, load_policy
+from assay.trainer.recipes.code_prm.rows import sample_row
+from assay.trainer.settings import Config
+
+
+def draw(
+    config: Config,
+    problems: Sequence[Problem],
+    checkpoint: Path,
+    out: Path,
+    *,
+    number: int,
+    per_prompt: int,
+    temperature: float,
+    batch: int,
+    advance: Callable[[int], None] = lambda _done: None,
+) -> int:
+    """Draws what is missing in a file of responses.
+
+    Args:
+        config: of the baseline.
+        problems: to answer.
+        checkpoint: folder of the model.
+        out: the file, one row for each response.
+        number: of the checkpoint, steps of the optimizer.
+        per_prompt: responses to each problem.
+        temperature: above 0.
+        batch: responses generated at a time.
+        advance: told how many responses there are.
+
+    Returns:
+        How many responses the file has.
+
+    Raises:
+        ConfigError: the checkpoint cannot be loaded.
+    """
+    mend(out)
+    done = len(read_rows(out)) // per_prompt
+    _cut(out, done * per_prompt)
+    if done == len(problems):
+        return done * per_prompt
+    policy = load_policy(replace(config.model, name=str(checkpoint)), lambda _text: None)
+    policy.model.eval()
+    file = JsonLines(out)
+    try:
+        for some in _batches(problems[done:], max(1, batch // per_prompt)):
+            seed = hashlib.sha256(f"{config.run.seed}/{number}/{some[0].id}".encode()).digest()
+            torch.manual_seed(int.from_bytes(seed[:6], "big"))
+            texts = _answers(policy, some, config, per_prompt, temperature)
+            for place, problem in enumerate(some):
+                for index in range(per_prompt):
+                    text = texts[place * per_prompt + index]
+                    tests = json.loads(problem.tests)
+                    file.write(sample_row(problem, tests, text, checkpoint=number, number=index))
+            done += len(some)
+            advance(done * per_prompt)
+    finally:
+        file.close()
+    return done * per_prompt
+
+
+def _cut(path: Path, rows: int) -> None:
+    """Leaves the first rows: those of a problem that a kill left incomplete are drawn anew."""
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        path.write_text("".join(lines[:rows]), encoding="utf-8")
+
+
+def _batches(problems: Sequence[Problem], size: int) -> Iterator[Sequence[Problem]]:
+    for start in range(0, len(problems), size):
+        yield problems[start : start + size]
+
+
+@torch.inference_mode()
+def _answers(
+    policy: Policy, problems: Sequence[Problem], config: Config, count: int, temperature: float
+) -> list[str]:
+    """`count` responses to each problem, one problem after the other."""
+    tokenizer, rollout = policy.tokenizer, config.rollout
+    asked = tokenizer(
+        [render(problem, tokenizer) for problem in problems], return_tensors="pt", padding=True
+    )
+    ids, mask = (asked[key].to(policy.model.device) for key in ("input_ids", "attention_mask"))
+    settings: dict[str, Any] = {
+        "do_sample": True,
+        "temperature": temperature,
+        "top_p": rollout.top_p,
+        "top_k": rollout.top_k,
+        "max_new_tokens": rollout.max_new_tokens,
+        "num_return_sequences": count,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    with policy.autocast():
+        made = policy.model.generate(input_ids=ids, attention_mask=mask, **settings)
+    texts: list[str] = tokenizer.batch_decode(made[:, ids.shape[1] :], skip_special_tokens=True)
+    return texts

@@ -1,0 +1,257 @@
+"""The stages of the pipeline: what each writes, when that is whole, and what each is asked.
+
+    problems   problems/train.jsonl, eval.jsonl   generated, unless a file is given
+    baseline   baseline/                          `assay train` by unit tests
+    samples    samples/<steps>.jsonl              responses of its checkpoints; then programs.jsonl
+    labels     labels.jsonl                       `assay label-code`; then steps.jsonl
+    prm        prm/                               `assay train-rm`
+    dense      dense/                             `assay train` with the PRM's rewards
+
+programs.jsonl and steps.jsonl appear by one rename, and say that the stage before them is whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.clients.runs.records import read_rows
+from assay.rpc.errors import ConfigError
+from assay.trainer import settings as configs
+from assay.trainer.recipes.code_prm.config import Plan
+from assay.trainer.recipes.code_prm.problems import generate
+from assay.trainer.recipes.code_prm.rows import prm_rows, program_rows
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import Config
+
+STAGES = ("problems", "baseline", "samples", "labels", "prm", "dense")
+PRM = "prm"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where the stages write."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        """The complete settings."""
+        return self.root / "code_prm.toml"
+
+    @property
+    def problems(self) -> Path:
+        """Generated problems."""
+        return self.root / "problems"
+
+    def run(self, name: str) -> RunFolder:
+        """The folder of a run: baseline, prm or dense."""
+        return RunFolder(self.root / name)
+
+    def settings(self, name: str) -> Path:
+        """What a run of `assay train` is started from."""
+        return self.root / f"{name}.toml"
+
+    def samples(self, checkpoint: int) -> Path:
+        """Responses of a checkpoint."""
+        return self.root / "samples" / f"{checkpoint}.jsonl"
+
+    @property
+    def programs(self) -> Path:
+        """What `assay label-code` reads."""
+        return self.root / "programs.jsonl"
+
+    @property
+    def labels(self) -> Path:
+        """What it writes."""
+        return self.root / "labels.jsonl"
+
+    @property
+    def steps(self) -> Path:
+        """What `assay train-rm` reads."""
+        return self.root / "steps.jsonl"
+
+    @property
+    def models(self) -> Path:
+        """The models of the genrm that serves the PRM."""
+        return self.root / "models.toml"
+
+    @property
+    def times(self) -> Path:
+        """One row for each session of a stage."""
+        return self.root / "stages.jsonl"
+
+    def report(self, ending: str) -> Path:
+        """The outcome, for programs ("json") or people ("md")."""
+        return self.root / f"report.{ending}"
+
+    def is_whole(self, stage: str) -> bool:
+        """Whether a stage's output is there."""
+        return {
+            "problems": self.problems / "eval.jsonl",
+            "baseline": self.run("baseline").path / "report.json",
+            "samples": self.programs,
+            "labels": self.steps,
+            "prm": self.run("prm").path / "report.json",
+            "dense": self.run("dense").path / "report.json",
+        }[stage].is_file()
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """A file of rows; it appears by one rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}")
+    beside.write_text(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
+    )
+    beside.replace(path)
+
+
+def make_problems(plan: Plan, paths: Paths) -> None:
+    """Writes generated problems; those of the evaluation are none of the training's.
+
+    Raises:
+        ConfigError: the families have not so many different ones.
+    """
+    wanted = plan.config.problems
+    try:
+        rows = generate(
+            wanted.families, wanted.size + wanted.held_out, wanted.seed, wanted.instruction
+        )
+    except ValueError as error:
+        raise ConfigError(f"problems.size: {error}; lower it, or name more families") from error
+    write_rows(paths.problems / "train.jsonl", rows[: wanted.size])
+    write_rows(paths.problems / "eval.jsonl", rows[wanted.size :])
+
+
+def train_arguments(config: Config, paths: Paths, name: str, target: str) -> list[str]:
+    """Of `assay train`, for a run that is new or was interrupted."""
+    folder, address = paths.run(name), f"reward.target={target}"
+    if folder.config.is_file():
+        return ["train", address, "--resume", str(folder.path)]
+    settings = paths.settings(name)
+    settings.write_text(configs.to_toml(config), encoding="utf-8")
+    return ["train", str(settings), address, "--run-dir", str(folder.path)]
+
+
+def label_arguments(plan: Plan, paths: Paths, sandbox: str) -> list[str]:
+    """Of `assay label-code`: the baseline's last policy completes."""
+    labels = plan.config.labels
+    words: dict[str, object] = {
+        "model": paths.run("baseline").model,
+        "sandbox": sandbox,
+        "samples": labels.completions,
+        "max-tokens": labels.max_tokens or plan.baseline.rollout.max_new_tokens,
+        "temperature": plan.config.samples.temperature,
+        "seed": plan.config.start.seed,
+        "language": plan.language,
+        "at-once": labels.at_once,
+        "timeout-s": labels.timeout_s,
+    }
+    flags = [word for name, value in words.items() for word in (f"--{name}", str(value))]
+    bare = [] if plan.config.guards.neutral_comments else ["--label-comments"]
+    return ["label-code", str(paths.programs), str(paths.labels), *flags, *bare]
+
+
+def train_rm_arguments(plan: Plan, paths: Paths) -> list[str]:
+    """Of `assay train-rm`: from the start policy, on the labels."""
+    folder = paths.run("prm")
+    if folder.config.is_file():
+        return ["train-rm", "--resume", str(folder.path)]
+    told = {
+        "run.seed": plan.config.start.seed,
+        "run.name": PRM,
+        "model.name": plan.config.start.policy,
+        **flat(plan.config.prm.overrides),
+        "data.source": "jsonl",
+        "data.paths": [str(paths.steps)],
+        "data.labels": "signed",
+        "method.kind": "prm",
+    }
+    pairs = [f"{key}={json.dumps(value)}" for key, value in told.items()]
+    return ["train-rm", str(plan.rm_config), *pairs, "--run-dir", str(folder.path)]
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        found |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return found
+
+
+def checkpoint_of(paths: Paths, number: int) -> Path:
+    """The folder of a checkpoint of the baseline.
+
+    Raises:
+        ConfigError: it is gone.
+    """
+    folder = paths.run("baseline").checkpoints / f"checkpoint-{number}"
+    if not (folder / "manifest.json").is_file():
+        raise ConfigError(
+            f"{folder} is not there, and samples are drawn from it; remove "
+            f"{paths.run('baseline').path} to train the baseline anew"
+        )
+    return folder
+
+
+def gather_programs(plan: Plan, paths: Paths) -> int:
+    """Writes programs.jsonl of all samples; how many there are.
+
+    Raises:
+        ConfigError: no response holds anything.
+    """
+    samples = [row for n in plan.checkpoints for row in read_rows(paths.samples(n))]
+    rows = program_rows(samples, language=plan.language, extraction=plan.extraction)
+    if not rows:
+        raise ConfigError(
+            f"all {len(samples)} samples of the baseline are blank; start from a policy that was "
+            "fine-tuned to write programs"
+        )
+    write_rows(paths.programs, rows)
+    return len(rows)
+
+
+def gather_steps(plan: Plan, paths: Paths, unlabelled: int) -> int:
+    """Writes steps.jsonl of the labels; how many rows there are.
+
+    Args:
+        plan: of the pipeline.
+        paths: where.
+        unlabelled: programs that got no labels, for faults.
+
+    Raises:
+        ConfigError: too many have none, or nothing is left to learn from.
+    """
+    labelled, labels = read_rows(paths.labels), plan.config.labels
+    whole = len(labelled) + unlabelled
+    if not whole or unlabelled > labels.max_fault_ratio * whole:
+        raise ConfigError(
+            f"{unlabelled} of {whole} programs have no labels, and labels.max_fault_ratio allows "
+            f"{labels.max_fault_ratio:g}; the same command tries them again"
+        )
+    rows = prm_rows(labelled, labels.keep)
+    if not rows:
+        raise ConfigError(
+            f"labels.keep = {labels.keep!r} leaves none of the {len(labelled)} labelled programs; "
+            "draw more samples in another --dir, or keep all"
+        )
+    write_rows(paths.steps, rows)
+    return len(rows)
+
+
+def write_models(paths: Paths) -> None:
+    """Names the PRM for `genrm`."""
+    model = json.dumps(str(paths.run("prm").model.resolve()))
+    paths.models.write_text(
+        f'[model.{PRM}]\npath = {model}\nsplitting = "code-line"\n', encoding="utf-8"
+    )
+
+
+def same_settings(paths: Paths, text: str) -> bool:
+    """Whether the folder's pipeline, if it has one, has these settings."""
+    return not paths.config.is_file() or paths.config.read_text("utf-8") == text

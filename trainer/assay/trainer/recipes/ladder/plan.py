@@ -1,0 +1,204 @@
+"""A ladder file becomes the settings of every run.
+
+    base = "../dapo.toml"                  # relative to the ladder file
+    seeds = [0, 1, 2]
+    against = "previous"                   # what a rung is compared with; or "first"
+    threshold = { metric = "correct", value = 0.5 }
+    overrides = { run.steps = 200 }        # for all rungs
+
+    [[rung]]
+    name = "without-clip-higher"
+    ablate = ["clip-higher"]
+    overrides = { rollout.group_size = 8 } # for this rung
+
+Everything is checked before anything is trained: a rung whose settings do not fit would otherwise
+be found out after hours.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from assay.clients import toml_config
+from assay.clients.toml_config import STRICT
+from assay.rpc.errors import ConfigError
+from assay.trainer import settings as configs
+from assay.trainer.settings import Config
+
+Against = Literal["previous", "first"]
+_Seed = Annotated[int, Field(ge=0)]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """How far training has to come, to count the steps that it takes."""
+
+    __pydantic_config__ = STRICT
+
+    metric: str
+    """A column of metrics.jsonl."""
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class RungConfig:
+    """One rung, as the file has it."""
+
+    __pydantic_config__ = STRICT
+
+    name: _Name
+    ablate: tuple[str, ...] = ()
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LadderConfig:
+    """A ladder file."""
+
+    __pydantic_config__ = STRICT
+
+    base: str
+    rung: Annotated[tuple[RungConfig, ...], Field(min_length=1)]
+    seeds: Annotated[tuple[_Seed, ...], Field(min_length=1)] = (0, 1, 2)
+    against: Against = "previous"
+    threshold: Threshold | None = None
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One rung.
+
+    Attributes:
+        name: folder and label.
+        ablate: the parts that are off.
+        configs: the settings for each seed.
+    """
+
+    name: str
+    ablate: tuple[str, ...]
+    configs: Mapping[int, Config]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All runs of a ladder.
+
+    Attributes:
+        name: of the ladder.
+        base: the config that the rungs change.
+        rungs: from the lowest up.
+        seeds: of each rung.
+        against: what a rung is compared with.
+        threshold: to count steps to, if any.
+    """
+
+    name: str
+    base: str
+    rungs: tuple[Rung, ...]
+    seeds: tuple[int, ...]
+    against: Against
+    threshold: Threshold | None
+
+
+def load(
+    path: Path, overrides: Iterable[str] = (), *, seeds: tuple[int, ...] | None = None
+) -> Plan:
+    """Reads a ladder file.
+
+    Args:
+        path: a TOML file.
+        overrides: of the settings of all runs, as for `assay train`.
+        seeds: in place of those of the file.
+
+    Raises:
+        ConfigError: the file or its base cannot be read, a rung's settings do not fit, or two rungs
+            or seeds are the same.
+    """
+    read = toml_config.read(path, examples="configs/ladders/ holds examples")
+    found = toml_config.build(LadderConfig, read, origin=str(path))
+    if seeds is not None:
+        found = dataclasses.replace(found, seeds=seeds)
+    _check_distinct(path, "rung", [rung.name for rung in found.rung])
+    _check_distinct(path, "seed", found.seeds)
+    texts = list(overrides)
+    for text in texts:
+        if text.startswith(("run.seed", "run.name", "run.dir")):
+            raise ConfigError(
+                f"override {text!r}: a ladder sets that itself; see --seeds and --dir"
+            )
+    base = path.parent / found.base
+    tree = merged(toml_config.read(base), found.overrides)
+    return Plan(
+        name=path.stem,
+        base=found.base,
+        rungs=tuple(_rung(rung, tree, texts, found.seeds, path) for rung in found.rung),
+        seeds=found.seeds,
+        against=found.against,
+        threshold=found.threshold,
+    )
+
+
+def read_seeds(text: str) -> tuple[int, ...]:
+    """`0,1,2` as numbers.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise ConfigError(f"--seeds {text}: give whole numbers from 0, with commas, such as 0,1,2")
+    return tuple(map(int, parts))
+
+
+def _rung(
+    rung: RungConfig,
+    tree: Mapping[str, Any],
+    texts: list[str],
+    seeds: tuple[int, ...],
+    path: Path,
+) -> Rung:
+    off = [f"ablate={','.join(rung.ablate)}"] if rung.ablate else []
+    origin = f"{path}, rung {rung.name}"
+    own = merged(tree, rung.overrides)
+    try:
+        made = {
+            seed: configs.build(
+                merged(own, {"run": {"seed": seed, "name": f"{rung.name}-{seed}"}}),
+                [*texts, *off],
+                origin=origin,
+            )
+            for seed in seeds
+        }
+    except ConfigError as error:
+        said = str(error)
+        raise ConfigError(said if said.startswith(origin) else f"{origin}: {said}") from error
+    return Rung(rung.name, made[seeds[0]].ablate, made)
+
+
+def _check_distinct(path: Path, what: str, values: Iterable[object]) -> None:
+    seen: set[object] = set()
+    for value in values:
+        if value in seen:
+            raise ConfigError(f"{path}: {what} {value} is there twice")
+        seen.add(value)
+
+
+def merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested tables with others laid over them; what is no table is replaced."""
+    laid = dict(tree)
+    for key, value in changes.items():
+        below = laid.get(key)
+        laid[key] = (
+            merged(below if isinstance(below, Mapping) else {}, value)
+            if isinstance(value, Mapping)
+            else value
+        )
+    return laid

@@ -1,0 +1,534 @@
+"""One run, from start to report: load, evaluate, train, evaluate again, compare.
+
+before = evaluate(held-out prompts)        judged by the same services
+critic: value pre-training                 where the method has it
+train: rollout -> judgements -> update     checkpoints, metrics, one line per step; where a verifier
+                                           learns beside the policy, in turns with it
+after  = evaluate(the same prompts)
+report, curves, the trained model
+
+Every process of a distributed run goes through all of it; the first one writes and speaks.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+from transformers import set_seed
+
+from assay.clients.runs import checkpoints
+from assay.clients.runs.interrupt import Interrupt
+from assay.clients.runs.progress import duration
+from assay.clients.runs.records import read_rows, truncate_after
+from assay.clients.transport import Transport
+from assay.rpc import tracing
+from assay.trainer.core.build import (
+    build_trainer,
+    check_judge,
+    check_processes,
+    encoder,
+    evaluation_generator,
+    make_confidence,
+    make_dialogues,
+    make_generator,
+    make_source,
+    prompt_stream,
+    reference_generator,
+    regular_decoding,
+)
+from assay.trainer.core.evaluation import Evaluation, evaluate
+from assay.trainer.core.rewards import Judge, open_judge, own_services
+from assay.trainer.core.trainer import PolicyTrainer
+from assay.trainer.core.world import World, check_engine, join
+from assay.trainer.critic.pretraining import check_floor
+from assay.trainer.data.problems import Problems, load_problems
+from assay.trainer.engines.models import Policy, device_of, load_policy
+from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.methods.cotraining.roles import Partner, settle
+from assay.trainer.methods.cotraining.schedule import State
+from assay.trainer.methods.explain import explain
+from assay.trainer.methods.hints.hints import Hinted
+from assay.trainer.methods.pairwise.anchors import prepare_anchors
+from assay.trainer.methods.turns.evaluation import evaluate_dialogues
+from assay.trainer.methods.value_pretraining.warmup import pretrain_critic
+from assay.trainer.records import report
+from assay.trainer.records.callbacks import StepRecorder
+from assay.trainer.records.folder import RunFolder, record
+from assay.trainer.records.progress import Display
+from assay.trainer.records.reporting import attach, check_reporters
+from assay.trainer.records.saving import save_outcome
+from assay.trainer.records.step_spans import StepSpans
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.selection.types import Scorable
+from assay.trainer.settings import Config, DynamicSamplingConfig
+
+INTERRUPTED = 130
+
+
+@dataclass(slots=True)
+class Session:
+    """What the parts of a run share."""
+
+    config: Config
+    folder: RunFolder
+    display: Display
+    world: World
+    problems: Problems
+    policy: Policy
+    judge: Judge
+
+
+def run(
+    config: Config,
+    folder: RunFolder,
+    console: Console,
+    *,
+    transport: Callable[[], Transport] | None = None,
+) -> dict[str, Any] | None:
+    """Runs, or continues, what a folder holds.
+
+    Args:
+        config: the settings.
+        folder: of the run; where it holds a checkpoint, the run continues from the newest.
+        console: where progress is shown.
+        transport: makes what goes to the reward service in place of the network.
+
+    Returns:
+        The report (see report.compare, with `run` beside it), without the comparison when
+        eval.prompts is 0; None when the run was interrupted.
+
+    Raises:
+        ConfigError: something that the settings name is not there or not usable. Raised before
+            anything is trained.
+        StartupError: the run's own services could not start.
+        TrainingStoppedError: too many faults, too few prompts to learn from, or the loss is no
+            longer a number.
+    """
+    tracing.set_up("trainer")
+    world = join(on_cuda=device_of(config.model).type == "cuda")
+    check_processes(config, world.count)
+    check_reporters(config.run.report_to)
+    display = Display(console if world.main else Console(file=io.StringIO()))
+    state = settle(config, folder) if config.cotraining.enabled else None
+    checkpoint = checkpoints.latest(folder.checkpoints)
+    problems = load_problems(config.data, eval_prompts=config.eval.prompts)
+    set_seed(config.run.seed)  # adapters and heads begin at random
+    policy = load_policy(config.model, display.note)
+    stream = prompt_stream(config, problems.train, policy)
+    stream.check()
+    display.note(
+        f"run {folder.path}: {config.algorithm.name}, {config.model.name} on "
+        f"{policy.model.device.type}, {len(problems.train)} training problems, "
+        f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
+    )
+    recorder: StepRecorder | None = None
+    partner: Partner | None = None
+    try:
+        with _judge(config, world, transport) as judge:
+            check_judge(config, judge)
+            if world.main:
+                record(folder, config)
+            session = Session(config, folder, display, world, problems, policy, judge)
+            with _interruptible(display) as stop:
+                recorder, trainer = _prepare(session, stream, stop, checkpoint)
+                partner = None if state is None else _partner(session, trainer, stop, state)
+                if not _anchor(session, trainer, stream, stop, checkpoint):
+                    return None
+                if checkpoint is None:
+                    before = _evaluate(session, trainer, "before")
+                    _score_prompts(session, trainer, stream)
+                    if not _pretrain(session, trainer, stream, stop):
+                        return None
+                else:
+                    before = _stored(folder, "before")
+                interrupted, train_s = _train(
+                    session, trainer, recorder, checkpoint, stop=stop, partner=partner
+                )
+            if interrupted:
+                return None
+            after = _evaluate(session, trainer, "after")
+            for evaluation, step in ((before, 0), (after, config.run.steps)):
+                if evaluation is not None:
+                    recorder.report_evaluation(evaluation.row(step))
+    finally:
+        display.end()
+        if recorder is not None:
+            recorder.close()
+        if partner is not None:
+            partner.recorder.close()
+    save_outcome(trainer, folder, policy.tokenizer, world)
+    beside = {} if partner is None else {"verifier": partner.finish()}
+    return _finish(session, before, after, train_s, beside) if world.main else {}
+
+
+@contextmanager
+def _judge(
+    config: Config, world: World, transport: Callable[[], Transport] | None
+) -> Iterator[Judge]:
+    """The reward service; its own services are started by the first process, for all."""
+    own = own_services(config.reward, transport) if world.main else nullcontext("")
+    with own as address, open_judge(config.reward, transport, target=world.same(address)) as judge:
+        yield judge
+        world.wait()
+
+
+@contextmanager
+def _interruptible(display: Display) -> Iterator[Interrupt]:
+    with Interrupt(
+        lambda name: display.note(
+            f"{name}: this step ends, then a checkpoint is saved; again to leave at once"
+        )
+    ) as stop:
+        yield stop
+
+
+def _prepare(
+    session: Session, stream: PromptStream, stop: Interrupt, checkpoint: Path | None
+) -> tuple[StepRecorder, PolicyTrainer]:
+    """The trainer with everything that watches it."""
+    config, folder = session.config, session.folder
+    done = 0
+    if checkpoint is not None:
+        done = checkpoints.steps(folder.checkpoints)[-1] // config.updates_per_rollout
+    if session.world.main:
+        truncate_after(folder.metrics, done)
+        truncate_after(folder.samples, done)
+        truncate_after(folder.evals, done)
+    held: list[PolicyTrainer] = []
+
+    def check_critic(explained: float) -> None:
+        warning = check_floor(explained, config.algorithm.critic)
+        if warning:
+            session.display.note(f"warning: {warning}")
+
+    recorder = StepRecorder(
+        config,
+        folder,
+        session.display,
+        interrupt=stop,
+        world=session.world,
+        first_step=done + 1,
+        evaluate=lambda step: _evaluate_within(session, held[0], recorder, step),
+    )
+    trainer = build_trainer(
+        config,
+        folder.checkpoints,
+        session.policy,
+        stream,
+        session.judge,
+        callbacks=[recorder, *([StepSpans(config.updates_per_rollout)] if tracing.on() else [])],
+        on_broken=recorder.broken,
+        check_critic=check_critic,
+        say=session.display.note,
+        processes=session.world.count,
+    )
+    check_engine(trainer.accelerator)
+    held.append(trainer)
+    reporters = attach(
+        trainer,
+        config.run.report_to,
+        folder=folder.path,
+        run_name=config.run.name or folder.path.name,
+        config=asdict(config),
+        first_step=done + 1,
+    )
+    recorder.watch(trainer, reporters)
+    return recorder, trainer
+
+
+def _partner(session: Session, trainer: PolicyTrainer, stop: Interrupt, state: State) -> Partner:
+    """The verifier that learns beside the policy."""
+    return Partner(
+        session.config,
+        session.folder,
+        state,
+        policy=session.policy,
+        trainer=trainer,
+        problems=session.problems.train,
+        judge=session.judge,
+        display=session.display,
+        world=session.world,
+        stop=stop,
+    )
+
+
+def _anchor(
+    session: Session,
+    trainer: PolicyTrainer,
+    stream: PromptStream,
+    stop: Interrupt,
+    checkpoint: Path | None,
+) -> bool:
+    """The responses to beat, where the method has any; false when it was interrupted.
+
+    A checkpoint is not loaded yet: the policy is the initial one.
+    """
+    config = session.config
+    return prepare_anchors(
+        session.judge,
+        config,
+        problems=session.problems,
+        stream=stream,
+        generator=lambda: reference_generator(trainer, config, session.policy),
+        encode=encoder(session.policy),
+        ranks=AccelerateRanks(trainer.accelerator),
+        folder=session.folder,
+        display=session.display,
+        stop=lambda: session.world.any(stop.requested),
+        may_retry=checkpoint is None,
+    )
+
+
+def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
+    """What a selector must know of all problems before the first draw (Pre-PPO)."""
+    selector, config, display = stream.selector, session.config, session.display
+    selector = selector.inner if isinstance(selector, Hinted) else selector
+    if not isinstance(selector, Scorable) or not selector.unscored:
+        return
+    samples = config.data.selection.pre_ppo.samples
+    problems = [stream.problems[place] for place in selector.unscored]
+    display.begin("scoring the prompts", len(problems))
+    evaluation = evaluate(
+        problems,
+        make_generator(trainer, regular_decoding(config), session.policy),
+        lambda: session.judge.open_round(samples),
+        encoder(session.policy),
+        samples=samples,
+        batch_size=config.eval.batch_size,
+        ranks=AccelerateRanks(trainer.accelerator),
+        on_progress=display.advance,
+    )
+    display.end()
+    judged = evaluation.judged_by_problem()
+    scores: dict[int, float | None] = {}
+    for place, problem in zip(selector.unscored, problems, strict=True):
+        rewards = [answer.reward for answer in judged[problem.id] if answer.reward is not None]
+        scores[place] = fmean(rewards) if rewards else None
+    selector.score(scores)
+    display.note(
+        f"scored {len(problems)} prompts for data.selection.name={config.data.selection.name}"
+    )
+
+
+def _pretrain(
+    session: Session, trainer: PolicyTrainer, stream: PromptStream, stop: Interrupt
+) -> bool:
+    """Value pre-training; false when it was interrupted."""
+    config = session.config
+    frozen = make_source(
+        trainer,
+        config,
+        session.policy,
+        stream=stream,
+        judge=session.judge,
+        dynamic=DynamicSamplingConfig(),
+    )
+    return pretrain_critic(
+        trainer,
+        frozen,
+        config,
+        folder=session.folder,
+        display=session.display,
+        world=session.world,
+        stop=stop,
+    )
+
+
+def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation | None:
+    """Evaluates and stores; None when the evaluation is left out."""
+    problems, config = session.problems.eval, session.config
+    if not problems:
+        return None
+    display = session.display
+    display.begin(f"evaluation {when}", len(problems))
+    started = time.perf_counter()
+    ranks = AccelerateRanks(trainer.accelerator)
+    with evaluation_generator(trainer, config, session.policy) as generator:
+        if config.algorithm.turns.on:
+            evaluation = evaluate_dialogues(
+                problems,
+                make_dialogues(
+                    generator,
+                    config,
+                    session.policy,
+                    ranks,
+                    validation=True,
+                    confidence=make_confidence(trainer, config, session.policy),
+                ),
+                lambda: session.judge.open_round(0),
+                encoder(session.policy),
+                samples=config.eval.samples,
+                batch_size=config.eval.batch_size,
+                ranks=ranks,
+                on_progress=display.advance,
+            )
+        else:
+            evaluation = evaluate(
+                problems,
+                generator,
+                lambda: session.judge.open_round(config.eval.samples),
+                encoder(session.policy),
+                samples=config.eval.samples,
+                batch_size=config.eval.batch_size,
+                ranks=ranks,
+                on_progress=display.advance,
+            )
+    display.end()
+    if session.world.main and when in ("before", "after"):
+        session.folder.evaluation(when).write_text(
+            json.dumps(evaluation.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+        )
+    display.note(f"{when}: {_told(evaluation)} ({duration(time.perf_counter() - started)})")
+    return evaluation
+
+
+def _told(evaluation: Evaluation) -> str:
+    summary = evaluation.summary()
+    what = "correct" if evaluation.samples == 1 else f"avg@{evaluation.samples}"
+    accuracy = (
+        "no judgement" if summary["accuracy"] is None else f"{summary['accuracy']:.1%} {what}"
+    )
+    faults = f", {summary['faults']} faults" if summary["faults"] else ""
+    return f"{accuracy} of {summary['prompts']} held-out prompts{faults}"
+
+
+def _evaluate_within(
+    session: Session, trainer: PolicyTrainer, recorder: StepRecorder, step: int
+) -> None:
+    """An evaluation between two steps, as a row of evals.jsonl."""
+    evaluation = _evaluate(session, trainer, f"after step {step}")
+    session.display.begin("training", session.config.run.steps, step)
+    if evaluation is None or not session.world.main:
+        return
+    row = evaluation.row(step)
+    with session.folder.evals.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    recorder.report_evaluation(row)
+
+
+def _stored(folder: RunFolder, when: str) -> Evaluation | None:
+    path = folder.evaluation(when)
+    return (
+        Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
+        if path.is_file()
+        else None
+    )
+
+
+def _train(
+    session: Session,
+    trainer: PolicyTrainer,
+    recorder: StepRecorder,
+    checkpoint: Path | None,
+    *,
+    stop: Interrupt,
+    partner: Partner | None = None,
+) -> tuple[bool, float]:
+    """Trains to the last step, the verifier too where there is one.
+
+    Returns:
+        Whether it was interrupted, and the seconds it took.
+    """
+    config, folder, display = session.config, session.folder, session.display
+    updates = config.updates_per_rollout
+    done = checkpoints.steps(folder.checkpoints)[-1] // updates if checkpoint else 0
+    started = time.perf_counter()
+    try:
+        if checkpoint:
+            display.note(f"continuing after step {done}, from {checkpoint}")
+        display.begin("training", config.run.steps, done)
+        display.steps(config)
+        resume_from = str(checkpoint) if checkpoint else None
+        if partner is None:
+            trainer.train(resume_from_checkpoint=resume_from)
+        else:
+            partner.train(lambda: trainer.train(resume_from_checkpoint=resume_from))
+    finally:
+        trainer.close()
+        display.end()
+    step = trainer.state.global_step // updates
+    resume = f"continue with `assay train --resume {folder.path}`"
+    if recorder.stopped_by_faults:
+        raise TrainingStoppedError(
+            f"stopped after step {step}: {recorder.stopped_by_faults}; a checkpoint is saved, "
+            f"{resume}"
+        )
+    interrupted = session.world.any(stop.requested) and step < config.run.steps
+    if interrupted:
+        display.note(f"interrupted after step {step}, a checkpoint is saved; {resume}")
+    return interrupted, time.perf_counter() - started
+
+
+def _method(config: Config) -> str:
+    """What was trained, in words."""
+    told = explain(config)
+    lines = [told.title]
+    for section in told.sections:
+        lines += ["", f"{section.title}:", *(f"- {line}" for line in section.lines)]
+    return "\n".join(lines)
+
+
+def _finish(
+    session: Session,
+    before: Evaluation | None,
+    after: Evaluation | None,
+    train_s: float,
+    beside: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Report, curves, and the table on the screen."""
+    config, folder, display = session.config, session.folder, session.display
+    name = config.run.name or folder.path.name
+    outcome: dict[str, Any] = {
+        "run": {
+            "name": name,
+            "folder": str(folder.path),
+            "model": config.model.name,
+            "method": config.algorithm.name,
+            "ablate": list(config.ablate),
+            "steps": config.run.steps,
+            "samples_per_step": config.samples_per_step,
+            "seed": config.run.seed,
+            "train_s": round(train_s, 1),
+        },
+        **beside,
+    }
+    from assay.trainer.records import plots  # noqa: PLC0415  # seconds and memory that only the end needs
+
+    rows = read_rows(folder.metrics)
+    subtitle = ""
+    if before is not None and after is not None:
+        outcome.update(report.compare(before, after))
+        subtitle = f"held-out accuracy {report.accuracies(outcome)}; {report.change_line(outcome)}"
+        display.console.print()
+        display.console.print(report.table(outcome))
+        display.note(report.change_line(outcome))
+    outcome["faults"] = report.faults_by_reason(rows)
+    report.write(folder.path, outcome, before, after, show=config.eval.show, method=_method(config))
+    batch = f"{config.run.steps} steps of {config.samples_per_step} samples"
+    title = f"{name}: {Path(config.model.name).name}, {batch}, seed {config.run.seed}"
+    evaluations = read_rows(folder.evals) if folder.evals.exists() else []
+    if evaluations and before is not None and after is not None:
+        evaluations = [before.row(0), *evaluations, after.row(config.run.steps)]
+    plots.draw(
+        rows,
+        folder.curves,
+        title=title,
+        subtitle=subtitle,
+        evaluations=evaluations,
+        pretraining=read_rows(folder.pretraining) if folder.pretraining.exists() else [],
+    )
+    display.note(f"trained for {duration(train_s)}")
+    for path in (folder.curves, folder.path / "report.md", folder.model):
+        if path.exists():
+            display.note(f"  {path}")
+    return outcome

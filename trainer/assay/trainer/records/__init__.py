@@ -1,0 +1,1 @@
+"""What a run writes and shows: its folder, metrics, samples, curves, report."""

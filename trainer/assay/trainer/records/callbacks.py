@@ -1,0 +1,214 @@
+"""What happens around each step: records, the line on the screen, checks, checkpoints.
+
+A step is a rollout with all its updates; TRL calls an update a step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from assay.clients.runs import checkpoints
+from assay.clients.runs.interrupt import Interrupt
+from assay.clients.runs.records import JsonLines, Row
+from assay.trainer.core.rewards import FaultWatch
+from assay.trainer.core.trainer import PolicyTrainer
+from assay.trainer.core.world import World
+from assay.trainer.records import postmortem
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.records.metrics import reported, reported_evaluation, step_row
+from assay.trainer.records.progress import Display
+from assay.trainer.records.reporting import Reporter
+from assay.trainer.records.samples import sample_rows, samples_table, telling
+from assay.trainer.settings import Config
+
+# Rows of metrics that a postmortem keeps, and samples that reporters are shown at least.
+_REMEMBERED = 20
+_TELLING = 8
+
+
+class StepRecorder(TrainerCallback):
+    """Records steps, and stops the run when it is interrupted or when too much goes unjudged.
+
+    Args:
+        config: of the run.
+        folder: where the records go.
+        display: where steps are shown.
+        interrupt: says whether to stop.
+        world: the processes; the first one writes.
+        first_step: the first step of this session, counted from 1.
+        evaluate: evaluates within the run, given the step.
+
+    Attributes:
+        stopped_by_faults: why the run was stopped, if it was.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        folder: RunFolder,
+        display: Display,
+        *,
+        interrupt: Interrupt,
+        world: World,
+        first_step: int,
+        evaluate: Callable[[int], None],
+    ) -> None:
+        self._config = config
+        self._folder = folder
+        self._display = display
+        self._interrupt = interrupt
+        self._world = world
+        self._metrics = JsonLines(folder.metrics) if world.main else None
+        self._samples = JsonLines(folder.samples) if world.main else None
+        self._watch = FaultWatch(
+            max_ratio=config.reward.max_fault_ratio, window=config.reward.fault_window
+        )
+        self._started = self._session_started = time.perf_counter()
+        self._first_step = first_step
+        self._evaluate = evaluate
+        self._trainer: PolicyTrainer | None = None
+        self._alarmed = False
+        self._recent: deque[Row] = deque(maxlen=_REMEMBERED)
+        self.reporters: list[Reporter] = []
+        self.stopped_by_faults: str | None = None
+
+    def watch(self, trainer: PolicyTrainer, reporters: list[Reporter]) -> None:
+        """Names the trainer whose steps are recorded, and who is told of them."""
+        self._trainer = trainer
+        self.reporters = reporters
+
+    def broken(self, batch: Mapping[str, torch.Tensor], loss: float) -> str:
+        """Saves what led to a loss that is no number; says where."""
+        trainer = self._trainer
+        assert trainer is not None  # noqa: S101  # it is what calls this
+        step = trainer.state.global_step // self._config.updates_per_rollout + 1
+        return postmortem.save(
+            self._folder.path,
+            step,
+            loss,
+            batch=batch,
+            rollouts=trainer.collected.judged,
+            metrics=[*self._recent, {"step": step, **trainer.collected.metrics}],
+            rank=self._world.index,
+            ranks=self._world.count,
+        )
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Starts the session's clock."""
+        self._session_started = time.perf_counter()
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Starts the step's clock."""
+        if state.global_step % self._config.updates_per_rollout == 0:
+            self._started = time.perf_counter()
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Nothing moves without a judgement, not even by the optimizer's momentum."""
+        if self._trainer is not None and not self._trainer.moves:
+            kwargs["model"].zero_grad(set_to_none=True)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Decides on stopping and saving, when all updates of the rollout are made."""
+        step, rest = divmod(state.global_step, self._config.updates_per_rollout)
+        control.should_save = False
+        if rest or self._trainer is None:
+            return
+        self.stopped_by_faults = self._watch.add(self._trainer.collected.results)
+        every = self._config.run.checkpoint_every
+        last = state.global_step >= state.max_steps
+        stop = self._world.any(self._interrupt.requested) or self.stopped_by_faults is not None
+        control.should_training_stop = control.should_training_stop or stop
+        control.should_save = last or stop or bool(every and step % every == 0)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Writes the step's row; what TRL logs when training ends has no step in it."""
+        if "loss" not in logs or self._trainer is None:
+            return
+        step = state.global_step // self._config.updates_per_rollout
+        self._record(step, logs)
+        every = self._config.eval.every
+        if every and step % every == 0 and state.global_step < state.max_steps:
+            self._evaluate(step)
+
+    def _record(self, step: int, logs: dict[str, Any]) -> None:
+        trainer = self._trainer
+        if self._metrics is None or trainer is None:
+            return
+        now = time.perf_counter()
+        row = step_row(
+            step,
+            {**logs, "signal_ratio": trainer.signal_ratio},
+            trainer.collected,
+            step_s=now - self._started,
+        )
+        self._metrics.write(row)
+        self._recent.append(row)
+        for reporter in self.reporters:
+            reporter.report(reported(row), step)
+        done = step - self._first_step + 1
+        left = (now - self._session_started) / done * (self._config.run.steps - step)
+        self._display.step({**row, "left_s": left}, self._config.run.steps)
+        every = self._config.run.samples_every
+        if every and (step % every == 0 or step == self._first_step):
+            self._write_samples(step, trainer)
+        if trainer.drift_alarm and not self._alarmed:
+            self._display.note(f"warning: {trainer.drift_alarm}")
+        self._alarmed = trainer.drift_alarm is not None
+
+    def report_evaluation(self, row: Row) -> None:
+        """Tells reporters of an evaluation: a row of evals.jsonl."""
+        for reporter in self.reporters:
+            reporter.report(reported_evaluation(row), int(row["step"]))
+
+    def _write_samples(self, step: int, trainer: PolicyTrainer) -> None:
+        rows = list(
+            sample_rows(
+                step,
+                trainer.collected.judged,
+                shaped=trainer.shaped_rewards,
+                advantages=trainer.mean_advantages,
+            )
+        )
+        if self._samples is not None:
+            for row in rows:
+                self._samples.write(row)
+        shown = telling(rows, max(_TELLING, self._config.run.show_samples))
+        for reporter in self.reporters:
+            reporter.report_samples(shown, step)
+        if self._config.run.show_samples and rows:
+            few = telling(rows, self._config.run.show_samples)
+            self._display.console.print(samples_table(few, width=self._display.width))
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Keeps the newest checkpoints only."""
+        if self._world.main:
+            checkpoints.prune(self._folder.checkpoints, self._config.run.keep_checkpoints)
+
+    def close(self) -> None:
+        """Ends the files."""
+        for file in (self._metrics, self._samples, *self.reporters):
+            if file is not None:
+                file.close()

@@ -1,0 +1,221 @@
+"""What a run shows while it runs: one line per step, and on a terminal a bar below them.
+
+Which columns a line has depends on what the method measures and on how wide the terminal is: where
+not all fit, those that matter most stay. What the columns say is told once, at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from assay.clients.runs import progress
+from assay.clients.runs.progress import duration
+from assay.trainer.settings import Config
+
+Row = Mapping[str, Any]
+_HEADER_EVERY = 40
+_STEP_WIDTH = 9
+_PLAIN_WIDTH = 120
+"""Where lines go into a file; a terminal says how wide it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One number of a line.
+
+    Attributes:
+        name: above it.
+        keys: of metrics.jsonl that it is made of; a dash where one of them is null.
+        width: in characters, the space before it included.
+        rank: columns with a lower one stay longer where not all fit.
+        legend: what it is, in a few words.
+        show: the cell.
+        when: whether a run has it.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    width: int
+    rank: int
+    legend: str
+    show: Callable[..., str]
+    when: Callable[[Config], bool] = lambda _config: True
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def _fine_percent(value: float) -> str:
+    """Two digits that say something, down to a hundredth of a percent."""
+    return f"{100 * value:.0f}" if value >= 0.0995 else f"{100 * value:.2g}"
+
+
+def _small(value: float) -> str:
+    """Six characters, whatever the size."""
+    if 0.00095 <= abs(value) < 10:
+        return f"{value:.4f}"
+    return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e+") if value else "0"
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}" if value < 9999.5 else f"{value / 1000:.0f}k"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f}s" if value < 99.95 else f"{value:.0f}s"
+
+
+def _has_critic(config: Config) -> bool:
+    return config.algorithm.has_critic
+
+
+def _shapes(config: Config) -> bool:
+    return config.algorithm.shaping.changes_rewards
+
+
+def _samples_dynamically(config: Config) -> bool:
+    return config.algorithm.dynamic_sampling.enabled
+
+
+def _has_verifier(config: Config) -> bool:
+    return config.cotraining.enabled
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("reward", ("reward",), 8, 0, "mean over judged responses", lambda v: f"{v:.3f}"),
+    Column("shaped", ("shaped_reward",), 8, 9, "with penalties", lambda v: f"{v:.3f}", _shapes),
+    Column("±", ("reward_std",), 6, 12, "its deviation", lambda v: f"{v:.2f}"),
+    Column("correct", ("correct",), 8, 1, "of judged", _percent),
+    Column("fault", ("fault_ratio",), 6, 2, "not judged, left out", _percent),
+    Column(
+        "keep", ("keep_rate", "rounds"), 8, 4, "groups with a signal, of those drawn; rounds",
+        lambda rate, rounds: f"{rate:.0%}/{rounds:.0f}", _samples_dynamically,
+    ),
+    Column(
+        "ended", ("finished_share",), 7, 4, "slots whose response ended", _percent,
+        lambda config: config.algorithm.truncation.window > 0,
+    ),
+    Column(
+        "verified", ("verifier_accuracy",), 9, 3, "verdicts on these solutions that are true",
+        _percent, _has_verifier,
+    ),
+    Column("alpha", ("step_weight",), 8, 9, "weight of steps", _small, _has_verifier),
+    Column("length", ("response_length",), 7, 5, "mean tokens of a response", lambda v: f"{v:.0f}"),
+    Column("cut", ("truncated",), 5, 10, "responses at the limit", _percent),
+    Column("entropy", ("entropy",), 8, 6, "nats per token", lambda v: f"{v:.3f}"),
+    Column(
+        "clip-/+%", ("clip_low", "clip_high"), 10, 7, "tokens clipped below and above",
+        lambda low, high: f"{_fine_percent(low)}/{_fine_percent(high)}",
+    ),
+    Column(
+        "KL", ("kl",), 7, 8, "to the initial policy, nats per token", _small,
+        lambda config: config.algorithm.loss.kl_coef > 0,
+    ),
+    Column(
+        "EV", ("explained_variance",), 6, 3, "explained variance of returns, by the critic",
+        lambda v: f"{v:.2f}" if v > -9.95 else "<-9", _has_critic,
+    ),
+    Column("v-loss", ("value_loss",), 8, 8, "of the critic", _small, _has_critic),
+    Column("drift", ("drift_mean",), 7, 11, "sampler to trainer, nats per token", _small),
+    Column("tok/s", ("tokens_per_s",), 6, 7, "generated", _count),
+    Column("gen", ("generate_s",), 7, 6, "generating", _seconds),
+    Column("wait", ("score_wait_s",), 6, 6, "waiting for judgements", _seconds),
+    Column("train", ("train_s",), 7, 6, "the rest of the step", _seconds),
+    Column("left", ("left_s",), 9, 3, "until the last step", duration),
+)  # fmt: skip
+
+
+def columns(config: Config, width: int = _PLAIN_WIDTH) -> tuple[Column, ...]:
+    """What a run shows of each step, in the order of COLUMNS.
+
+    Args:
+        config: of the run.
+        width: characters in a line; the first column always stands.
+    """
+    measured = [column for column in COLUMNS if column.when(config)]
+    chosen: list[Column] = []
+    room = width - _STEP_WIDTH
+    for column in sorted(measured, key=lambda column: column.rank):
+        if column.width <= room or not chosen:
+            chosen.append(column)
+            room -= column.width
+    return tuple(column for column in measured if column in chosen)
+
+
+def header(shown: Sequence[Column]) -> str:
+    """The names over the columns."""
+    return f"{'step':>{_STEP_WIDTH}}" + "".join(f"{c.name:>{c.width}}" for c in shown)
+
+
+def line(row: Row, total: int, shown: Sequence[Column]) -> str:
+    """One step's numbers under the header; a dash for what was not measured."""
+    return f"{row['step']}/{total}".rjust(_STEP_WIDTH) + "".join(
+        cell(column, row).rjust(column.width) for column in shown
+    )
+
+
+def cell(column: Column, row: Row) -> str:
+    """One number as text."""
+    values = [row.get(key) for key in column.keys]
+    return "-" if any(value is None for value in values) else column.show(*values)
+
+
+def legend(shown: Sequence[Column], width: int = _PLAIN_WIDTH) -> str:
+    """What the columns are, in lines of at most `width` characters."""
+    lines = [""]
+    for part in (f"{column.name}: {column.legend}" for column in shown):
+        longer = f"{lines[-1]} \u00b7 {part}" if lines[-1] else part
+        if len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return "\n".join(lines)
+
+
+class Display(progress.Display):
+    """Prints steps and notes; on a terminal a bar stays below them."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._shown: tuple[Column, ...] = ()
+        self._printed = 0
+
+    @property
+    def width(self) -> int:
+        """Characters in a line."""
+        return self.console.width if self.console.is_terminal else _PLAIN_WIDTH
+
+    def steps(self, config: Config) -> None:
+        """Says what the lines of a run will show; before the first `step`."""
+        self._shown = columns(config, self.width)
+        self._printed = 0
+        self._print(Text(legend(self._shown, self.width), style="dim"))
+
+    def step(self, row: Row, total: int) -> None:
+        """One step's line.
+
+        Args:
+            row: of metrics.jsonl, with `left_s`.
+            total: steps of the run.
+        """
+        shown = self._shown or COLUMNS
+        if self._printed % _HEADER_EVERY == 0:
+            self._print(Text(header(shown), style="bold"))
+        self._printed += 1
+        text = Text(line(row, total, shown))
+        if row.get("fault_ratio"):
+            text.highlight_words([f" {cell(_FAULT, row)} "], style="bold red")
+        self._print(text)
+        self.advance(int(row["step"]))
+
+    def _print(self, text: Text) -> None:
+        self.console.print(text, soft_wrap=True, highlight=False)
+
+
+_FAULT = next(column for column in COLUMNS if column.name == "fault")

@@ -1,0 +1,299 @@
+"""Before and after, side by side: for programs, for people, and on the screen."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from assay.clients.runs.stats import mcnemar_exact
+from assay.trainer.core.estimates import paired_mean_change, sign_flip_p
+from assay.trainer.core.evaluation import Answer, Evaluation, powers_up_to
+
+Report = Mapping[str, Any]
+
+
+def compare(before: Evaluation, after: Evaluation) -> dict[str, Any]:
+    """Both summaries, and the change on the problems judged both times.
+
+    Returns:
+        `before`, `after` (see Evaluation.summary) and `change`: pairs of problems, how many gained
+        and lost, the mean change of accuracy (avg@k) with its 95 % interval, `p` with the name of
+        its `test`, and for several samples the change of each `pass_at`.
+    """
+    k = max(before.samples, after.samples)
+    pairs = _pairs(before, after, 1)
+    differences = [new - old for old, new in pairs]
+    change, low, high = paired_mean_change(differences, samples=k)
+    gained = sum(difference > 0 for difference in differences)
+    lost = sum(difference < 0 for difference in differences)
+    return {
+        "before": before.summary(),
+        "after": after.summary(),
+        "change": {
+            "pairs": len(pairs),
+            "gained": gained,
+            "lost": lost,
+            "accuracy": change,
+            "accuracy_low": low,
+            "accuracy_high": high,
+            "p": mcnemar_exact(gained, lost) if k == 1 else sign_flip_p(differences),
+            "test": "McNemar" if k == 1 else "sign flips",
+            "pass_at": {str(n): _pass_change(before, after, n, k) for n in powers_up_to(k)[1:]},
+        },
+    }
+
+
+def _pairs(before: Evaluation, after: Evaluation, k: int) -> list[tuple[float, float]]:
+    """pass@k of the problems that have it both times."""
+    old, new = before.pass_values(k), after.pass_values(k)
+    return [(old[problem], new[problem]) for problem in old if problem in new]
+
+
+def _pass_change(before: Evaluation, after: Evaluation, n: int, k: int) -> dict[str, Any]:
+    pairs = _pairs(before, after, n)
+    value, low, high = paired_mean_change([new - old for old, new in pairs], samples=k / n)
+    return {"pairs": len(pairs), "value": value, "low": low, "high": high}
+
+
+def faults_by_reason(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Rollouts without a judgement over the whole training, most frequent first.
+
+    Args:
+        rows: of metrics.jsonl.
+    """
+    found: Counter[str] = Counter()
+    for row in rows:
+        found.update(row.get("faults") or {})
+    return dict(found.most_common())
+
+
+def _rows(report: Report) -> list[tuple[str, str, str, str]]:
+    """What is said, before, after, and its change."""
+    before, after, change = report["before"], report["after"], report["change"]
+    k = after["samples"]
+    rows = [
+        (
+            "accuracy" if k == 1 else f"avg@{k}",
+            _interval(before, "accuracy"),
+            _interval(after, "accuracy"),
+            _points(change["accuracy"], change["accuracy_low"], change["accuracy_high"]),
+        )
+    ]
+    for n, passed in after["pass_at"].items():
+        if n != "1":
+            moved = change["pass_at"][n]
+            rows.append(
+                (
+                    f"pass@{n}",
+                    _interval(before["pass_at"].get(n), "value"),
+                    _interval(passed, "value"),
+                    _points(moved["value"], moved["low"], moved["high"]),
+                )
+            )
+    if before["maj"] or after["maj"]:
+        rows.append(
+            (f"maj@{k}", _interval(before["maj"], "value"), _interval(after["maj"], "value"), "")
+        )
+    plain = (
+        ("faults, left out", "faults", "d"),
+        ("mean reward", "mean_reward", ".3f"),
+        ("mean length, tokens", "mean_length", ".1f"),
+        ("cut at the limit", "truncated", ".0%"),
+    )
+    return [
+        *rows,
+        ("correct of judged", _judged(before), _judged(after), ""),
+        *(
+            (said, _number(before, key, form), _number(after, key, form), "")
+            for said, key, form in plain
+        ),
+    ]
+
+
+def _interval(side: Mapping[str, Any] | None, key: str) -> str:
+    if side is None or side[key] is None:
+        return "-"
+    low, high = ("low", "high") if key == "value" else (f"{key}_low", f"{key}_high")
+    return f"{side[key]:.1%}  [{side[low]:.1%}, {side[high]:.1%}]"
+
+
+def _points(change: float, low: float, high: float) -> str:
+    return f"{100 * change:+.1f}  [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def _judged(side: Mapping[str, Any]) -> str:
+    return f"{side['correct']} of {side['judged']}"
+
+
+def _number(side: Mapping[str, Any], key: str, form: str) -> str:
+    return "-" if side[key] is None else format(side[key], form)
+
+
+def accuracies(report: Report) -> str:
+    """Accuracy before and after, in a few words."""
+    sides = (report[when]["accuracy"] for when in ("before", "after"))
+    return " -> ".join("-" if value is None else f"{value:.1%}" for value in sides)
+
+
+def change_line(report: Report) -> str:
+    """The paired change in one line."""
+    change, k = report["change"], report["after"]["samples"]
+    p = change["p"]
+    p_text = f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"  # three decimals, then powers of ten
+    return (
+        f"change {'' if k == 1 else f'of avg@{k} '}on the same {change['pairs']} prompts: "
+        f"{100 * change['accuracy']:+.1f} points "
+        f"[{100 * change['accuracy_low']:+.1f}, {100 * change['accuracy_high']:+.1f}], "
+        f"{change['gained']} gained, {change['lost']} lost, {change['test']} p = {p_text}"
+    )
+
+
+def _asked(report: Report) -> str:
+    prompts, k = report["after"]["prompts"], report["after"]["samples"]
+    return f"{prompts} held-out prompts, {'greedy' if k == 1 else f'{k} samples each'}"
+
+
+def table(report: Report) -> Table:
+    """The comparison for a terminal, or for a log, which is narrow: what does not fit is folded."""
+    grid = Table(
+        title=_asked(report),
+        title_justify="left",
+        caption="95 % intervals in brackets; change in points, of prompts judged both times",
+        caption_justify="left",
+    )
+    grid.add_column("", overflow="fold")
+    for name in ("before", "after", "change"):
+        grid.add_column(name, justify="right", overflow="fold")
+    for row in _rows(report):
+        grid.add_row(*row)
+    return grid
+
+
+def markdown(
+    report: Report,
+    before: Evaluation | None,
+    after: Evaluation | None,
+    *,
+    show: int,
+    method: str = "",
+) -> str:
+    """The report for people.
+
+    Args:
+        report: `run`, what `compare` gave, and `faults` by reason; the last two may be missing.
+        before: the answers; None without an evaluation.
+        after: the answers; None without an evaluation.
+        show: responses side by side.
+        method: what was trained with, in words.
+    """
+    run = report["run"]
+    parts = [
+        f"# {run['name']}: {run['model']}",
+        f"{run['steps']} steps of {run['samples_per_step']} samples, seed {run['seed']}.",
+    ]
+    if method.strip():
+        parts += ["## Method", _block(method)]
+    if before is not None and after is not None:
+        parts += ["## Before and after", *_comparison(report)]
+    parts += ["## Training", "![curves](curves.png)", _faults(report.get("faults"))]
+    if before is not None and after is not None and show:
+        parts += ["## Responses", *_responses(before, after, show)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _comparison(report: Report) -> list[str]:
+    said = change_line(report)
+    rows = [f"| {name} | {old} | {new} | {moved} |" for name, old, new, moved in _rows(report)]
+    head = ["| | before | after | change, points |", "|---|---:|---:|---:|"]
+    left_out = {
+        k: passed["left_out"]
+        for k, passed in report["after"]["pass_at"].items()
+        if passed["left_out"]
+    }
+    notes = [
+        f"{said[0].upper()}{said[1:]}.",
+        (
+            "In brackets 95 % intervals over prompts like these; the change is that of prompts "
+            "judged both times. Responses without a judgement are left out."
+        ),
+    ]
+    if left_out:
+        listed = ", ".join(f"pass@{k} {count}" for k, count in left_out.items())
+        notes.append(f"Prompts left out after, for too few judgements: {listed}.")
+    return [f"{_asked(report)}:", "\n".join([*head, *rows]), *notes]
+
+
+def _faults(faults: Mapping[str, int] | None) -> str:
+    if faults is None:
+        return ""
+    if not faults:
+        return "Every rollout of the training was judged."
+    rows = "\n".join(f"| `{reason}` | {count} |" for reason, count in faults.items())
+    return (
+        "Rollouts without a judgement, which no loss saw (see errors.md for what they mean):\n\n"
+        f"| reason | rollouts |\n|---|---:|\n{rows}"
+    )
+
+
+def _responses(before: Evaluation, after: Evaluation, show: int) -> list[str]:
+    """The first response to each of the first problems, before and after."""
+    first = {answer.problem: answer for answer in before.answers if answer.sample == 0}
+    parts = []
+    for answer in [answer for answer in after.answers if answer.sample == 0][:show]:
+        old = first.get(answer.problem)
+        lines = [] if old is None else [_response("before", old)]
+        parts += [
+            f"**{_inline(answer.question)}** (reference: {_inline(str(answer.reference))})",
+            "\n".join([*lines, _response("after", answer)]),
+        ]
+    return parts
+
+
+def _response(when: str, answer: Answer) -> str:
+    outcome = answer.verdict or f"fault: {answer.fault}"
+    return f"- {when} ({outcome}): {_inline(answer.response)}"
+
+
+def _inline(text: str) -> str:
+    """Text as one line of code, whatever it holds."""
+    flat = " ".join(text.split())
+    if not flat:
+        return "(empty)"
+    fence = "`" * (1 + _longest_run(flat))
+    return f"`{flat}`" if fence == "`" else f"{fence} {flat} {fence}"
+
+
+def _block(text: str) -> str:
+    """Text as a block of code, whatever it holds."""
+    fence = "`" * max(3, 1 + _longest_run(text))
+    return f"{fence}text\n{text.strip()}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    """How many backticks stand together at most."""
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return longest
+
+
+def write(
+    folder: Path,
+    report: Report,
+    before: Evaluation | None,
+    after: Evaluation | None,
+    *,
+    show: int,
+    method: str = "",
+) -> None:
+    """Writes report.json and report.md; arguments as for `markdown`."""
+    (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    (folder / "report.md").write_text(
+        markdown(report, before, after, show=show, method=method) + "\n", encoding="utf-8"
+    )

@@ -1,0 +1,83 @@
+"""What a run leaves to be used: model/, with LoRA adapter/ too, and critic/.
+
+model/ is whole whatever trained it: the shards of FSDP2 are gathered, and with LoRA the adapter is
+merged into the weights that it was trained on, so that any engine loads it without PEFT. adapter/
+is the adapter alone, for `peft.PeftModel.from_pretrained` and for servers that hold many.
+
+Each folder appears by one rename.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import DistributedType
+from transformers import AutoModelForCausalLM
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
+
+from assay.trainer.core.trainer import PolicyTrainer
+from assay.trainer.core.world import World
+from assay.trainer.records.folder import RunFolder
+
+
+def save_outcome(trainer: PolicyTrainer, folder: RunFolder, tokenizer: Any, world: World) -> None:
+    """Saves policy, tokenizer, adapter and critic; every process calls it, the first one writes.
+
+    Args:
+        trainer: after training.
+        folder: of the run.
+        tokenizer: goes with the model.
+        world: the processes.
+    """
+    policy, critic = folder.path / ".model-saving", folder.path / ".critic-saving"
+    if world.main:
+        for left in (policy, critic):
+            shutil.rmtree(left, ignore_errors=True)
+    world.wait()
+    _gather_whole(trainer)
+    trainer.save_model(str(policy))
+    if trainer.critic is not None:
+        trainer.critic.save_pretrained(critic)
+    world.wait()
+    unset_hf_deepspeed_config()  # or ZeRO-3 shards what the first process loads to merge
+    if not world.main:
+        return
+    for extra in ("training_args.bin", "README.md"):  # of the trainer, and PEFT's model card
+        (policy / extra).unlink(missing_ok=True)
+    tokenizer.save_pretrained(policy)
+    if (policy / "adapter_config.json").is_file():
+        merged = folder.path / ".merged-saving"
+        shutil.rmtree(merged, ignore_errors=True)
+        _merge(trainer.model, policy, merged)
+        tokenizer.save_pretrained(merged)
+        _publish(policy, folder.adapter)
+        policy = merged
+    _publish(policy, folder.model)
+    if trainer.critic is not None:
+        _publish(critic, folder.critic)
+
+
+def _gather_whole(trainer: PolicyTrainer) -> None:
+    """Has FSDP give the whole model, which it gives only if its state is not to be sharded."""
+    if trainer.accelerator.distributed_type == DistributedType.FSDP:
+        trainer.accelerator.state.fsdp_plugin.set_state_dict_type("FULL_STATE_DICT")
+
+
+def _merge(model: Any, adapter: Path, target: Path) -> None:
+    """The base weights with the adapter in them, read anew: those in training may be sharded."""
+    from peft import PeftModel  # noqa: PLC0415  # a second to import; most runs need none
+
+    base = model.get_base_model()
+    dtype = next(base.parameters()).dtype
+    whole: Any = AutoModelForCausalLM.from_pretrained(base.config.name_or_path, dtype=dtype)
+    with torch.no_grad():
+        merged: Any = PeftModel.from_pretrained(whole, adapter).merge_and_unload()
+    merged.save_pretrained(target)
+
+
+def _publish(beside: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    beside.rename(target)
