@@ -29,12 +29,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.clients.runs import environment
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.hf import HfGenerator
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.recipes.ladder import plan
-from assay.trainer.settings import Config, FireConfig, RolloutConfig
+from assay.trainer.settings.config import Config
+from assay.trainer.methods.fire.settings import FireConfig
+from assay.trainer.settings.sections import RolloutConfig
 from bench.miniature import (
     Item,
     Service,
@@ -62,7 +64,7 @@ FIRE = FireConfig(enabled=True)
 ARMS: dict[str, tuple[str, ...]] = {
     "regular": (),
     **{
-        f"fire, {mode}": ("rollout.fire.enabled=true", f"rollout.fire.mode={mode}")
+        f"fire, {mode}": ("method.fire.enabled=true", f"method.fire.mode={mode}")
         for mode in ("mask", "exact", "parity")
     },
 }

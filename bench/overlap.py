@@ -32,7 +32,7 @@ from unittest import mock
 from assay.clients import Result, RewardClient
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.core import rewards
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.records.folder import RunFolder

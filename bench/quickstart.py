@@ -20,7 +20,8 @@ from assay.trainer.core.evaluation import generate_greedy
 from assay.trainer.core.rewards import Judge, Sample, open_judge
 from assay.trainer.data.problems import Problem, load_problems, render
 from assay.trainer.engines.models import load_policy
-from assay.trainer.settings import Config, ModelConfig, load
+from assay.trainer.settings.config import Config, load
+from assay.trainer.settings.sections import ModelConfig
 
 
 def expression(problem: Problem) -> str:

@@ -16,7 +16,7 @@ from assay.trainer.core.rewards import Judge, sample_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.scoring import BackgroundClient
-from assay.trainer.settings import RewardConfig
+from assay.trainer.settings.sections import RewardConfig
 from bench.miniature import Service
 
 PROMPTS, GROUP, PORTIONS, ROUNDS = 32, 8, 20, 30

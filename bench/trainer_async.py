@@ -27,11 +27,11 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import Estimate, difference
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench.miniature import Service, as_data, keep, over_seeds, read, told, train
 from bench.miniature_tasks import LIMIT, counting, counts_right
 
@@ -62,14 +62,14 @@ TIMED = (
     "optim.mini_batches=1",
     "optim.micro_batch=16",
     "optim.learning_rate=1e-4",
-    "algorithm.advantage.normalise=none",
-    "algorithm.advantage.scale=group",
+    "method.advantage.normalise=none",
+    "method.advantage.scale=group",
 )
 ARMS = {
-    "in turn": ("algorithm.asynchrony.mode=off",),
-    "ahead, eta = 1": ("algorithm.asynchrony.max_staleness=1",),
-    "ahead, eta = 2": ("algorithm.asynchrony.max_staleness=2",),
-    "periodic": ("algorithm.asynchrony.mode=periodic",),
+    "in turn": ("method.asynchrony.mode=off",),
+    "ahead, eta = 1": ("method.asynchrony.max_staleness=1",),
+    "ahead, eta = 2": ("method.asynchrony.max_staleness=2",),
+    "periodic": ("method.asynchrony.mode=periodic",),
 }
 
 # Staleness.
@@ -159,8 +159,8 @@ def _run(
             models,
             (
                 *LEARNT,
-                f"algorithm.loss.importance_correction={OBJECTIVES[name]}",
-                f"algorithm.asynchrony.max_staleness={eta}",
+                f"method.loss.importance_correction={OBJECTIVES[name]}",
+                f"method.asynchrony.max_staleness={eta}",
                 f"optim.learning_rate={chosen.rate:g}",
                 f"run.steps={chosen.steps}",
                 f"run.seed={seed}",

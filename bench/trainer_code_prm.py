@@ -37,9 +37,9 @@ from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
 from assay.genrm.steps import label_lines, prefix_search, search_prefix, split
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder.outcome import read as read_outcome
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,
     Job,
@@ -71,9 +71,9 @@ SMALL = (
     "reward.parameters.step_rewards=signed",
     "model.gradient_checkpointing=false",
     "model.precision=float32",
-    "algorithm.critic.warmup_steps=0",
-    "algorithm.critic.pretrain_steps=0",
-    "algorithm.critic.learning_rate=1e-3",
+    "method.critic.warmup_steps=0",
+    "method.critic.pretrain_steps=0",
+    "method.critic.learning_rate=1e-3",
     "optim.learning_rate=1e-3",
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
@@ -98,8 +98,8 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "without-span-normalisation": ("ablate=kl,value-init,span-normalisation",),
     "without-neutral-comments": ("ablate=kl,value-init,neutral-comments",),
     "without-both": ("ablate=kl,value-init,span-normalisation,neutral-comments",),
-    "value-init+pre-trained": ("ablate=kl,dense-rewards", "algorithm.critic.pretrain_steps=10"),
-    "dense+value-init+pre-trained": ("ablate=kl", "algorithm.critic.pretrain_steps=10"),
+    "value-init+pre-trained": ("ablate=kl,dense-rewards", "method.critic.pretrain_steps=10"),
+    "dense+value-init+pre-trained": ("ablate=kl", "method.critic.pretrain_steps=10"),
 }
 Rows = list[dict[str, Any]]
 
@@ -368,7 +368,7 @@ def settings(arm: str, seed: int, steps: int, data: Sequence[Path], prm: Path) -
             f"data.path={problems}",
             f"data.eval_path={held_out}",
             f"model.name={model}",
-            f"algorithm.critic.init={prm}",
+            f"method.critic.init={prm}",
             f"run.steps={steps}",
             f"run.seed={seed}",
             *SMALL,
@@ -441,7 +441,7 @@ def job(out: Path, seed: int, steps: int, parts: Sequence[str], arms: Sequence[s
         bare = arm in ("without-neutral-comments", "without-both")
         prm = here / ("prm-bare" if bare else "prm-guarded") / "model"
         config = settings(arm, seed, steps, data, prm)
-        dense = config.algorithm.dense.weight > 0
+        dense = config.method.dense.weight > 0
         splitting = str(config.reward.parameters.get("splitting", "code-line"))
         folder = here / place.stem
         report = train(config, folder, partial(Lines, prm if dense else None, splitting))
@@ -464,7 +464,7 @@ def pipeline(out: Path, seed: int) -> None:
         *(f"{both}.{word}" for word in SMALL if word.startswith(("model", "algo", "opt", "roll"))),
         *(f"{both}.{word}" for word in SMALL if word.startswith("eval")),
         f"{both}.reward.parameters.extraction=whole",
-        f"{both}.algorithm.critic.pretrain_steps=4",
+        f"{both}.method.critic.pretrain_steps=4",
         f"{both}.run.steps=8",
         "samples.per_prompt=1",
         f"{prm}.model.precision=float32",

@@ -34,11 +34,11 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import Row, read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import difference
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench.miniature import (
     IsRight,
     Item,
@@ -65,7 +65,7 @@ BASE: tuple[str, ...] = (
     "data.template={question}",
     "model.precision=float32",
     "reward.verifier=miniature",
-    "algorithm.loss.aggregation=token-mean",
+    "method.loss.aggregation=token-mean",
     "optim.learning_rate=4e-4",
     f"rollout.max_new_tokens={LIMIT}",
     "rollout.prompts_per_step=16",
@@ -78,20 +78,20 @@ BASE: tuple[str, ...] = (
 SMALL = ("rollout.prompts_per_step=8", "rollout.group_size=4")
 SPO = (
     *SMALL,
-    "algorithm.advantage.estimator=segments",
-    "algorithm.advantage.scale=none",
-    "algorithm.segments.unsure_per_segment=2",
-    "algorithm.segments.continuations=4",
+    "method.advantage.estimator=segments",
+    "method.advantage.scale=none",
+    "method.segments.unsure_per_segment=2",
+    "method.segments.continuations=4",
 )
-RECOMPOSED = ("algorithm.recomposition.groups=64",)
-NO_REMAINDER = ("algorithm.recomposition.first=0.0", "algorithm.recomposition.last=0.0")
-VOID = ("algorithm.filter.void=text", r"algorithm.filter.void_answer==\d")
+RECOMPOSED = ("method.recomposition.groups=64",)
+NO_REMAINDER = ("method.recomposition.first=0.0", "method.recomposition.last=0.0")
+VOID = ("method.filter.void=text", r"method.filter.void_answer==\d")
 ARMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "spo": {
         "groups, 16 x 8": (),
         "groups, 8 x 4": SMALL,
         "segments, 8 x 4": SPO,
-        "segments, no mask": (*SPO, "algorithm.segments.mask_sure=false"),
+        "segments, no mask": (*SPO, "method.segments.mask_sure=false"),
     },
     "updates": {"groups, 8 x 4": SMALL, "segments, 8 x 4": SPO},
     "recomposition": {

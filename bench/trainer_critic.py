@@ -34,10 +34,10 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import outcome, plan
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench.miniature import IsRight, Job, Service, begin, finished, job_of, keep, options, train
 from bench.miniature_report import compare, draw
 from bench.miniature_tasks import (
@@ -60,7 +60,7 @@ SMALL = (
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
     "optim.micro_batch=0",
-    "algorithm.critic.warmup_steps=0",
+    "method.critic.warmup_steps=0",
     f"rollout.max_new_tokens={ROAD_LIMIT}",
     "eval.prompts=4",
     "eval.samples=64",
@@ -69,7 +69,7 @@ SMALL = (
     "run.samples_every=0",
     "run.report_to=[]",
 )
-PRETRAIN = "algorithm.critic.pretrain_steps=50"
+PRETRAIN = "method.critic.pretrain_steps=50"
 SINGLE = ("rollout.prompts_per_step=64", "rollout.group_size=1")
 GROUPS = ("rollout.prompts_per_step=8", "rollout.group_size=8")
 METHODS = {"ppo": SINGLE, "vc_ppo": (*SINGLE, PRETRAIN)}
@@ -104,11 +104,11 @@ def arms(part: str, setting: Setting, seed: int) -> dict[str, Config]:
     own = (
         *SMALL,
         f"model.name={model}",
-        f"algorithm.critic.init={reward_model}",
+        f"method.critic.init={reward_model}",
         f"data.path={problems}",
         f"data.eval_path={held_out}",
         f"run.steps={setting.steps}",
-        f"algorithm.critic.learning_rate={setting.critic_rate}",
+        f"method.critic.learning_rate={setting.critic_rate}",
     )
     if part == "methods":
         return {
@@ -121,8 +121,8 @@ def arms(part: str, setting: Setting, seed: int) -> dict[str, Config]:
 
 def with_critic(config: Config, critic: str) -> Config:
     """The same run with a critic that has been pre-trained before."""
-    settings = replace(config.algorithm.critic, init=critic, pretrain_steps=0)
-    return replace(config, algorithm=replace(config.algorithm, critic=settings))
+    settings = replace(config.method.critic, init=critic, pretrain_steps=0)
+    return replace(config, method=replace(config.method, critic=settings))
 
 
 # One run, in its own process.
@@ -262,7 +262,7 @@ def main(wanted: dict[str, Any]) -> dict[str, Any]:
     """One run."""
     setting = Setting(**wanted["setting"])
     config = arms(wanted["part"], setting, wanted["seed"])[wanted["name"]]
-    if wanted["critic"] and config.algorithm.critic.pretrain_steps:
+    if wanted["critic"] and config.method.critic.pretrain_steps:
         config = with_critic(config, wanted["critic"])
     return one_run(setting.task, config, Path(wanted["folder"]))
 

@@ -53,11 +53,11 @@ from typing import Any, NamedTuple
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import Row, read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import difference
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,
     Job,
@@ -86,7 +86,7 @@ SMALL = (
     "data.template={question}",
     "model.precision=float32",
     "reward.verifier=miniature",
-    "algorithm.loss.aggregation=token-mean",
+    "method.loss.aggregation=token-mean",
     "optim.learning_rate=5e-4",
     f"rollout.max_new_tokens={LIMIT}",
     "rollout.prompts_per_step=16",

@@ -38,7 +38,7 @@ from assay.clients.runs.records import read_rows
 from assay.trainer.recipes.ladder import outcome, plan, table
 from assay.trainer.recipes.ladder.stats import difference, estimate
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench import clip_higher_table
 from bench.miniature import (
     Job,
@@ -63,8 +63,8 @@ SMALL = (
     "reward.verifier=miniature",
     "reward.parameters={}",
     "data.template={question}",
-    "algorithm.shaping.overlong_cache=6",
-    "algorithm.dynamic_sampling.max_rounds=20",
+    "method.shaping.overlong_cache=6",
+    "method.dynamic_sampling.max_rounds=20",
     "optim.learning_rate=2e-4",
     "optim.warmup_steps=0",
     "optim.weight_decay=0.0",

@@ -34,11 +34,11 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.outcome import series
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench import turns_table
 from bench.miniature import (
     END,
@@ -61,8 +61,8 @@ LADDER = CONFIGS / "ladders" / "pag.toml"
 DIRECT, SCORE = "direct_multi_turn", "score"
 STAGE_1 = (
     "ablate=turn-shaping,first-attempt-reward",
-    "algorithm.loss.kl_coef=0.1",
-    "algorithm.turns.kl=first",
+    "method.loss.kl_coef=0.1",
+    "method.turns.kl=first",
 )
 """SCoRe's first stage, as configs/score.toml has it."""
 STAGE_1_SHARE = 1 / 3
@@ -87,11 +87,11 @@ SMALL = (
     "reward.verifier=miniature",
     "model.gradient_checkpointing=false",
     "model.precision=float32",
-    f"algorithm.turns.verify_prompt={VERIFY}",
-    f"algorithm.turns.revise_prompt={REVISE}",
-    f"algorithm.turns.reconsider_prompt={REVISE}",
-    "algorithm.critic.warmup_steps=0",
-    "algorithm.critic.learning_rate=2e-3",
+    f"method.turns.verify_prompt={VERIFY}",
+    f"method.turns.revise_prompt={REVISE}",
+    f"method.turns.reconsider_prompt={REVISE}",
+    "method.critic.warmup_steps=0",
+    "method.critic.learning_rate=2e-3",
     "optim.learning_rate=3e-4",
     "optim.warmup_steps=0",
     "optim.mini_batches=2",

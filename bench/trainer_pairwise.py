@@ -52,10 +52,10 @@ from typing import Any
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,
     Job,
@@ -88,10 +88,10 @@ SMALL = (
     "model.precision=float32",
     "reward.verifier=miniature",
     "reward.parameters={}",
-    "algorithm.loss.kl_coef=0.0",
-    "algorithm.advantage.normalise=batch",
-    "algorithm.critic.learning_rate=1e-3",
-    "algorithm.critic.warmup_steps=0",
+    "method.loss.kl_coef=0.0",
+    "method.advantage.normalise=batch",
+    "method.critic.learning_rate=1e-3",
+    "method.critic.warmup_steps=0",
     "optim.learning_rate=5e-4",
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
@@ -106,19 +106,19 @@ SMALL = (
 )
 SINGLE = ("rollout.prompts_per_step=64", "rollout.group_size=1")
 GROUPS = ("rollout.prompts_per_step=8", "rollout.group_size=8")
-SCORES = ("algorithm.pairwise.against=none", "algorithm.pairwise.anchors=none")
-ANCHORED = ("algorithm.pairwise.anchors=reference",)
+SCORES = ("method.pairwise.against=none", "method.pairwise.anchors=none")
+ANCHORED = ("method.pairwise.anchors=reference",)
 ARMS = {
     "bt": ("pairwise_ppo", (*SINGLE, *SCORES)),
     "win": ("pairwise_ppo", (*SINGLE, *ANCHORED)),
     "win-log-odds": (
         "pairwise_ppo",
-        (*SINGLE, *ANCHORED, "algorithm.pairwise.reward=log-odds"),
+        (*SINGLE, *ANCHORED, "method.pairwise.reward=log-odds"),
     ),
-    "win-even": ("pairwise_ppo", (*SINGLE, "algorithm.pairwise.anchors=data")),
+    "win-even": ("pairwise_ppo", (*SINGLE, "method.pairwise.anchors=data")),
     "bt-group": (
         "pairwise_group",
-        (*GROUPS, *SCORES, "algorithm.advantage.estimator=group"),
+        (*GROUPS, *SCORES, "method.advantage.estimator=group"),
     ),
     "win-group": ("pairwise_group", (*GROUPS, *ANCHORED)),
 }
@@ -220,7 +220,7 @@ def config_of(arm: str, *, models: Path, steps: int, seed: int, pretrain: int) -
             f"model.name={model}",
             f"data.path={problems}",
             f"data.eval_path={held_out}",
-            f"algorithm.critic.pretrain_steps={pretrain}",
+            f"method.critic.pretrain_steps={pretrain}",
             f"run.steps={steps}",
             f"run.seed={seed}",
         ),

@@ -16,7 +16,7 @@ one digit, and the fifth and later ones, are wrong.
     grpo          the outcome alone, 0 or 1; no score is looked at
     blend f       the outcome plus the mean score of the steps in the reward (the two as they are:
                   the paper's weights were not at hand)
-    prof f        GRPO on half of each group, chosen by algorithm.filter.prof = "both"
+    prof f        GRPO on half of each group, chosen by method.filter.prof = "both"
     prof-correct f  the same with "correct"
 
 All generate as many responses in as many steps; the two with the filter train on half of them. At
@@ -35,10 +35,10 @@ from typing import Any
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,
     Service,
@@ -85,8 +85,8 @@ SMALL = (
 METHODS: Mapping[str, tuple[str, ...]] = {
     "grpo": (),
     "blend": (),
-    "prof": ("algorithm.filter.prof=both",),
-    "prof-correct": ("algorithm.filter.prof=correct",),
+    "prof": ("method.filter.prof=both",),
+    "prof-correct": ("method.filter.prof=correct",),
 }
 FIGURES = ("accuracy", "right", "sound", "sound_of_right")
 

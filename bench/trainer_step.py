@@ -195,13 +195,13 @@ def turn(name: str, load: Workload, *, slow: bool, folder: Path) -> dict[str, An
 
 def settings(load: Workload) -> Any:
     """Ours, as a Config: GRPO with a token-level loss, which is TRL's default."""
-    from assay.trainer import settings as config  # noqa: PLC0415
+    from assay.trainer.settings import config  # noqa: PLC0415
 
     tree = {
         "model": {"name": load.model},
         "data": {"source": "jsonl", "path": load.data, "template": load.template},
         "reward": {"verifier": "miniature"},
-        "algorithm": {"loss": {"aggregation": "token-mean"}},
+        "method": {"loss": {"aggregation": "token-mean"}},
         "optim": {"learning_rate": load.learning_rate},
         "rollout": {
             "prompts_per_step": load.prompts,

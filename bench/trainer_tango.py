@@ -37,12 +37,12 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.methods.cotraining.measures import Verified, verifier_metrics
 from assay.trainer.methods.cotraining.protocol import read as read_verdicts
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,
     Job,
@@ -83,14 +83,14 @@ SMALL = (
     "reward.verifier=miniature",
     "model.gradient_checkpointing=false",
     "model.precision=float32",
-    f"cotraining.prompt={{question}}{{steps}}{VERIFY}",
-    "cotraining.step_heading=",
-    "cotraining.step_separator=;",
-    "cotraining.prompts_per_step=32",
-    "cotraining.max_new_tokens=7",
-    "cotraining.micro_batch=0",
-    "cotraining.learning_rate=3e-4",
-    "cotraining.warmup_steps=20",
+    f"method.cotraining.prompt={{question}}{{steps}}{VERIFY}",
+    "method.cotraining.step_heading=",
+    "method.cotraining.step_separator=;",
+    "method.cotraining.prompts_per_step=32",
+    "method.cotraining.max_new_tokens=7",
+    "method.cotraining.micro_batch=0",
+    "method.cotraining.learning_rate=3e-4",
+    "method.cotraining.warmup_steps=20",
     "optim.learning_rate=5e-4",
     "optim.micro_batch=0",
     "rollout.prompts_per_step=16",
@@ -106,7 +106,7 @@ SMALL = (
 ARMS: Mapping[str, tuple[str, ...]] = {
     "tango": (),
     "without-class-weights": ("ablate=class-weights",),
-    "alpha-0.5": ("algorithm.dense.weight=0.5",),
+    "alpha-0.5": ("method.dense.weight=0.5",),
     "outcome-only": ("ablate=cotrained-verifier",),
     "mostly-right": (),
     "mostly-right-unweighted": ("ablate=class-weights",),
@@ -205,8 +205,8 @@ def arm(name: str, models: Path, *, steps: int, seed: int, shape: Shape = SHAPE)
     given = [f"model.name={model}"]
     if name.startswith(ALONE):
         generator = pretrained(models / "tango-right", WORDS, drawn_right, SHAPE_RIGHT)
-        given = [f"model.name={generator}", f"cotraining.model={model}", "eval.prompts=0"]
-        given.append(f"cotraining.warmup_steps={ALONE_STEPS}")
+        given = [f"model.name={generator}", f"method.cotraining.model={model}", "eval.prompts=0"]
+        given.append(f"method.cotraining.warmup_steps={ALONE_STEPS}")
         steps = 1
     return configs.load(
         CONFIGS / "tango.toml",
@@ -293,14 +293,14 @@ def one_run(config: Config, folder: Path, models: Path) -> dict[str, Any]:
             "before": report["before"]["accuracy"],
             "after": report["after"]["accuracy"],
         }
-    if config.cotraining.enabled:
+    if config.method.cotraining.enabled:
         beside = read_rows(folder / "verifier" / "metrics.jsonl")
         found["verifier"] = {
             "before": probed(models / "tango"),
             "after": probed(folder / "verifier" / "model"),
             "f1": [row["verifier_f1"] for row in beside],
             "f1_first": _f1(beside[:WINDOW]),
-            "f1_warm": _f1(beside[: config.cotraining.warmup_steps][-WINDOW:]),
+            "f1_warm": _f1(beside[: config.method.cotraining.warmup_steps][-WINDOW:]),
             "f1_last": _f1(beside[-WINDOW:]),
             "says_correct": [row["verifier_says_correct"] for row in beside],
             "wrong_recall": [row["verifier_wrong_recall"] for row in beside],

@@ -29,10 +29,10 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from bench.miniature import (
     Service,
     as_data,
@@ -59,11 +59,11 @@ SMALL = (
     "optim.warmup_steps=0",
     "optim.mini_batches=2",
     "optim.micro_batch=0",
-    "algorithm.critic.learning_rate=1e-3",
-    "algorithm.critic.warmup_steps=0",
-    "algorithm.critic.pretrain_steps=10",
-    f"algorithm.truncation.window={WINDOW}",
-    "algorithm.truncation.min_finished=1",
+    "method.critic.learning_rate=1e-3",
+    "method.critic.warmup_steps=0",
+    "method.critic.pretrain_steps=10",
+    f"method.truncation.window={WINDOW}",
+    "method.truncation.min_finished=1",
     f"rollout.prompts_per_step={SLOTS}",
     "rollout.group_size=1",
     f"rollout.max_new_tokens={LIMIT}",

@@ -25,7 +25,7 @@ from pathlib import Path
 import torch
 
 from assay.clients import Judgement, Result
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.algos.policy_losses import ppo_token_losses
 from assay.trainer.core.batch import Batch, Scored, critic_advantages, pad, refined
 from assay.trainer.data.problems import Problem
@@ -82,11 +82,11 @@ class Table:
         self, overrides: Sequence[str] = (), seed: int = 0, says_L2: torch.Tensor = SAYS_L2
     ) -> None:
         config = configs.load(PRESET, ["data=rows.jsonl", *overrides])
-        self._algorithm = config.algorithm
-        always = config.algorithm.turns.revise == "always"
+        self._algorithm = config.method
+        always = config.method.turns.revise == "always"
         protocol = Protocol(((0,), (0,)), verifies=True, always=always)
         self._outcomes, self._places = _outcomes(protocol)
-        self._batch = _as_batch(self._outcomes, config.algorithm.turns)
+        self._batch = _as_batch(self._outcomes, config.method.turns)
         self._dice = torch.Generator().manual_seed(seed)
         first_3SA = (CARES_K2, says_L2, REVISES_3.expand(2, -1))
         self._logits = [chances_SA.log().requires_grad_() for chances_SA in first_3SA]

@@ -161,7 +161,7 @@ def separate(folder: Path, mode: str, engine: Any) -> list[Any]:
     from assay.trainer.critic.critic import Critic
     from assay.trainer.critic.model import load_critic
     from assay.trainer.critic.pretraining import measure
-    from assay.trainer.settings import CriticConfig
+    from assay.trainer.settings.objective import CriticConfig
 
     config = CriticConfig(learning_rate=1e-3, init=str(folder / "reward"))
     critic = Critic(load_critic(config, read_policy(folder / "policy"), print), config, engine)
@@ -180,7 +180,7 @@ def separate(folder: Path, mode: str, engine: Any) -> list[Any]:
 def trunk(folder: Path, engine: Any) -> list[Any]:
     """One rank's part of a head on the policy."""
     from assay.trainer.critic.trunk import TrunkCritic
-    from assay.trainer.settings import CriticConfig
+    from assay.trainer.settings.objective import CriticConfig
 
     policy = read_fused(folder / "policy")
     model, _ = engine.prepare(policy, torch.optim.SGD(policy.parameters()))

@@ -18,7 +18,8 @@ from assay.trainer.engines.types import Request, Response
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Group, OneRank
-from assay.trainer.settings import DynamicSamplingConfig, RolloutConfig
+from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
+from assay.trainer.settings.sections import RolloutConfig
 
 T = TypeVar("T")
 Outcome = str

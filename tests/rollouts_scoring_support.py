@@ -14,7 +14,7 @@ from assay.trainer.core.rewards import Judge
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.scoring import BackgroundClient
-from assay.trainer.settings import RewardConfig
+from assay.trainer.settings.sections import RewardConfig
 
 QUICK = ClientConfig(retry=RetryPolicy(max_attempts=4, base_s=0.005, cap_s=0.02))
 

@@ -11,7 +11,7 @@ from assay.trainer.engines.continuing import answered, place_of, room, with_text
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.truncation.slots import SlotCollector
 from assay.trainer.rollouts.types import OneRank
-from assay.trainer.settings import RolloutConfig
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import result, stream
 
 LIMIT = 8

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import Problem
 from assay.trainer.selection.choose import make_selector
-from assay.trainer.selection.settings import SelectionConfig
+from assay.trainer.settings.selecting import SelectionConfig
 from assay.trainer.selection.types import Scorable, Seen, Selector
 
 LEARNING = ("mopps", "vade", "dump", "dads", "curriculum", "hard-focus", "vas", "pre-ppo")

@@ -53,7 +53,7 @@ def do(job: Job) -> None:
 
     from rich.console import Console
 
-    from assay.trainer import settings as config
+    from assay.trainer.settings import config
     from assay.trainer.recipes.train import run
     from assay.trainer.records import folder
     from trainer_support import ExactTransport

@@ -68,7 +68,7 @@ def no_curves(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def tiny_config(tiny_model: Path, sums_file: Path) -> Callable[..., Any]:
     """Makes a Config for the tiny model; keyword arguments are sections with what differs."""
-    from assay.trainer import settings as config
+    from assay.trainer.settings import config
 
     def make(**sections: dict[str, Any]) -> config.Config:
         tree: dict[str, dict[str, Any]] = {

@@ -158,7 +158,7 @@ def test_filtered_responses_are_as_if_they_had_not_been_drawn(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:
     algorithm = {"filter": {"prof": "both", "prof_keep": 4}}
-    rows = train(tiny_config(**sizes(algorithm=algorithm)), transport=Steps)
+    rows = train(tiny_config(**sizes(method=algorithm)), transport=Steps)
     samples = read_rows(tmp_path / "run" / "samples.jsonl")
     for row in rows:
         own = [sample for sample in samples if sample["step"] == row["step"]]
@@ -167,7 +167,7 @@ def test_filtered_responses_are_as_if_they_had_not_been_drawn(
         assert row["tokens"] == sum(sample["tokens"] for sample in stays)
         assert row["fault_ratio"] == 0
     with pytest.raises(TrainingStoppedError, match="judges none"):
-        train(tiny_config(**sizes(algorithm=algorithm)), "without-steps")
+        train(tiny_config(**sizes(method=algorithm)), "without-steps")
 
 
 def test_groups_without_advantage_give_way_to_earlier_ones(
@@ -175,7 +175,7 @@ def test_groups_without_advantage_give_way_to_earlier_ones(
 ) -> None:
     config = tiny_config(
         **sizes(
-            algorithm={"replay": {"groups": 16}},
+            method={"replay": {"groups": 16}},
             rollout={"prompts_per_step": 16, "group_size": 2},
             run={"steps": 4},
         )

@@ -11,7 +11,7 @@ import pytest
 from assay.clients.cli import run as assay
 from assay.clients.runs.records import read_rows
 from assay.clients.testing import FakeRewardServer
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.methods.parts import parts_on
 
 LADDER = """
@@ -41,7 +41,7 @@ def test_a_ladder_of_real_runs(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     base = tiny_config(
-        algorithm={"loss": {"clip_high": 0.28}},
+        method={"loss": {"clip_high": 0.28}},
         rollout={"prompts_per_step": 4, "group_size": 4, "max_new_tokens": 3},
         eval={"prompts": 10},
         run={"steps": 3},

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from assay.trainer import settings as configs
-from assay.trainer.methods.presets import METHODS
-from assay.trainer.settings import Config
+from assay.trainer.settings import config as configs
+from assay.trainer.explain.presets import METHODS
+from assay.trainer.settings.config import Config
 
 Train = Callable[..., list[dict[str, Any]]]
 
@@ -43,26 +43,26 @@ def miniature(repository: Path, tiny_model: Path, sums_file: Path) -> Callable[.
             "run.checkpoint_every=0",
             "run.report_to=[]",
         ]
-        if published.algorithm.critic.pretrain_steps:
-            small.append("algorithm.critic.pretrain_steps=2")
-        if published.algorithm.truncation.window:
-            small += ["algorithm.truncation.window=2", "algorithm.truncation.min_finished=1"]
-        if published.algorithm.critic.below_minimum == "refuse":  # two steps teach it too little
-            small.append("algorithm.critic.below_minimum=warn")
-        if published.algorithm.shaping.overlong == "soft":
-            small.append("algorithm.shaping.overlong_cache=2")
+        if published.method.critic.pretrain_steps:
+            small.append("method.critic.pretrain_steps=2")
+        if published.method.truncation.window:
+            small += ["method.truncation.window=2", "method.truncation.min_finished=1"]
+        if published.method.critic.below_minimum == "refuse":  # two steps teach it too little
+            small.append("method.critic.below_minimum=warn")
+        if published.method.shaping.overlong == "soft":
+            small.append("method.shaping.overlong_cache=2")
         if published.data.columns.tests:  # the judge here compares with references
             small.append("data.columns.tests=")
-        if published.algorithm.critic.init != "policy":
-            small.append("algorithm.critic.init=policy")
+        if published.method.critic.init != "policy":
+            small.append("method.critic.init=policy")
         if published.cotraining.enabled:
             small += [
-                "cotraining.prompt={question}{steps}=",
-                "cotraining.step_heading=",
-                "cotraining.warmup_steps=1",
-                "cotraining.prompts_per_step=4",
-                "cotraining.micro_batch=0",
-                "cotraining.max_new_tokens=4",
+                "method.cotraining.prompt={question}{steps}=",
+                "method.cotraining.step_heading=",
+                "method.cotraining.warmup_steps=1",
+                "method.cotraining.prompts_per_step=4",
+                "method.cotraining.micro_batch=0",
+                "method.cotraining.max_new_tokens=4",
                 "optim.micro_batch=0",
             ]
         return configs.load(path, [*small, *overrides])
@@ -86,9 +86,9 @@ def test_a_preset_trains(miniature: Callable[..., Config], train: Train, name: s
     config = miniature(name)
     rows = train(config)
     check(rows)
-    if config.algorithm.has_critic:
+    if config.method.has_critic:
         assert all(math.isfinite(row["value_loss"]) for row in rows)
-    if config.algorithm.dynamic_sampling.enabled:
+    if config.method.dynamic_sampling.enabled:
         assert all(0 < row["keep_rate"] <= 1 for row in rows)
 
 

@@ -14,13 +14,13 @@ from rich.console import Console
 
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError, make_status
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import load_problems
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.pairwise import anchors as anchoring
 from assay.trainer.recipes.train import run
 from assay.trainer.records import folder as folders
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from trainer_support import ExactTransport
 
 pytestmark = pytest.mark.slow
@@ -66,16 +66,16 @@ def small(repository: Path, tiny_model: Path, sums_file: Path) -> Make:
                 "model.precision=float32",
                 "data.max_rows=16",
                 "reward=exact",
-                "algorithm.pairwise.anchors=best-of-n",
-                "algorithm.pairwise.n=3",
-                "algorithm.pairwise.selector=exact",
+                "method.pairwise.anchors=best-of-n",
+                "method.pairwise.n=3",
+                "method.pairwise.selector=exact",
                 "rollout.prompts_per_step=8",
                 "rollout.max_new_tokens=4",
                 "optim.mini_batches=2",
                 "optim.micro_batch=0",
                 "optim.learning_rate=4e-4",
                 "optim.warmup_steps=0",
-                "algorithm.critic.pretrain_steps=0",
+                "method.critic.pretrain_steps=0",
                 "eval.prompts=4",
                 "eval.batch_size=4",
                 "run.steps=2",
@@ -103,7 +103,7 @@ def test_the_best_of_n_is_chosen_and_half_a_file_is_gone_on_with(
     for row in anchors:
         assert row["score"] == points(row["anchor"])
         assert row["of"] == 3
-    single = train(small("algorithm.pairwise.anchors=reference"), "single", WinTransport)
+    single = train(small("method.pairwise.anchors=reference"), "single", WinTransport)
     drawn = read_rows(tmp_path / "single" / "anchors.jsonl")
     assert sum(points(row["anchor"]) for row in drawn) < sum(row["score"] for row in anchors)
     assert single != rows
@@ -141,7 +141,7 @@ def test_a_signal_while_anchors_are_made_keeps_what_is_there(
 def test_a_resumed_run_is_the_uninterrupted_one(
     small: Make, train: Any, curve: Any, tmp_path: Path
 ) -> None:
-    own = ("algorithm.pairwise.anchors=reference", "eval.prompts=0", "data.max_rows=60")
+    own = ("method.pairwise.anchors=reference", "eval.prompts=0", "data.max_rows=60")
     whole = train(small(*own, "run.steps=3"), "whole", WinTransport)
     train(small(*own, "run.steps=1"), "part", WinTransport)
     assert len(read_rows(tmp_path / "part" / "anchors.jsonl")) == 8
@@ -172,7 +172,7 @@ def test_a_selector_that_nobody_serves_stops_the_run_before_it_begins(
     small: Make, train: Any
 ) -> None:
     with pytest.raises(ConfigError, match=r"'taste' is not served"):
-        train(small("algorithm.pairwise.selector=taste"), "run", WinTransport)
+        train(small("method.pairwise.selector=taste"), "run", WinTransport)
 
 
 def test_a_selector_that_cannot_judge_stops_the_run_and_a_later_try_goes_on(

@@ -15,10 +15,10 @@ import pytest
 
 from assay.clients import EmbeddedServices
 from assay.clients.runs.records import read_rows
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import load_problems
 from assay.trainer.methods.pairwise.anchors import key_of
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from genrm_support import make_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -59,7 +59,7 @@ def miniature(repository: Path, judges: str, tiny_model: Path, sums_file: Path) 
                 "optim.micro_batch=0",
                 "optim.learning_rate=4e-4",
                 "optim.warmup_steps=0",
-                "algorithm.critic.pretrain_steps=2",
+                "method.critic.pretrain_steps=2",
                 "eval.batch_size=4",
                 "run.steps=2",
                 "run.samples_every=1",
@@ -73,9 +73,9 @@ def miniature(repository: Path, judges: str, tiny_model: Path, sums_file: Path) 
 
 
 BEST_OF_N = (
-    "algorithm.pairwise.anchors=best-of-n",
-    "algorithm.pairwise.n=3",
-    "algorithm.pairwise.selector_parameters={model = 'scalar', squash = 'none'}",
+    "method.pairwise.anchors=best-of-n",
+    "method.pairwise.n=3",
+    "method.pairwise.selector_parameters={model = 'scalar', squash = 'none'}",
     "eval.prompts=4",
 )
 
@@ -88,7 +88,7 @@ def finite(rows: list[dict[str, Any]]) -> None:
 def test_wins_over_anchors_that_a_reward_model_chose(
     miniature: Make, train: Any, tmp_path: Path
 ) -> None:
-    config = miniature("pairwise_ppo", *BEST_OF_N, "algorithm.pairwise.reward=log-odds")
+    config = miniature("pairwise_ppo", *BEST_OF_N, "method.pairwise.reward=log-odds")
     rows = train(config, transport=None)
     finite(rows)
     for row in rows:
@@ -117,7 +117,7 @@ def test_a_group_is_its_own_baseline(
         "pairwise_group",
         f"reward.verifier={verifier}",
         "rollout.group_size=4",
-        "algorithm.pairwise.anchors=reference",
+        "method.pairwise.anchors=reference",
         "eval.prompts=4",
     )
     finite(train(config, transport=None))

@@ -46,7 +46,7 @@ def test_what_is_never_stale_is_the_synchronous_run_to_the_bit(
         "eval": {"prompts": 0},
     }
     made = {
-        name: train(tiny_config(algorithm=asynchronous(mode, 0), **sections), name)
+        name: train(tiny_config(method=asynchronous(mode, 0), **sections), name)
         for name, mode in (("sync", "off"), ("async", "bounded"))
     }
     found, expected = (without(curve(made[name]), OWN) for name in ("async", "sync"))
@@ -69,7 +69,7 @@ def test_periodic_is_the_synchronous_run(
     }
     kept = {"kl_coef": 0.05, "entropy_coef": 0.01}
     made = {
-        mode: train(tiny_config(algorithm=asynchronous(mode, **kept), **sections), mode)
+        mode: train(tiny_config(method=asynchronous(mode, **kept), **sections), mode)
         for mode in ("off", "periodic")
     }
     found, expected = weights(tmp_path / "periodic"), weights(tmp_path / "off")
@@ -102,7 +102,7 @@ def test_a_failure_in_the_thread_ends_the_run_at_its_step(
 
     monkeypatch.setattr(HfGenerator, "generate", fails)
     with pytest.raises(TrainingStoppedError, match="the weather"):
-        train(tiny_config(algorithm=asynchronous("bounded", 2), eval={"prompts": 0}))
+        train(tiny_config(method=asynchronous("bounded", 2), eval={"prompts": 0}))
     assert [row["step"] for row in read_rows(tmp_path / "run" / "metrics.jsonl")] == [1, 2]
     assert len(calls) == 3
     assert set(calls) == {"rollouts_0"}

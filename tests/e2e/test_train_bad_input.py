@@ -40,7 +40,7 @@ def assay(
     """`assay train` on the tiny model with some overrides; gives the exit code, and the one line
     that it left on stderr."""
     from assay.clients import cli
-    from assay.trainer import settings as config
+    from assay.trainer.settings import config
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     file = tmp_path / "tiny.toml"
@@ -123,11 +123,11 @@ def test_data_that_cannot_be_trained_on(
     [
         (
             {"critic": {"pretrain_steps": 1}, "truncation": {"window": 2}},
-            "algorithm.truncation.window = 0",
+            "method.truncation.window = 0",
         ),
         (
             {"turns": {"mode": "verify", "verify_prompt": "?", "revise_prompt": "!"}},
-            'algorithm.turns.mode = "off"',
+            'method.turns.mode = "off"',
         ),
     ],
     ids=["truncated", "turns"],
@@ -146,7 +146,7 @@ def test_a_verifier_of_whole_groups_is_refused_where_groups_do_not_end_together(
             return response
 
     algorithm = {"advantage": {"estimator": "gae"}, **sections}
-    config = tiny_config(algorithm=algorithm, eval={"prompts": 0})
+    config = tiny_config(method=algorithm, eval={"prompts": 0})
     with pytest.raises(ConfigError, match=f"against one another, .*; set {off}, or use another"):
         train(config, transport=OfGroups)
 

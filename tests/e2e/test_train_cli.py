@@ -18,7 +18,7 @@ ASSAY = Path(sys.executable).with_name("assay")
 
 @pytest.fixture
 def tiny_file(tiny_config: MakeConfig, tmp_path: Path) -> Path:
-    from assay.trainer import settings as configs
+    from assay.trainer.settings import config as configs
 
     path = tmp_path / "tiny.toml"
     path.write_text(configs.to_toml(tiny_config(run={"dir": str(tmp_path / "runs")})))

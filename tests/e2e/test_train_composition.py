@@ -36,7 +36,7 @@ def test_segments_are_valued_by_judged_continuations_and_faults_make_nothing_up(
         return asked % 5 == 0
 
     config = tiny_config(
-        algorithm={
+        method={
             "advantage": {"estimator": "segments", "scale": "none"},
             "segments": {"unsure_per_segment": 1, "continuations": 4},
         },
@@ -74,7 +74,7 @@ def test_recomposed_batches_are_as_large_and_remainders_start_from_their_sampler
     tiny_config: MakeConfig, tmp_path: Path
 ) -> None:
     config = tiny_config(
-        algorithm={"recomposition": {"groups": 16, "first": 0.25, "last": 0.25}},
+        method={"recomposition": {"groups": 16, "first": 0.25, "last": 0.25}},
         rollout={"prompts_per_step": 4, "group_size": 8},
     )
     with built_trainer(config, tmp_path, ExactTransport()) as trainer:
@@ -100,7 +100,7 @@ def test_void_responses_are_in_no_loss_and_in_their_groups_mean(
     tiny_config: MakeConfig, tmp_path: Path
 ) -> None:
     """An answer is one of two digits here."""
-    config = tiny_config(algorithm={"filter": {"void": "text", "void_answer": r"^\d\d$"}})
+    config = tiny_config(method={"filter": {"void": "text", "void_answer": r"^\d\d$"}})
     plain = tiny_config()
     [(_, filtered)] = steps_of(config, tmp_path / "one", ExactTransport(), 1)
     [(collected, whole)] = steps_of(plain, tmp_path / "two", ExactTransport(), 1)

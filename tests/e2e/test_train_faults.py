@@ -42,7 +42,7 @@ def test_the_loss_is_that_of_the_batch_without_the_faulted_rows(
     tiny_config: MakeConfig, exact_transport: Any, tmp_path: Path, aggregation: str
 ) -> None:
     config = tiny_config(
-        algorithm={"loss": {"aggregation": aggregation, "kl_coef": 0.1, "positive_lm_coef": 0.1}},
+        method={"loss": {"aggregation": aggregation, "kl_coef": 0.1, "positive_lm_coef": 0.1}},
         rollout={"prompts_per_step": 4, "group_size": 4},
     )
     transport = exact_transport(lambda _call, item: int(item.id) % 3 == 1)
@@ -140,7 +140,7 @@ def test_faults_of_continuations_stop_a_run_too(
     """Every response of the batch is judged, and no continuation of one is."""
     segments = {"unsure_per_segment": 1, "continuations": 2}
     config = tiny_config(
-        algorithm={
+        method={
             "advantage": {"estimator": "segments", "scale": "none"}, "segments": segments
         },
         reward={"max_fault_ratio": 0.3, "fault_window": 1},

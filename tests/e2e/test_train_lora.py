@@ -36,7 +36,7 @@ def test_model_is_whole_and_adapter_is_what_was_trained(
 
     config = tiny_config(
         model=LORA,
-        algorithm={"loss": {"kl_coef": 0.05}},
+        method={"loss": {"kl_coef": 0.05}},
         optim={"learning_rate": 1e-2},
         eval={"prompts": 0},
     )
@@ -76,7 +76,7 @@ def test_a_critic_starts_from_the_weights_beneath_the_adapter(
     """And learns with all of its own."""
     config = tiny_config(
         model=LORA,
-        algorithm={
+        method={
             "advantage": {"estimator": "gae"},
             "critic": {"learning_rate": 1e-3},
             "loss": {"kl_coef": 0.05, "kl_place": "reward", "kl_estimator": "k1"},

@@ -51,7 +51,7 @@ def test_gradient_checkpointing_changes_nothing(
             "loss": {"kl_coef": 0.05, "kl_place": "reward", "kl_estimator": "k1"},
         }
         config = tiny_config(
-            model=model, algorithm=algorithm, eval={"prompts": 0}, run={"steps": 2}
+            model=model, method=algorithm, eval={"prompts": 0}, run={"steps": 2}
         )
         return curve(train(config, f"run-{checkpointing}"))
 
@@ -77,7 +77,7 @@ def test_bfloat16_trains_and_drifts_little(
         train(
             tiny_config(
                 model={"precision": chosen},
-                algorithm={"loss": {"kl_coef": 0.05}},
+                method={"loss": {"kl_coef": 0.05}},
                 eval={"prompts": 0},
                 run={"steps": 2},
             ),

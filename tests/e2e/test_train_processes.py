@@ -32,13 +32,13 @@ DAPO = {
 }
 METHODS: dict[str, dict[str, Any]] = {
     "grpo": {
-        "algorithm": {"loss": {"kl_coef": 0.05, "aggregation": "seq-mean-token-mean"}},
+        "method": {"loss": {"kl_coef": 0.05, "aggregation": "seq-mean-token-mean"}},
         "optim": {"micro_batch": 8},
         "reward": {"max_fault_ratio": 1.0},
     },
-    "dapo": {"algorithm": DAPO, "optim": {"mini_batches": 2, "micro_batch": 8}},
+    "dapo": {"method": DAPO, "optim": {"mini_batches": 2, "micro_batch": 8}},
     "ppo": {
-        "algorithm": {
+        "method": {
             "advantage": GAE,
             "critic": {"loss": "clipped", "learning_rate": 1e-3},
             "loss": {"kl_coef": 0.05, "kl_place": "reward", "kl_estimator": "k1"},
@@ -46,14 +46,14 @@ METHODS: dict[str, dict[str, Any]] = {
         "optim": {"mini_batches": 2, "epochs": 2, "micro_batch": 8},
     },
     "vapo": {
-        "algorithm": {
+        "method": {
             "advantage": {"estimator": "gae", "length_adaptive_alpha": 0.05, "normalise": "batch"},
             "critic": {"learning_rate": 1e-3, "pretrain_steps": 2},
             "loss": {"positive_lm_coef": 0.1, "clip_high": 0.28},
         },
     },
     "t_ppo": {
-        "algorithm": {
+        "method": {
             "advantage": GAE,
             "critic": {"learning_rate": 1e-3, "pretrain_steps": 1},
             "truncation": {"window": 1},
@@ -61,7 +61,7 @@ METHODS: dict[str, dict[str, Any]] = {
         "optim": {"micro_batch": 8},
     },
     "pairwise": {
-        "algorithm": {
+        "method": {
             "advantage": GAE,
             "critic": {"learning_rate": 1e-3, "pretrain_steps": 1},
             "pairwise": {"against": "anchor", "anchors": "best-of-n", "n": 3, "selector": "exact"},
@@ -69,20 +69,20 @@ METHODS: dict[str, dict[str, Any]] = {
         "optim": {"micro_batch": 8},
     },
     "in-pairs": {
-        "algorithm": {
+        "method": {
             "advantage": {"estimator": "symmetric", "scale": "none"},
             "pairwise": {"against": "group", "anchors": "reference"},
         },
     },
-    "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
+    "trunk": {"method": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
     "areal": {  # the second batch is drawn while the first step trains, on both
-        "algorithm": {
+        "method": {
             "asynchrony": {"mode": "bounded"},
             "loss": {"importance_correction": "decoupled"},
         },
         "optim": {"micro_batch": 8},
     },
-    "lora": {"algorithm": {"loss": {"kl_coef": 0.05}}, "model": {"lora": {"rank": 4}}},
+    "lora": {"method": {"loss": {"kl_coef": 0.05}}, "model": {"lora": {"rank": 4}}},
 }
 
 
@@ -97,7 +97,7 @@ def launch(command: list[Any]) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def jobs(loaded: None, tiny_config: MakeConfig, tmp_path: Path) -> Callable[..., list[Job]]:
     """Runs of 2 steps; some once more, stopped after 1 and then taken up. GRPO's has faults."""
-    from assay.trainer import settings as config
+    from assay.trainer.settings import config
 
     def make(engine: str, names: list[str], *, resumed: tuple[str, ...] = ()) -> list[Job]:
         made = []

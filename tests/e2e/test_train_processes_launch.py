@@ -112,13 +112,13 @@ def launched() -> Iterator[Callable[..., Launched]]:
 
 @pytest.fixture
 def file(tiny_config: MakeConfig, tmp_path: Path) -> Path:
-    from assay.trainer import settings as config
+    from assay.trainer.settings import config
 
     path = tmp_path / "tiny.toml"
     run = {"steps": 500, "dir": str(tmp_path / "runs"), "checkpoint_every": 1, "samples_every": 0}
     path.write_text(
         config.to_toml(
-            tiny_config(run=run, eval={"prompts": 0}, algorithm={"loss": {"kl_coef": 0.05}})
+            tiny_config(run=run, eval={"prompts": 0}, method={"loss": {"kl_coef": 0.05}})
         )
     )
     return path
@@ -186,7 +186,7 @@ def test_a_run_of_two_processes_goes_on_in_one(
     assert steps[-1] >= done - 1
     if how == "interrupt":
         assert steps[-1] == done
-    sections = {"eval": {"prompts": 0}, "algorithm": {"loss": {"kl_coef": 0.05}}}
+    sections = {"eval": {"prompts": 0}, "method": {"loss": {"kl_coef": 0.05}}}
     config = tiny_config(run={"steps": done + 1, "samples_every": 0}, **sections)
     folder.rename(tmp_path / "resumed")
     train(config, "resumed")

@@ -24,11 +24,11 @@ MakeConfig = Callable[..., Any]
 GAE = {"estimator": "gae", "lam": 0.95}
 METHODS: dict[str, dict[str, Any]] = {
     "grpo": {
-        "algorithm": {"loss": {"kl_coef": 0.05}},
+        "method": {"loss": {"kl_coef": 0.05}},
         "optim": {"micro_batch": 32, "schedule": "linear", "warmup_steps": 2},
     },
     "dapo": {
-        "algorithm": {
+        "method": {
             "loss": {"clip_high": 0.28},
             "dynamic_sampling": {"enabled": True, "keep_surplus": True},
         },
@@ -37,7 +37,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "choice": {
         "data": {"selection": {"name": "mopps"}},
         "rollout": {"fire": {"enabled": True, "top_k": 3}},
-        "algorithm": {
+        "method": {
             "loss": {"clip_high": 0.28},
             "replay": {"groups": 8},
             "filter": {"min_group_std": 0.05},
@@ -45,16 +45,16 @@ METHODS: dict[str, dict[str, Any]] = {
         "optim": {"mini_batches": 2},
     },
     "ppo": {
-        "algorithm": {
+        "method": {
             "advantage": GAE,
             "critic": {"loss": "clipped", "learning_rate": 1e-3, "warmup_steps": 10},
             "loss": {"kl_coef": 0.05, "kl_place": "reward", "kl_estimator": "k1"},
         },
         "optim": {"mini_batches": 2, "epochs": 2, "micro_batch": 16},
     },
-    "trunk": {"algorithm": {"advantage": GAE, "critic": {"sharing": "trunk", "loss": "two-hot"}}},
+    "trunk": {"method": {"advantage": GAE, "critic": {"sharing": "trunk", "loss": "two-hot"}}},
     "t_ppo": {
-        "algorithm": {
+        "method": {
             "advantage": GAE,
             "critic": {"learning_rate": 1e-3, "pretrain_steps": 1},
             "truncation": {"window": 1},
@@ -62,7 +62,7 @@ METHODS: dict[str, dict[str, Any]] = {
         "optim": {"mini_batches": 2},
     },
     "areal": {  # two batches are in the checkpoint, of two versions
-        "algorithm": {
+        "method": {
             "asynchrony": {"mode": "bounded", "max_staleness": 2},
             "advantage": {"scale": "none", "normalise": "batch"},
             "loss": {"importance_correction": "decoupled"},
@@ -71,7 +71,7 @@ METHODS: dict[str, dict[str, Any]] = {
     },
     "lora": {  # dropout draws on torch's random state
         "model": {"lora": {"rank": 4, "dropout": 0.2}},
-        "algorithm": {"loss": {"kl_coef": 0.05}},
+        "method": {"loss": {"kl_coef": 0.05}},
         "optim": {"mini_batches": 2, "learning_rate": 4e-3},
     },
 }
@@ -136,7 +136,7 @@ def test_value_pretraining_goes_on_where_it_was_interrupted(
     config = tiny_config(
         run={"steps": 2},
         eval={"prompts": 0},
-        algorithm={
+        method={
             "advantage": GAE,
             "critic": {"learning_rate": 1e-2, "pretrain_steps": 4, "pretrain_patience": 4},
         },
@@ -216,7 +216,7 @@ def rows_in(path: Path) -> int:
 def test_ctrl_c_saves_a_checkpoint_and_says_how_to_go_on(
     tiny_config: MakeConfig, tmp_path: Path, train: Train
 ) -> None:
-    from assay.trainer import settings as configs
+    from assay.trainer.settings import config as configs
 
     config = tiny_config(run={"steps": 500}, eval={"prompts": 0})
     file = tmp_path / "tiny.toml"
@@ -243,7 +243,7 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(
     """Saves after every other step, and is killed while a checkpoint is being written, or in the
     middle of what comes after it."""
     from assay.clients.runs import checkpoints
-    from assay.trainer import settings as configs
+    from assay.trainer.settings import config as configs
 
     def settings(steps: int) -> Any:
         run = {"steps": steps, "checkpoint_every": 2, "samples_every": 1}

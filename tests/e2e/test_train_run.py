@@ -25,7 +25,7 @@ def test_the_reward_rises(tiny_config: MakeConfig, train: Train, tmp_path: Path)
     """Seen with seeds 0 to 2: from about 0.2 to about 0.45 in 80 steps."""
     config = tiny_config(
         rollout={"prompts_per_step": 32},
-        algorithm={"loss": {"kl_coef": 0.001}},
+        method={"loss": {"kl_coef": 0.001}},
         run={"steps": 80, "report_to": ["tensorboard"]},
     )
     rows = train(config)
@@ -42,7 +42,7 @@ def test_the_reward_rises(tiny_config: MakeConfig, train: Train, tmp_path: Path)
 def test_a_run_leaves_a_complete_folder(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:
-    from assay.trainer import settings as configs
+    from assay.trainer.settings import config as configs
 
     config = tiny_config(run={"samples_every": 2, "checkpoint_every": 2})
     train(config)
@@ -108,7 +108,7 @@ def test_the_network_changes_nothing(tiny_config: MakeConfig, train: Train, curv
 @pytest.mark.parametrize("aggregation", ["seq-mean-token-mean", "constant"])
 def test_every_loss_runs(tiny_config: MakeConfig, train: Train, aggregation: str) -> None:
     config = tiny_config(
-        algorithm={"loss": {"aggregation": aggregation}, "advantage": {"scale": "none"}},
+        method={"loss": {"aggregation": aggregation}, "advantage": {"scale": "none"}},
         model={"precision": "mixed"},
         optim={
             "micro_batch": 16,

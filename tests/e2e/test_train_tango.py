@@ -15,7 +15,7 @@ from bench.trainer_tango import SMALL, problems
 
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.core.build import check_processes
 from assay.trainer.errors import TrainingStoppedError
 
@@ -49,8 +49,8 @@ def together(repository: Path, counting: tuple[Path, Path, Path]) -> Callable[..
             f"model={model}",
             "model.device=cpu",
             "reward=exact",
-            "cotraining.warmup_steps=2",
-            "cotraining.prompts_per_step=6",
+            "method.cotraining.warmup_steps=2",
+            "method.cotraining.prompts_per_step=6",
             "rollout.prompts_per_step=4",
             "optim.mini_batches=2",
             "eval.prompts=0",
@@ -157,7 +157,7 @@ def test_a_faulted_solution_takes_its_verifications_out(
 ) -> None:
     """No truth, no verdict on the verdict; and a run of nothing else stops, and can go on."""
     judge = last_step_right(exact_transport)
-    config = together("run.steps=1", "cotraining.warmup_steps=1", "reward.max_fault_ratio=0.9")
+    config = together("run.steps=1", "method.cotraining.warmup_steps=1", "reward.max_fault_ratio=0.9")
     rows = train(config, transport=lambda: judge(lambda _call, item: int(item.id) % 3 == 0))
     (row,) = read_rows(tmp_path / "run" / "verifier" / "metrics.jsonl")
     assert row["faults"] == {"WORKER_DIED": 10}, "two of six solutions, five verifications each"
@@ -177,9 +177,9 @@ def test_what_cannot_be_cotrained_is_told_before_anything_is_trained(
     together: Callable[..., configs.Config], train: Train, exact_transport: Any
 ) -> None:
     with pytest.raises(ConfigError, match="max_new_tokens = 32 leaves no room for a prompt in the"):
-        train(together("cotraining.max_new_tokens=32"), "long")
+        train(together("method.cotraining.max_new_tokens=32"), "long")
     with pytest.raises(ConfigError, match="model folder /no/such/model does not exist"):
-        train(together("cotraining.model=/no/such/model"), "absent")
+        train(together("method.cotraining.model=/no/such/model"), "absent")
 
     class OfGroups(exact_transport):  # type: ignore[misc]
         async def list_verifiers(self, request: Any, *, timeout_s: float) -> Any:

@@ -40,7 +40,7 @@ def make(tiny_config: MakeConfig) -> MakeConfig:
         for name, values in sections.pop("algorithm", {}).items():
             algorithm.setdefault(name, {}).update(values)
         sections = {"eval": {"prompts": 0}, "run": {"steps": 3}, **sections}
-        return tiny_config(algorithm=algorithm, **sections)
+        return tiny_config(method=algorithm, **sections)
 
     return made
 
@@ -53,7 +53,7 @@ def test_a_window_of_the_limit_is_the_untruncated_trainer_to_the_bit(
     sections: dict[str, Any] = {
         "optim": {"mini_batches": 2, "epochs": 2, "micro_batch": 8},
         "rollout": {"prompts_per_step": 32 // group_size, "group_size": group_size},
-        "algorithm": {"loss": {"kl_coef": 0.05, "clip_high": 0.28, "positive_lm_coef": 0.1}},
+        "method": {"loss": {"kl_coef": 0.05, "clip_high": 0.28, "positive_lm_coef": 0.1}},
     }
     plain = curve(train(make(0, **sections), "plain"))
     found = curve(train(make(4, **sections), "window"))
@@ -95,7 +95,7 @@ def test_a_step_in_which_too_few_end_teaches_the_critic_nothing_and_the_policy_a
     make: MakeConfig, train: Train, tmp_path: Path
 ) -> None:
     few = {"truncation": {"min_finished": 65}}
-    rows = train(make(1, algorithm=few, run={"steps": 2}), "few")
+    rows = train(make(1, method=few, run={"steps": 2}), "few")
     assert [row["value_skipped"] for row in rows] == [1.0, 1.0]
     assert all(row["value_grad_norm"] == 0 and row["grad_norm"] > 0 for row in rows)
     trained = (tmp_path / "few" / "critic" / "model.safetensors").read_bytes()
@@ -107,7 +107,7 @@ def test_a_critic_below_the_floor_stops_the_run_before_the_policy_moves(
 ) -> None:
     floor = {"critic": {"min_explained_variance": 0.99, "below_minimum": "refuse"}}
     with pytest.raises(ConfigError, match=r"explained variance is .* below .* = 0\.99"):
-        train(make(2, algorithm=floor))
+        train(make(2, method=floor))
     assert (tmp_path / "run" / "pretraining.jsonl").is_file()
     assert not list((tmp_path / "run" / "checkpoints").glob("*"))
 

@@ -14,7 +14,7 @@ from bench.miniature import Shape
 from bench.trainer_pag import REVISE, VERIFY, problems
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from e2e.test_train_faults import gradient, trainer_and_batch
 
 Train = Callable[..., list[dict[str, Any]]]
@@ -44,10 +44,10 @@ def dialogues(repository: Path, verifier: tuple[Path, Path, Path]) -> Callable[.
             "model.precision=float32",
             "model.gradient_checkpointing=false",
             "reward=exact",
-            f"algorithm.turns.verify_prompt={VERIFY}",
-            f"algorithm.turns.revise_prompt={REVISE}",
-            f"algorithm.turns.reconsider_prompt={REVISE}",
-            "algorithm.critic.learning_rate=1e-3",
+            f"method.turns.verify_prompt={VERIFY}",
+            f"method.turns.revise_prompt={REVISE}",
+            f"method.turns.reconsider_prompt={REVISE}",
+            "method.critic.learning_rate=1e-3",
             "optim.mini_batches=1",
             "optim.micro_batch=0",
             "optim.learning_rate=1e-3",
@@ -72,9 +72,9 @@ def dialogues(repository: Path, verifier: tuple[Path, Path, Path]) -> Callable[.
     [
         ("pag", ()),
         ("pag", ("ablate=turn-independence,selective-revision",)),
-        ("pag", ("algorithm.critic.sharing=trunk",)),
+        ("pag", ("method.critic.sharing=trunk",)),
         pytest.param("pag", ("rollout.backend=paged",), marks=pytest.mark.slow),
-        ("score", ("algorithm.loss.kl_coef=0.1", "algorithm.turns.kl=first")),
+        ("score", ("method.loss.kl_coef=0.1", "method.turns.kl=first")),
     ],
     ids=["pag", "joined, always revised", "trunk", "paged", "score's first stage"],
 )
@@ -98,7 +98,7 @@ def test_a_policy_in_dialogue_with_itself_trains(
         assert row["tokens"] == row["generated_tokens"]
     samples = (tmp_path / "run" / "samples.jsonl").read_text().splitlines()
     roles = {turn["role"] for line in samples for turn in json.loads(line)["turns"]}
-    always = config.algorithm.turns.revise == "always" or name == "score"
+    always = config.method.turns.revise == "always" or name == "score"
     if name == "pag":
         assert roles == {"attempt", "verification"}
         assert all(row["turns_verifier_accuracy"] > 0 for row in rows)

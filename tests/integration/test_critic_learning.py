@@ -24,7 +24,7 @@ from assay.trainer.critic.pretraining import (
     pretrain,
 )
 from assay.trainer.critic.trunk import TrunkCritic
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 from genrm_support import make_model
 
 ROWS, PROMPT, LENGTH = 32, 2, 6

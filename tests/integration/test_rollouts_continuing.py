@@ -10,7 +10,7 @@ import torch
 from assay.trainer.engines.hf import HfGenerator
 from assay.trainer.engines.paged import PagedGenerator
 from assay.trainer.engines.types import Request, Response
-from assay.trainer.settings import RolloutConfig
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_support import (
     ENDS,
     NumberTokenizer,

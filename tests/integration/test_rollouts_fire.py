@@ -15,7 +15,8 @@ from assay.trainer.engines.paged import PagedGenerator
 from assay.trainer.engines.seeded import choose, draw_first, not_numbers, uniforms
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings import FireConfig, RolloutConfig
+from assay.trainer.methods.fire.settings import FireConfig
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_support import (
     ENDS,
     NumberTokenizer,

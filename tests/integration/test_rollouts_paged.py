@@ -14,7 +14,7 @@ from assay.trainer.engines import paged
 from assay.trainer.engines.hf import HfGenerator
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings import RolloutConfig
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, opens, random_model
 
 

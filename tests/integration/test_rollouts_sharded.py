@@ -30,7 +30,7 @@ def answer_sharded() -> None:
     from torch.distributed.fsdp import fully_shard
 
     from assay.trainer.engines.hf import HfGenerator
-    from assay.trainer.settings import RolloutConfig
+    from assay.trainer.settings.sections import RolloutConfig
     from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, opens, random_model
 
     distributed.init_process_group("gloo")

@@ -16,7 +16,7 @@ from assay.rpc.process import client_tls
 from assay.rpc.serving import ServeConfig, Service, start
 from assay.rpc.tls import ClientTls, ServerTls
 from assay.trainer.core.rewards import open_judge
-from assay.trainer.settings import RewardConfig
+from assay.trainer.settings.sections import RewardConfig
 from certificates import Certificates, make_certificates, openssl
 
 QUICK = ClientConfig(retry=RetryPolicy(max_attempts=1))

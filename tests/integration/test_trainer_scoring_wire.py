@@ -11,7 +11,7 @@ from assay.clients.testing import FakeRewardServer, Knobs
 from assay.clients.testing.fake import exact_info
 from assay.trainer.core.rewards import Judge, open_judge, own_services
 from assay.trainer.rollouts.scoring import BackgroundClient
-from assay.trainer.settings import RewardConfig
+from assay.trainer.settings.sections import RewardConfig
 from rollouts_scoring_support import QUICK, judge_over, request, response, wait_until
 
 LIMIT_S = 30.0

@@ -25,7 +25,8 @@ from assay.trainer.methods.cotraining.measures import (
 from assay.trainer.methods.cotraining.protocol import Verification, asked, read, steps_of
 from assay.trainer.methods.cotraining.schedule import Schedule, State
 from assay.trainer.methods.cotraining.settings import CotrainingConfig
-from assay.trainer.settings import AlgorithmConfig, DenseConfig
+from assay.trainer.settings.config import MethodSettings
+from assay.trainer.methods.dense.settings import DenseConfig
 
 schedules = st.builds(
     Schedule, st.integers(1, 12), st.integers(1, 4), st.integers(0, 3), st.integers(0, 4)
@@ -251,7 +252,7 @@ def test_the_advantages_of_a_batch_are_the_golden_ones(repository: Path) -> None
         "token_rewards": rewards_BT,
         "spans": spans_BT,
     }
-    config = AlgorithmConfig(dense=DenseConfig(weight=0.1, mix="interpolate"))
+    config = MethodSettings(dense=DenseConfig(weight=0.1, mix="interpolate"))
     found_BT = group_advantages(batch, config, 2, dense_weight=inputs["alpha"])
     for row, expected in enumerate(case["expected"]):
         assert found_BT[row][spans_BT[row]].tolist() == pytest.approx(expected, abs=2e-4)

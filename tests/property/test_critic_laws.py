@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.trainer.critic import objective
 from assay.trainer.critic.pretraining import Plateau
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 LOSSES: tuple[Any, ...] = ("mse", "clipped", "hl-gauss", "two-hot")
 CURVE = st.lists(

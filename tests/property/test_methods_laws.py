@@ -9,20 +9,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.trainer import settings as configs
-from assay.trainer.methods.ablation import ablated
-from assay.trainer.methods.explain import explain
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.ablation import ablated
+from assay.trainer.explain.explanation import explain
 from assay.trainer.methods.parts import PARTS, parts_on
-from assay.trainer.settings import (
-    AdvantageConfig,
-    AlgorithmConfig,
-    Config,
-    CriticConfig,
-    DenseConfig,
-    DynamicSamplingConfig,
-    LossConfig,
-    ShapingConfig,
-)
+from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
+from assay.trainer.settings.config import MethodSettings, Config
+from assay.trainer.methods.dense.settings import DenseConfig
+from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
+from assay.trainer.methods.shaping.settings import ShapingConfig
 
 _CHOICES: dict[str, dict[str, list[Any]]] = {
     "advantage": {
@@ -92,7 +87,7 @@ def settings_at_random(draw: st.DrawFn) -> Config:
     if tree["loss"]["importance_correction"] == "decoupled":  # an objective of its own
         tree["loss"] |= {"objective": "ppo", "ratio": "token", "pre_clip": 0.0}
     sections = {name: _KINDS[name](**values) for name, values in tree.items()}
-    return Config(algorithm=AlgorithmConfig(**sections))
+    return Config(algorithm=MethodSettings(**sections))
 
 
 def switchable(config: Config) -> list[str]:
@@ -157,6 +152,6 @@ def test_an_explanation_names_every_part_once_and_is_the_same_every_time(
     assert not set(explanation.missing) & set(chosen)
     assert explain(off) == explanation
     titles = [section.title for section in explanation.sections]
-    assert ("Critic" in titles) == off.algorithm.has_critic
+    assert ("Critic" in titles) == off.method.has_critic
     for section in explanation.sections:
         assert all(line.strip() for line in section.lines)

@@ -18,7 +18,7 @@ from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.asynchrony.background import BackgroundCollector, Schedule
 from assay.trainer.methods.asynchrony.settings import admits
 from assay.trainer.rollouts.types import Collected, OneRank
-from assay.trainer.settings import RolloutConfig
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import (
     FakeGenerator,
     FakeRound,

@@ -24,7 +24,8 @@ from assay.trainer.methods.turns.credit import (
 )
 from assay.trainer.methods.turns.settings import TurnsConfig
 from assay.trainer.rollouts.types import Collected, Rollout
-from assay.trainer.settings import AdvantageConfig, AlgorithmConfig, CriticConfig
+from assay.trainer.settings.objective import AdvantageConfig, CriticConfig
+from assay.trainer.settings.config import MethodSettings
 from rollouts_collecting_support import on_ranks
 from turns_support import (
     RECONSIDERS,
@@ -53,8 +54,8 @@ _SETTINGS = st.builds(
 )
 
 
-def algorithm(turns: TurnsConfig, **advantage: Any) -> AlgorithmConfig:
-    return AlgorithmConfig(
+def algorithm(turns: TurnsConfig, **advantage: Any) -> MethodSettings:
+    return MethodSettings(
         advantage=AdvantageConfig(estimator="gae", lam=1.0, **advantage),
         critic=CriticConfig(lam=1.0),
         turns=turns,

@@ -22,7 +22,8 @@ from assay.trainer.methods.segments.collector import SegmentCollector
 from assay.trainer.methods.segments.settings import SegmentsConfig
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import Collected, OneRank, place
-from assay.trainer.settings import DynamicSamplingConfig, RolloutConfig
+from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import on_ranks, stream
 
 PROBS = st.lists(st.floats(0.01, 1.0), min_size=1, max_size=40)

@@ -19,12 +19,9 @@ from assay.trainer.core.batch import Scored
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.types import Collected, Rollout, SegmentTokens
-from assay.trainer.settings import (
-    AdvantageConfig,
-    AlgorithmConfig,
-    DenseConfig,
-    LossConfig,
-)
+from assay.trainer.settings.objective import AdvantageConfig, LossConfig
+from assay.trainer.settings.config import MethodSettings
+from assay.trainer.methods.dense.settings import DenseConfig
 
 CPU = torch.device("cpu")
 REWARDS = st.one_of(st.none(), st.floats(-1, 1, width=32))
@@ -148,7 +145,7 @@ def test_a_faulted_row_is_as_if_it_had_never_been_drawn(
 
 @given(st.lists(REWARDS, min_size=8, max_size=8), st.sampled_from(["group", "rloo"]))
 def test_advantages_of_a_group_ignore_its_faults(rewards: list[Any], estimator: Any) -> None:
-    config = AlgorithmConfig(advantage=AdvantageConfig(estimator=estimator))
+    config = MethodSettings(advantage=AdvantageConfig(estimator=estimator))
     batch = padded([scored(reward, 3, draw=n // 4) for n, reward in enumerate(rewards)])
     advantages = batches.group_advantages(batch, config, 4)[:, 0]
     for group in range(2):
@@ -181,7 +178,7 @@ def test_the_reward_lies_on_the_last_token_and_spans_where_they_end() -> None:
         row, token_rewards=[0.0, 0.5, 0.0, 0.25], ends=[False, True, False, True]
     )
     batch = padded([dense, scored(None, 2)])
-    config = AlgorithmConfig(dense=DenseConfig(weight=2.0))
+    config = MethodSettings(dense=DenseConfig(weight=2.0))
     rewards = batches.token_rewards(batch, config)
     assert rewards.tolist() == [[0.0, 1.0, 0.0, 1.5], [0.0, 0.0, 0.0, 0.0]]
 
@@ -196,7 +193,7 @@ def test_dense_rewards_reach_the_tokens_before_them() -> None:
                 ends=[False, True, False, True],
             )
         )
-    config = AlgorithmConfig(advantage=AdvantageConfig(scale="none"), dense=DenseConfig(weight=1.0))
+    config = MethodSettings(advantage=AdvantageConfig(scale="none"), dense=DenseConfig(weight=1.0))
     batch = padded(rows)
     advantages = batches.group_advantages(batch, config, 2)
     plain = batches.group_advantages(batch, dataclasses.replace(config, dense=DenseConfig()), 2)
@@ -238,8 +235,8 @@ def test_whitening_over_two_processes_is_that_over_one(rewards: list[float]) -> 
 def test_a_batch_is_weighed_by_its_prompts_tasks() -> None:
     rows = [scored(reward, 3, draw=n // 3) for n, reward in enumerate([1.0, -1.0, -1.0] * 2)]
     batch = padded(rows)
-    plain = AlgorithmConfig(advantage=AdvantageConfig(scale="task"))
-    heavy = AlgorithmConfig(advantage=AdvantageConfig(scale="task", difficulty="exp"))
+    plain = MethodSettings(advantage=AdvantageConfig(scale="task"))
+    heavy = MethodSettings(advantage=AdvantageConfig(scale="task", difficulty="exp"))
     one, two = (batches.group_advantages(batch, config, 3) for config in (plain, heavy))
     rewards, correct, tasks = (batch[name].view(2, 3) for name in ("rewards", "correct", "task"))
     expected = difficulty.weights(rewards, correct, tasks[:, 0], form="exp").reshape(-1, 1)
@@ -263,7 +260,7 @@ def test_segments_train_where_both_their_ends_have_a_value() -> None:
         (1, 0): SegmentTokens((0.25, -0.25), (False, True)),
     }
     batch = padded(batches.marked(rows, Collected([], [], segments=found)))
-    config = AlgorithmConfig(advantage=AdvantageConfig(estimator="segments", scale="none"))
+    config = MethodSettings(advantage=AdvantageConfig(estimator="segments", scale="none"))
     advantages = batches.group_advantages(batch, config, 1)
     assert batch["loss_mask"].tolist() == [
         [True, True, False], [False, True, False], [False, False, False]

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.core import batch as batches
 from assay.trainer.core import objective
 from assay.trainer.engines.drift import alarm, drift
-from assay.trainer.methods.explain import explain
+from assay.trainer.explain.explanation import explain
 from assay.trainer.methods.parts import parts_on
-from assay.trainer.settings import LossConfig
+from assay.trainer.settings.objective import LossConfig
 
 _SEEDS = st.integers(0, 10_000)
 
@@ -136,31 +136,31 @@ def test_first_tokens_set_apart_do_not_ring_the_alarm_and_would_otherwise() -> N
     [
         (
             ["rollout.backend=vllm", "rollout.vllm.mode=server"],
-            'rollout.fire with rollout.backend = "vllm" needs',
+            'method.fire with rollout.backend = "vllm" needs',
         ),
-        (["rollout.backend=vllm", "rollout.fire.top_k=21"], "rollout.fire.top_k is at most 20"),
+        (["rollout.backend=vllm", "method.fire.top_k=21"], "method.fire.top_k is at most 20"),
         (
             ["rollout.backend=vllm", "rollout.vllm.tensor_parallel_size=2"],
-            'rollout.fire with rollout.backend = "vllm" needs',
+            'method.fire with rollout.backend = "vllm" needs',
         ),
         (["rollout.max_new_tokens=1"], "leaves nothing to learn"),
-        (["rollout.fire.mode=exact", "algorithm.loss.ratio=sequence"], "use mode"),
-        (["rollout.fire.top_k=1"], "rollout.fire.top_k"),
+        (["method.fire.mode=exact", "method.loss.ratio=sequence"], "use mode"),
+        (["method.fire.top_k=1"], "method.fire.top_k"),
     ],
 )
 def test_what_does_not_go_with_fire_is_refused(overrides: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        configs.build({}, ["rollout.fire.enabled=true", *overrides], origin="test")
+        configs.build({}, ["method.fire.enabled=true", *overrides], origin="test")
 
 
 @pytest.mark.parametrize("mode", ["mask", "exact", "parity"])
 def test_fire_is_a_part_that_is_told_and_can_be_switched_off(mode: str) -> None:
     on = configs.build(
-        {}, ["rollout.fire.enabled=true", f"rollout.fire.mode={mode}"], origin="test"
+        {}, ["method.fire.enabled=true", f"method.fire.mode={mode}"], origin="test"
     )
     assert "fire" in {part.name for part in parts_on(on)}
     sampling = next(s for s in explain(on).sections if s.title == "Sampling")
     assert any("16 largest logits / 30" in line for line in sampling.lines)
     assert any("the evaluation decodes regularly" in line for line in sampling.lines)
-    off = configs.build({}, ["rollout.fire.enabled=true", "ablate=fire"], origin="test")
+    off = configs.build({}, ["method.fire.enabled=true", "ablate=fire"], origin="test")
     assert off == dataclasses.replace(configs.build({}, [], origin="test"), ablate=("fire",))

@@ -11,22 +11,22 @@ import pytest
 import torch
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.core import build
 from assay.trainer.methods.asynchrony.periodic import Iteration, provisional
 from assay.trainer.methods.asynchrony.settings import admits, portion_prompts
 from assay.trainer.methods.asynchrony.shadow import Shadow, StoppedError
 from assay.trainer.methods.asynchrony.source import make_background_source
 
-BOUNDED = ("algorithm.asynchrony.mode=bounded",)
+BOUNDED = ("method.asynchrony.mode=bounded",)
 TRUNCATED = " ".join(
     (
-        "algorithm.advantage.estimator=gae",
-        "algorithm.critic.pretrain_steps=1",
-        "algorithm.truncation.window=9",
+        "method.advantage.estimator=gae",
+        "method.critic.pretrain_steps=1",
+        "method.truncation.window=9",
     )
 )
-PERIODIC = ("algorithm.asynchrony.mode=periodic", "optim.micro_batch=8")
+PERIODIC = ("method.asynchrony.mode=periodic", "optim.micro_batch=8")
 
 
 @pytest.mark.parametrize(
@@ -53,33 +53,33 @@ def test_the_gate(rollout: int, version: int, eta: int, admitted: bool) -> None:
     [
         (BOUNDED, "rollout.backend=paged", 'rollout.backend = "hf"'),
         (BOUNDED, "rollout.backend=vllm", 'rollout.backend = "hf"'),
-        (BOUNDED, "algorithm.dynamic_sampling.enabled=true", "algorithm.dynamic_sampling.enabled"),
+        (BOUNDED, "method.dynamic_sampling.enabled=true", "method.dynamic_sampling.enabled"),
         (BOUNDED, "data.selection.name=mopps", 'data.selection.name = "uniform"'),
-        (BOUNDED, "algorithm.replay.groups=8", "algorithm.replay.groups = 0"),
-        (BOUNDED, "algorithm.recomposition.groups=8", "algorithm.recomposition.groups = 0"),
+        (BOUNDED, "method.replay.groups=8", "method.replay.groups = 0"),
+        (BOUNDED, "method.recomposition.groups=8", "method.recomposition.groups = 0"),
         (
             BOUNDED,
-            "algorithm.advantage.estimator=segments algorithm.advantage.scale=none",
-            'algorithm.advantage.estimator other than "segments"',
+            "method.advantage.estimator=segments method.advantage.scale=none",
+            'method.advantage.estimator other than "segments"',
         ),
-        (BOUNDED, TRUNCATED, "algorithm.truncation.window = 0"),
+        (BOUNDED, TRUNCATED, "method.truncation.window = 0"),
         (
             BOUNDED,
-            "algorithm.advantage.estimator=gae algorithm.turns.mode=verify",
-            'algorithm.turns.mode = "off"',
+            "method.advantage.estimator=gae method.turns.mode=verify",
+            'method.turns.mode = "off"',
         ),
         (PERIODIC, "optim.mini_batches=2", "optim.mini_batches = 1"),
         (PERIODIC, "optim.epochs=2", "optim.mini_batches = 1"),
         (PERIODIC, "optim.micro_batch=0", "optim.micro_batch of which some"),
         (PERIODIC, "optim.micro_batch=32", "optim.micro_batch of which some"),
-        (PERIODIC, "algorithm.advantage.estimator=gae", "algorithm.advantage.estimator other"),
-        (PERIODIC, "algorithm.loss.positive_lm_coef=0.1", "algorithm.loss.positive_lm_coef = 0"),
-        (PERIODIC, "algorithm.advantage.scale=batch", "algorithm.advantage.scale = "),
-        (PERIODIC, "algorithm.advantage.scale=task", "algorithm.advantage.scale = "),
-        (PERIODIC, "algorithm.advantage.difficulty=exp", "algorithm.advantage.scale = "),
-        (PERIODIC, "algorithm.advantage.normalise=batch", "algorithm.advantage.scale = "),
-        (PERIODIC, "algorithm.advantage.max_sigma=3", "algorithm.advantage.scale = "),
-        (PERIODIC, "algorithm.filter.prof=both", "algorithm.filter.prof"),
+        (PERIODIC, "method.advantage.estimator=gae", "method.advantage.estimator other"),
+        (PERIODIC, "method.loss.positive_lm_coef=0.1", "method.loss.positive_lm_coef = 0"),
+        (PERIODIC, "method.advantage.scale=batch", "method.advantage.scale = "),
+        (PERIODIC, "method.advantage.scale=task", "method.advantage.scale = "),
+        (PERIODIC, "method.advantage.difficulty=exp", "method.advantage.scale = "),
+        (PERIODIC, "method.advantage.normalise=batch", "method.advantage.scale = "),
+        (PERIODIC, "method.advantage.max_sigma=3", "method.advantage.scale = "),
+        (PERIODIC, "method.filter.prof=both", "method.filter.prof"),
     ],
 )
 def test_what_asynchrony_does_not_go_with_is_refused_in_one_line(
@@ -88,16 +88,16 @@ def test_what_asynchrony_does_not_go_with_is_refused_in_one_line(
     with pytest.raises(ConfigError) as caught:
         configs.build({}, [*mode, *override.split()], origin="test")
     message, name = str(caught.value), mode[0].partition("=")[2]
-    assert f'test: algorithm.asynchrony.mode = "{name}" needs {needed}' in message
+    assert f'test: method.asynchrony.mode = "{name}" needs {needed}' in message
     assert "\n" not in message
-    off = "algorithm.asynchrony.mode=off"
+    off = "method.asynchrony.mode=off"
     configs.build({}, [*mode, *override.split(), off], origin="test")
 
 
 def test_what_asynchrony_goes_with() -> None:
-    configs.build({}, [*BOUNDED, "algorithm.advantage.estimator=gae"], origin="test")
+    configs.build({}, [*BOUNDED, "method.advantage.estimator=gae"], origin="test")
     for mode in (BOUNDED, PERIODIC):
-        for override in ("rollout.fire.enabled=true", "model.lora.rank=4"):
+        for override in ("method.fire.enabled=true", "model.lora.rank=4"):
             configs.build({}, [*mode, override], origin="test")
 
 
@@ -215,12 +215,12 @@ def test_gradients_are_those_of_the_mean_over_what_was_there(
     aggregation: str, faulty: bool, denominator: float
 ) -> None:
     settings = (
-        f"algorithm.loss.aggregation={aggregation}",
+        f"method.loss.aggregation={aggregation}",
         "rollout.prompts_per_step=2",
         "rollout.group_size=2",
         "rollout.max_new_tokens=3",
         "optim.micro_batch=2",
-        "algorithm.asynchrony.mode=periodic",
+        "method.asynchrony.mode=periodic",
     )
     config = configs.build({}, settings, origin="test")
     assert provisional(config)["window_tokens"] == 16.0

@@ -10,7 +10,7 @@ from bench import trainer_prof as bench
 from bench.miniature import tokenizer_of
 
 from assay.api.reward.v1 import reward_pb2
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 
 RIGHT = "5;7;9;1=s"
 
@@ -82,6 +82,6 @@ def test_the_arms_differ_by_the_filter_alone(method: str) -> None:
     given = ("model.name=m", "data.path=rows.jsonl", "data.eval_path=rows.jsonl")
     config = configs.load(bench.CONFIG, (*bench.SMALL, *given, *bench.METHODS[method]))
     chosen = {"prof": "both", "prof-correct": "correct"}.get(method, "none")
-    assert config.algorithm.filter.prof == chosen
-    assert not config.algorithm.dense.weight
-    assert not config.algorithm.loss.kl_coef
+    assert config.method.filter.prof == chosen
+    assert not config.method.dense.weight
+    assert not config.method.loss.kl_coef

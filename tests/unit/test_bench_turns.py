@@ -11,7 +11,7 @@ from bench import trainer_pag as pag
 from bench.miniature import END
 from bench.turns_table import Table, train
 
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 
 
 @cache
@@ -66,7 +66,7 @@ def test_without_its_reward_the_first_attempt_gets_worse_for_the_verifiers_sake(
     assert told["first_correct"] < after()["first_correct"] - 0.1
     assert told["wrong_recall"] > 0.9
     assert told["revised"] > 0.5
-    without_any = train(["algorithm.turns.first_reward=none"])
+    without_any = train(["method.turns.first_reward=none"])
     assert without_any["turns_first_correct"] > told["first_correct"] + 0.03
 
 
@@ -76,7 +76,7 @@ def test_without_its_reward_the_first_attempt_gets_worse_for_the_verifiers_sake(
 def test_the_first_stage_of_score_is_the_one_that_its_preset_tells_of() -> None:
     preset = pag.CONFIGS / "score.toml"
     assert f" {' '.join(pag.STAGE_1)}\n" in preset.read_text(encoding="utf-8")
-    first = configs.load(preset, ["data=rows.jsonl", *pag.STAGE_1]).algorithm
+    first = configs.load(preset, ["data=rows.jsonl", *pag.STAGE_1]).method
     assert (first.turns.kl, first.turns.first_reward, first.turns.shaping) == ("first", "none", 0)
     assert first.loss.kl_coef == 0.1
 

@@ -27,7 +27,7 @@ from rich.console import Console
 from assay.clients.row_tests import read_tests
 from assay.clients.runs.progress import Display
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as train_configs
+from assay.trainer.settings import config as train_configs
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.parts import parts_on
 from assay.trainer.recipes.code_prm import config as configs
@@ -145,8 +145,8 @@ def test_both_runs_start_alike_and_differ_in_what_is_compared(
     assert {config.run.seed for config in (baseline, dense)} == {3}
     assert baseline.reward.verifier == "code"
     assert dense.reward.verifier == "code-prm"
-    assert baseline.algorithm.critic.init == "policy"
-    assert dense.algorithm.critic.init == str(tmp_path / "prm" / "model")
+    assert baseline.method.critic.init == "policy"
+    assert dense.method.critic.init == str(tmp_path / "prm" / "model")
     gone = {part.name for part in parts_on(dense)} - {part.name for part in parts_on(baseline)}
     assert gone == {
         "dense-rewards", "span-normalisation", "neutral-comments", "outcome-weighted-spans",
@@ -179,7 +179,7 @@ def test_guards_are_switched_off_by_themselves(repository: Path, tmp_path: Path)
         ("problems.path=rows.jsonl", r"problems\.path is not read"),
         ("samples.checkpoints=3", r"does not divide the 40 steps"),
         ("train.overrides.model.lora.rank=4", r"model\.lora\.rank must be 0"),
-        ("train.overrides.algorithm.dense.weight=0.0", r"dense\.weight is 0"),
+        ("train.overrides.method.dense.weight=0.0", r"dense\.weight is 0"),
         ("train.overrides.optim.rate=1", r"\[train\].*optim\.rate"),
         ("train.config=absent.toml", r"absent\.toml does not exist"),
         ("prm.config=absent.toml", r"absent\.toml does not exist"),

@@ -14,7 +14,7 @@ import pytest
 from assay.clients import Fault, Judgement, Result, Span
 from assay.clients.runs import checkpoints
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.cotraining import display, turns
 from assay.trainer.methods.cotraining.measures import RIGHT, WRONG
@@ -23,7 +23,7 @@ from assay.trainer.methods.cotraining.roles import folder_of, settle, verifier_c
 from assay.trainer.methods.cotraining.schedule import Role, Schedule, State
 from assay.trainer.methods.cotraining.settings import CotrainingConfig
 from assay.trainer.methods.cotraining.sources import Asker, Solutions, Verifications
-from assay.trainer.methods.explain import explain
+from assay.trainer.explain.explanation import explain
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.metrics import step_row
 from assay.trainer.rollouts.types import Collected, Rollout
@@ -284,29 +284,29 @@ def test_a_template_that_hides_the_message_is_refused() -> None:
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        (["cotraining.generator_steps=0"], "cotraining.generator_steps"),
-        (["cotraining.group_size=1"], "cotraining.group_size"),
-        (["cotraining.class_decay=1"], "cotraining.class_decay"),
-        (["cotraining.parsing=loose"], "cotraining.parsing"),
-        (["cotraining.prompt=Check {steps}"], "needs the place {question}, once"),
+        (["method.cotraining.generator_steps=0"], "method.cotraining.generator_steps"),
+        (["method.cotraining.group_size=1"], "method.cotraining.group_size"),
+        (["method.cotraining.class_decay=1"], "method.cotraining.class_decay"),
+        (["method.cotraining.parsing=loose"], "method.cotraining.parsing"),
+        (["method.cotraining.prompt=Check {steps}"], "needs the place {question}, once"),
         (
-            ["cotraining.warmup_steps=0", "run.steps=3"],
+            ["method.cotraining.warmup_steps=0", "run.steps=3"],
             "leaves the verifier without a step in the run.steps = 3 of the generator",
         ),
         (
-            ["cotraining.prompts_per_step=1", "optim.mini_batches=2"],
+            ["method.cotraining.prompts_per_step=1", "optim.mini_batches=2"],
             "samples of the verifier's step",
         ),
-        (["cotraining.micro_batch=7"], "cotraining.micro_batch = 7 does not divide the 1280"),
+        (["method.cotraining.micro_batch=7"], "method.cotraining.micro_batch = 7 does not divide the 1280"),
         (
-            ["rollout.backend=paged", "model.lora.dropout=0.1", "algorithm.dense.mix=add"],
+            ["rollout.backend=paged", "model.lora.dropout=0.1", "method.dense.mix=add"],
             'goes with rollout.backend = "hf", model.lora.dropout = 0',
         ),
-        (["algorithm.truncation.window=8"], "algorithm.truncation"),
-        (["algorithm.dynamic_sampling.enabled=true"], "dynamic_sampling.enabled = false"),
-        (["algorithm.dense.weight=1.5"], "needs a weight above 0 and of at most 1"),
-        (["algorithm.dense.weight=0", "algorithm.dense.mix=add"], "decay_to needs"),
-        (["algorithm.advantage.estimator=gae"], "mix and decay_to are about advantages of a group"),
+        (["method.truncation.window=8"], "method.truncation"),
+        (["method.dynamic_sampling.enabled=true"], "dynamic_sampling.enabled = false"),
+        (["method.dense.weight=1.5"], "needs a weight above 0 and of at most 1"),
+        (["method.dense.weight=0", "method.dense.mix=add"], "decay_to needs"),
+        (["method.advantage.estimator=gae"], "mix and decay_to are about advantages of a group"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_a_line(
@@ -321,14 +321,14 @@ def test_what_does_not_go_together_is_refused_in_a_line(
 def test_the_verifiers_settings_are_its_own_where_it_has_any(repository: Path) -> None:
     path = repository / "configs" / "tango.toml"
     config = configs.load(
-        path, ["data=rows.jsonl", "model=one", "cotraining.model=two", "run.steps=7"]
+        path, ["data=rows.jsonl", "model=one", "method.cotraining.model=two", "run.steps=7"]
     )
     made = verifier_config(config)
     assert (config.model.name, made.model.name) == ("one", "two")
     assert made.run.steps == 40 + 2
-    assert made.algorithm.name == "tango-verifier"
-    assert made.algorithm.loss == config.algorithm.loss
-    assert not made.algorithm.dense.weight
+    assert made.method.name == "tango-verifier"
+    assert made.method.loss == config.method.loss
+    assert not made.method.dense.weight
     assert not made.cotraining.enabled
     assert configs.build({}, origin="x").cotraining == made.cotraining
     lines = [line for section in explain(config).sections for line in section.lines]
@@ -344,7 +344,7 @@ def test_checkpoints_that_only_one_role_made_are_taken_away(
     repository: Path, tmp_path: Path
 ) -> None:
     path = repository / "configs" / "tango.toml"
-    config = configs.load(path, ["data=rows.jsonl", "cotraining.warmup_steps=2", "run.steps=9"])
+    config = configs.load(path, ["data=rows.jsonl", "method.cotraining.warmup_steps=2", "run.steps=9"])
     folder = RunFolder(tmp_path)
 
     def made(place: Path, *steps: int) -> None:

@@ -17,7 +17,7 @@ from assay.trainer.critic import objective
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 CONFIG = CriticConfig(learning_rate=1e-3)
 LOSSES: tuple[Any, ...] = ("mse", "clipped", "hl-gauss", "two-hot")

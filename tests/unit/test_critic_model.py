@@ -15,7 +15,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.engines.models import Policy
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 from genrm_engine_support import Worker
 from genrm_support import make_model
 
@@ -247,12 +247,12 @@ def test_too_many_outputs_are_refused(tmp_path: Path, policy: Policy) -> None:
 
 
 def test_what_cannot_be_loaded_is_one_line(tmp_path: Path, folder: Path, policy: Policy) -> None:
-    with pytest.raises(ConfigError, match=r"algorithm.critic.init: model folder .* does not exist"):
+    with pytest.raises(ConfigError, match=r"method.critic.init: model folder .* does not exist"):
         load(tmp_path / "nothing", policy)
     shutil.copytree(folder / "reward", tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    with pytest.raises(ConfigError, match=r"algorithm.critic.init = .* cannot be loaded") as raised:
+    with pytest.raises(ConfigError, match=r"method.critic.init = .* cannot be loaded") as raised:
         load(tmp_path / "cut", policy)
     assert "\n" not in str(raised.value)
 

@@ -25,7 +25,7 @@ from assay.trainer.critic.pretraining import (
     monte_carlo_returns,
     pretrain,
 )
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 UPDATES = Updates(mini_batches=2, micro_batch=2, epochs=2, seed=5)
 
@@ -175,8 +175,8 @@ FLOOR = CriticConfig(min_explained_variance=0.3)
 @pytest.mark.parametrize("explained", [0.29, -5.0, float("nan")])
 def test_below_the_floor_it_warns_refuses_or_ignores(explained: float) -> None:
     text = check_floor(explained, FLOOR)
-    assert "below algorithm.critic.min_explained_variance = 0.3" in text
-    assert "algorithm.critic.pretrain_steps" in text
+    assert "below method.critic.min_explained_variance = 0.3" in text
+    assert "method.critic.pretrain_steps" in text
     assert ("all returns are equal" in text) == math.isnan(explained)
     refusing = CriticConfig(min_explained_variance=0.3, below_minimum="refuse")
     with pytest.raises(ConfigError, match=r'below_minimum = "warn"'):

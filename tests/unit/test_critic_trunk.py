@@ -11,7 +11,7 @@ import torch
 import critic_support as support
 from assay.rpc.errors import ConfigError
 from assay.trainer.critic.trunk import TrunkCritic
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 CONFIG = CriticConfig(sharing="trunk", learning_rate=1e-3, coef=0.5)
 

@@ -25,9 +25,9 @@ from assay.genrm.training import config as rm_configs
 from assay.reward_server.profiles.reading import read_profiles
 from assay.reward_server.registry import FAMILIES
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.methods.parts import PARTS
-from assay.trainer.overrides import expand
+from assay.trainer.settings.overrides import expand
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
 from docs_support import Block, anchors, blocks, commands, links, pages

@@ -23,9 +23,9 @@ BASE = """
 [data]
 source = "jsonl"
 path = "rows.jsonl"
-[algorithm.loss]
+[method.loss]
 clip_high = 0.28
-[algorithm.dynamic_sampling]
+[method.dynamic_sampling]
 enabled = true
 [run]
 steps = 20
@@ -81,13 +81,13 @@ def test_a_ladder_is_the_settings_of_all_its_runs(ladder_file: Path) -> None:
             assert config.run.name == f"{rung.name}-{seed}"
             assert config.rollout.max_new_tokens == 32
             assert config.optim.weight_decay == 0.1
-            assert config.algorithm.advantage.scale == "none"
+            assert config.method.advantage.scale == "none"
     assert higher.configs[0].rollout.group_size == 8
     assert higher.configs[0].optim.learning_rate == 1e-5
     assert whole.configs[0].rollout.group_size == 4
-    assert plain.configs[1].algorithm.loss.clip_high == 0.2
-    assert higher.configs[1].algorithm.loss.clip_high == 0.28
-    assert whole.configs[1].algorithm.dynamic_sampling.enabled
+    assert plain.configs[1].method.loss.clip_high == 0.2
+    assert higher.configs[1].method.loss.clip_high == 0.28
+    assert whole.configs[1].method.dynamic_sampling.enabled
 
 
 def test_seeds_of_the_command_line(ladder_file: Path) -> None:

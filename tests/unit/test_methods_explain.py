@@ -12,12 +12,12 @@ import pytest
 from rich.console import Console
 
 from assay.clients.cli import run
-from assay.trainer import settings as configs
-from assay.trainer.methods.explain import Explanation, explain
+from assay.trainer.settings import config as configs
+from assay.trainer.explain.explanation import Explanation, explain
 from assay.trainer.methods.parts import BY_NAME, parts_on
-from assay.trainer.methods.presets import METHODS
-from assay.trainer.methods.show import show
-from assay.trainer.settings import Config
+from assay.trainer.explain.presets import METHODS
+from assay.trainer.explain.show import show
+from assay.trainer.settings.config import Config
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]
 
@@ -383,7 +383,7 @@ def test_what_is_said_of_a_preset(repository: Path, name: str) -> None:
     assert lines_of(explanation, "Objective") == objective
     assert f"each rollout: {optimiser}" in lines_of(explanation, "Optimiser")
     assert (explanation.off, explanation.missing, explanation.added) == ((), (), ())
-    assert bool(lines_of(explanation, "Critic")) == config.algorithm.has_critic
+    assert bool(lines_of(explanation, "Critic")) == config.method.has_critic
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -419,9 +419,9 @@ def test_what_leaves_a_batch_is_told(repository: Path) -> None:
     )
     explanation = explain(
         preset(
-            repository, "grpo", "algorithm.filter.void=text",
-            "algorithm.recomposition.groups=512", "algorithm.recomposition.first=0.4",
-            "algorithm.advantage.difficulty=linear",
+            repository, "grpo", "method.filter.void=text",
+            "method.recomposition.groups=512", "method.recomposition.first=0.4",
+            "method.advantage.difficulty=linear",
         )
     )  # fmt: skip
     said = lines_of(explanation, "Sampling")
@@ -462,7 +462,7 @@ def test_asynchrony_is_told(repository: Path) -> None:
     whole = explain(preset(repository, "areal", "ablate=asynchronous-rollouts"))
     assert "beside" not in " ".join(lines_of(whole, "Sampling"))
     assert "pi_old: " not in " ".join(lines_of(whole, "Objective"))
-    periodic = ("algorithm.asynchrony.mode=periodic", "optim.micro_batch=64")
+    periodic = ("method.asynchrony.mode=periodic", "optim.micro_batch=64")
     said = lines_of(explain(preset(repository, "grpo", *periodic)), "Sampling")
     assert said[-1].startswith("drawn and judged beside the training on the micro-batches")
 
@@ -471,12 +471,12 @@ def test_dynamic_sampling_is_told(repository: Path) -> None:
     said = " ".join(lines_of(explain(preset(repository, "dapo")), "Sampling"))
     assert "judged by the verdict, not by the shaped reward" in said
     assert "at most 10 rounds; surplus groups are dropped" in said
-    kept = explain(preset(repository, "dapo", "algorithm.dynamic_sampling.keep_surplus=true"))
+    kept = explain(preset(repository, "dapo", "method.dynamic_sampling.keep_surplus=true"))
     assert "surplus groups open the next step" in " ".join(lines_of(kept, "Sampling"))
 
 
 def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
-    config = preset(repository, "dapo", "ablate=clip-higher", "algorithm.loss.kl_coef=0.1")
+    config = preset(repository, "dapo", "ablate=clip-higher", "method.loss.kl_coef=0.1")
     explanation = explain(config)
     assert explanation.off == (BY_NAME["clip-higher"],)
     assert (explanation.missing, explanation.added) == ((), ("kl",))
@@ -484,7 +484,7 @@ def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
     assert "Switched off by ablate" in text
     assert "Not dapo as published: with kl." in text
     assert "clip(r, 0.8, 1.2)" in text
-    other = explain(preset(repository, "dapo", "algorithm.loss.clip_high=0.2"))
+    other = explain(preset(repository, "dapo", "method.loss.clip_high=0.2"))
     assert other.missing == ("clip-higher",)
     assert "Not dapo as published: without clip-higher." in printed(other)
 
@@ -492,55 +492,55 @@ def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "title", "line"),
     [
-        (["algorithm.loss.entropy_coef=0.01"], "Objective", "+ 0.01 * entropy of pi"),
+        (["method.loss.entropy_coef=0.01"], "Objective", "+ 0.01 * entropy of pi"),
         (
-            ["algorithm.loss.importance_correction=truncate"],
+            ["method.loss.importance_correction=truncate"],
             "Objective",
             "w = min(pi_old / sampler's probability, 2)",
         ),
         (
-            ["algorithm.loss.pre_clip=1000"],
+            ["method.loss.pre_clip=1000"],
             "Objective",
             "r = pi / pi_old of the token, first clamped into [1 / 1000, 1000]",
         ),
         (
-            ["algorithm.advantage.max_sigma=3"],
+            ["method.advantage.max_sigma=3"],
             "Advantage",
             "0 where it is more than 3 deviations from the mean",
         ),
         (
-            ["algorithm.advantage.normalise=task"],
+            ["method.advantage.normalise=task"],
             "Advantage",
             "then whitened over the tokens of each task by itself: mean 0, deviation 1",
         ),
-        (["algorithm.shaping.cosine=true"], "Reward", "R = C(L) + O(L)"),
+        (["method.shaping.cosine=true"], "Reward", "R = C(L) + O(L)"),
         (
-            ["algorithm.shaping.overlong=filter"],
+            ["method.shaping.overlong=filter"],
             "Reward",
             "responses cut at 20,480 tokens leave the loss",
         ),
-        (["algorithm.shaping.repetition_ngram=20"], "Reward", "R = J + O(L) + rep"),
+        (["method.shaping.repetition_ngram=20"], "Reward", "R = J + O(L) + rep"),
         (
-            ["algorithm.dense.weight=0.5", "algorithm.dense.normalise=false"],
+            ["method.dense.weight=0.5", "method.dense.normalise=false"],
             "Reward",
             "r_t: 0.5 * the reward of each span (step, line, turn) that ends at token t",
         ),
         (
             [
-                "algorithm.advantage.estimator=gae",
-                "algorithm.loss.kl_coef=0.1",
-                "algorithm.loss.kl_place=reward",
+                "method.advantage.estimator=gae",
+                "method.loss.kl_coef=0.1",
+                "method.loss.kl_place=reward",
             ],
             "Reward",
             "each token's reward less 0.1 * log(pi / pi_ref)",
         ),
         (
-            ["algorithm.advantage.estimator=gae", "algorithm.critic.loss=hl-gauss"],
+            ["method.advantage.estimator=gae", "method.critic.loss=hl-gauss"],
             "Critic",
             "loss: cross-entropy with a Gaussian around the target, 51 bins",
         ),
         (
-            ["algorithm.advantage.estimator=gae", "algorithm.critic.sharing=trunk"],
+            ["method.advantage.estimator=gae", "method.critic.sharing=trunk"],
             "Critic",
             "a head on the policy's hidden states, weight 0.5 in the loss",
         ),

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
-from assay.trainer.methods.ablation import ablated
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.ablation import ablated
 from assay.trainer.methods.parts import BY_NAME, PARTS, parts_on
-from assay.trainer.overrides import expand, keys_of
-from assay.trainer.settings import Config
+from assay.trainer.settings.overrides import expand, keys_of
+from assay.trainer.settings.config import Config
 
 # For every part the least that switches it on.
 ON: dict[str, dict[str, Any]] = {
@@ -143,7 +143,7 @@ def make(tree: dict[str, Any], overrides: tuple[str, ...] = ()) -> Config:
     sections = ("rollout", "data", "cotraining", "reward", "optim")
     elsewhere = {name: tree[name] for name in sections if name in tree}
     algorithm = {name: value for name, value in tree.items() if name not in elsewhere}
-    whole = {"algorithm": algorithm, **elsewhere}
+    whole = {"method": algorithm, **elsewhere}
     if "pairwise" in tree:
         whole["reward"] = {"parameters": {"max_order_gap": 0.5}}
     return configs.build(whole, overrides, origin="test")
@@ -194,22 +194,22 @@ def test_a_part_says_what_it_does_and_where_that_is_written(part: Any) -> None:
         (
             {"loss": {"ratio": "sequence", "clip_low": 3e-4, "clip_high": 4e-4}},
             "sequence-ratio",
-            {"algorithm.loss.clip_low": 0.2, "algorithm.loss.clip_high": 0.27},
+            {"method.loss.clip_low": 0.2, "method.loss.clip_high": 0.27},
         ),
         (
             {"loss": {"ratio": "sequence", "clip_low": 0.1, "clip_high": 0.1}},
             "sequence-ratio",
-            {"algorithm.loss.clip_low": 0.1, "algorithm.loss.clip_high": 0.1},
+            {"method.loss.clip_low": 0.1, "method.loss.clip_high": 0.1},
         ),
         (
             {"loss": {"objective": "cispo", "clip_low": 1.0, "clip_high": 0.28}},
             "cispo",
-            {"algorithm.loss.clip_low": 0.2, "algorithm.loss.clip_high": 0.28},
+            {"method.loss.clip_low": 0.2, "method.loss.clip_high": 0.28},
         ),
         (
             {"advantage": {"estimator": "gae", "lam": 0.9}, "critic": {"lam": 1.0}},
             "decoupled-gae",
-            {"algorithm.critic.lam": 0.9, "algorithm.advantage.lam": 0.9},
+            {"method.critic.lam": 0.9, "method.advantage.lam": 0.9},
         ),
         (
             {
@@ -217,7 +217,7 @@ def test_a_part_says_what_it_does_and_where_that_is_written(part: Any) -> None:
                 "loss": {"kl_coef": 0.1, "kl_place": "reward"},
             },
             "critic",
-            {"algorithm.advantage.estimator": "group", "algorithm.loss.kl_place": "loss"},
+            {"method.advantage.estimator": "group", "method.loss.kl_place": "loss"},
         ),
         # What is unfinished is worth what the critic says: one that knows must be there.
         (
@@ -227,7 +227,7 @@ def test_a_part_says_what_it_does_and_where_that_is_written(part: Any) -> None:
                 "truncation": {"window": 64},
             },
             "value-pretraining",
-            {"algorithm.critic.pretrain_steps": 0, "algorithm.truncation.window": 0},
+            {"method.critic.pretrain_steps": 0, "method.truncation.window": 0},
         ),
         (
             {
@@ -236,12 +236,12 @@ def test_a_part_says_what_it_does_and_where_that_is_written(part: Any) -> None:
                 "truncation": {"window": 64},
             },
             "critic",
-            {"algorithm.advantage.estimator": "group", "algorithm.truncation.window": 0},
+            {"method.advantage.estimator": "group", "method.truncation.window": 0},
         ),
         (
             {"loss": {"clip_low": 0.1, "clip_high": 0.28}},
             "clip-higher",
-            {"algorithm.loss.clip_low": 0.1, "algorithm.loss.clip_high": 0.1},
+            {"method.loss.clip_low": 0.1, "method.loss.clip_high": 0.1},
         ),
     ],
 )
@@ -349,7 +349,7 @@ def test_short_forms_reach_the_settings() -> None:
         "rows.jsonl",
     )
     assert config.reward.verifier == "exact"
-    assert config.algorithm.advantage.scale == "none"
+    assert config.method.advantage.scale == "none"
 
 
 def test_keys_of_nested_tables() -> None:

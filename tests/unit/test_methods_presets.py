@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.methods.dense.parts import DENSE_PARTS
 from assay.trainer.methods.parts import PARTS, parts_on
-from assay.trainer.methods.presets import METHODS, departures
+from assay.trainer.explain.presets import METHODS, departures
 from assay.trainer.recipes.ladder import plan
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]
@@ -27,12 +27,12 @@ GIVEN = ["data=rows.jsonl", "model=org/model"]
 PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     # DeepSeekMath, arXiv 2402.03300.
     "grpo": {
-        "algorithm.advantage.estimator": ("group", "section 4.1.2"),
-        "algorithm.advantage.scale": ("group", "section 4.1.2"),
-        "algorithm.loss.aggregation": ("seq-mean-token-mean", "equation 3"),
-        "algorithm.loss.kl_coef": (0.04, "section 4.2"),
-        "algorithm.loss.kl_estimator": ("k3", "equation 4"),
-        "algorithm.loss.kl_place": ("loss", "equation 3"),
+        "method.advantage.estimator": ("group", "section 4.1.2"),
+        "method.advantage.scale": ("group", "section 4.1.2"),
+        "method.loss.aggregation": ("seq-mean-token-mean", "equation 3"),
+        "method.loss.kl_coef": (0.04, "section 4.2"),
+        "method.loss.kl_estimator": ("k3", "equation 4"),
+        "method.loss.kl_place": ("loss", "equation 3"),
         "optim.learning_rate": (1e-6, "section 4.2"),
         "optim.mini_batches": (1, "section 4.2"),
         "rollout.prompts_per_step": (16, "section 4.2"),
@@ -41,10 +41,10 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # arXiv 2503.20783 and the README of sail-sg/understand-r1-zero.
     "dr_grpo": {
-        "algorithm.advantage.estimator": ("group", "figure 1"),
-        "algorithm.advantage.scale": ("none", "figure 1"),
-        "algorithm.loss.aggregation": ("constant", "figure 1"),
-        "algorithm.loss.kl_coef": (0.0, "README"),
+        "method.advantage.estimator": ("group", "figure 1"),
+        "method.advantage.scale": ("none", "figure 1"),
+        "method.loss.aggregation": ("constant", "figure 1"),
+        "method.loss.kl_coef": (0.0, "README"),
         "optim.learning_rate": (1e-6, "README"),
         "optim.schedule": ("constant", "README"),
         "optim.epochs": (1, "README"),
@@ -57,10 +57,10 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # arXiv 2402.14740, appendix C as TRL's paper index reads it.
     "rloo": {
-        "algorithm.advantage.estimator": ("rloo", "the paper's estimator"),
-        "algorithm.advantage.scale": ("none", "the paper's estimator"),
-        "algorithm.loss.aggregation": ("seq-mean-token-sum", "one action"),
-        "algorithm.loss.kl_coef": (0.03, "appendix C"),
+        "method.advantage.estimator": ("rloo", "the paper's estimator"),
+        "method.advantage.scale": ("none", "the paper's estimator"),
+        "method.loss.aggregation": ("seq-mean-token-sum", "one action"),
+        "method.loss.kl_coef": (0.03, "appendix C"),
         "optim.learning_rate": (1e-6, "appendix C"),
         "optim.mini_batches": (2, "appendix C"),
         "rollout.prompts_per_step": (256, "appendix C"),
@@ -69,19 +69,19 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     # arXiv 2503.14476 and run_dapo_qwen2.5_32b.sh.
     "dapo": {
         "reward.verifier": ("math-signed", "section 2.4"),
-        "algorithm.advantage.estimator": ("group", "equation 9"),
-        "algorithm.advantage.scale": ("group", "equation 9"),
-        "algorithm.loss.clip_low": (0.2, "section 4.1"),
-        "algorithm.loss.clip_high": (0.28, "section 4.1"),
-        "algorithm.loss.dual_clip": (10.0, "script"),
-        "algorithm.loss.aggregation": ("token-mean", "section 3.3"),
-        "algorithm.loss.kl_coef": (0.0, "section 2.3"),
-        "algorithm.shaping.overlong": ("soft", "section 3.4"),
-        "algorithm.shaping.overlong_cache": (4096, "section 4.1"),
-        "algorithm.shaping.overlong_factor": (1.0, "script"),
-        "algorithm.dynamic_sampling.enabled": (True, "section 3.2"),
-        "algorithm.dynamic_sampling.max_rounds": (10, "script"),
-        "algorithm.dynamic_sampling.oversample": (3.0, "script"),
+        "method.advantage.estimator": ("group", "equation 9"),
+        "method.advantage.scale": ("group", "equation 9"),
+        "method.loss.clip_low": (0.2, "section 4.1"),
+        "method.loss.clip_high": (0.28, "section 4.1"),
+        "method.loss.dual_clip": (10.0, "script"),
+        "method.loss.aggregation": ("token-mean", "section 3.3"),
+        "method.loss.kl_coef": (0.0, "section 2.3"),
+        "method.shaping.overlong": ("soft", "section 3.4"),
+        "method.shaping.overlong_cache": (4096, "section 4.1"),
+        "method.shaping.overlong_factor": (1.0, "script"),
+        "method.dynamic_sampling.enabled": (True, "section 3.2"),
+        "method.dynamic_sampling.max_rounds": (10, "script"),
+        "method.dynamic_sampling.oversample": (3.0, "script"),
         "optim.learning_rate": (1e-6, "section 4.1"),
         "optim.schedule": ("constant", "section 4.1"),
         "optim.warmup_steps": (20 * 16, "section 4.1"),
@@ -99,14 +99,14 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # arXiv 2504.05118, section 5.1: its basic PPO.
     "ppo": {
-        "algorithm.advantage.estimator": ("gae", "arXiv 1707.06347"),
-        "algorithm.advantage.gamma": (1.0, "VAPO"),
-        "algorithm.advantage.lam": (0.95, "VAPO"),
-        "algorithm.critic.lam": (0.95, "VAPO"),
-        "algorithm.critic.learning_rate": (2e-6, "VAPO"),
-        "algorithm.loss.clip_low": (0.2, "VAPO"),
-        "algorithm.loss.clip_high": (0.2, "VAPO"),
-        "algorithm.loss.aggregation": ("seq-mean-token-mean", "VAPO"),
+        "method.advantage.estimator": ("gae", "arXiv 1707.06347"),
+        "method.advantage.gamma": (1.0, "VAPO"),
+        "method.advantage.lam": (0.95, "VAPO"),
+        "method.critic.lam": (0.95, "VAPO"),
+        "method.critic.learning_rate": (2e-6, "VAPO"),
+        "method.loss.clip_low": (0.2, "VAPO"),
+        "method.loss.clip_high": (0.2, "VAPO"),
+        "method.loss.aggregation": ("seq-mean-token-mean", "VAPO"),
         "optim.learning_rate": (1e-6, "VAPO"),
         "optim.schedule": ("constant", "VAPO"),
         "optim.mini_batches": (16, "VAPO"),
@@ -118,22 +118,22 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # What VAPO (section 4.1) says of VC-PPO (arXiv 2503.01491).
     "vc_ppo": {
-        "algorithm.advantage.gamma": (1.0, "VAPO"),
-        "algorithm.advantage.lam": (0.95, "VAPO, section 4.1"),
-        "algorithm.critic.lam": (1.0, "VAPO, section 4.1"),
+        "method.advantage.gamma": (1.0, "VAPO"),
+        "method.advantage.lam": (0.95, "VAPO, section 4.1"),
+        "method.critic.lam": (1.0, "VAPO, section 4.1"),
     },
     # arXiv 2504.05118.
     "vapo": {
-        "algorithm.advantage.gamma": (1.0, "section 5.1"),
-        "algorithm.advantage.lam": (0.95, "section 5.1"),
-        "algorithm.advantage.length_adaptive_alpha": (0.05, "section 5.1"),
-        "algorithm.critic.lam": (1.0, "section 5.1"),
-        "algorithm.critic.learning_rate": (2e-6, "section 5.1"),
-        "algorithm.critic.pretrain_steps": (50, "section 5.1"),
-        "algorithm.loss.clip_low": (0.2, "section 5.1"),
-        "algorithm.loss.clip_high": (0.28, "section 5.1"),
-        "algorithm.loss.aggregation": ("token-mean", "section 5.1"),
-        "algorithm.loss.positive_lm_coef": (0.1, "section 5.1"),
+        "method.advantage.gamma": (1.0, "section 5.1"),
+        "method.advantage.lam": (0.95, "section 5.1"),
+        "method.advantage.length_adaptive_alpha": (0.05, "section 5.1"),
+        "method.critic.lam": (1.0, "section 5.1"),
+        "method.critic.learning_rate": (2e-6, "section 5.1"),
+        "method.critic.pretrain_steps": (50, "section 5.1"),
+        "method.loss.clip_low": (0.2, "section 5.1"),
+        "method.loss.clip_high": (0.28, "section 5.1"),
+        "method.loss.aggregation": ("token-mean", "section 5.1"),
+        "method.loss.positive_lm_coef": (0.1, "section 5.1"),
         "optim.learning_rate": (1e-6, "section 5.1"),
         "optim.schedule": ("constant", "section 5.1"),
         "optim.mini_batches": (16, "section 5.1"),
@@ -146,9 +146,9 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # Third-party notes on arXiv 2506.15050, whose text was not at hand.
     "t_ppo": {
-        "algorithm.truncation.window": (8192, "a note"),
-        "algorithm.critic.lam": (1.0, "a note"),
-        "algorithm.loss.kl_coef": (0.0, "a note"),
+        "method.truncation.window": (8192, "a note"),
+        "method.critic.lam": (1.0, "a note"),
+        "method.loss.kl_coef": (0.0, "a note"),
         "optim.mini_batches": (16, "a note"),
         "rollout.prompts_per_step": (512, "a note"),
         "rollout.group_size": (16, "a note"),
@@ -156,16 +156,16 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # The repository of arXiv 2605.19577: qwen3-4B-tmn-reweight.sh, core_algos.py.
     "tmn_grpo": {
-        "algorithm.advantage.estimator": ("group", "code"),
-        "algorithm.advantage.scale": ("task", "code"),
-        "algorithm.advantage.difficulty": ("exp", "code"),
-        "algorithm.advantage.difficulty_alpha": (0.8, "script"),
-        "algorithm.advantage.difficulty_gamma": (1.0, "code"),
-        "algorithm.loss.clip_low": (0.2, "script"),
-        "algorithm.loss.clip_high": (0.28, "script"),
-        "algorithm.loss.dual_clip": (3.0, "script"),
-        "algorithm.loss.aggregation": ("token-mean", "script"),
-        "algorithm.loss.kl_coef": (0.0, "script"),
+        "method.advantage.estimator": ("group", "code"),
+        "method.advantage.scale": ("task", "code"),
+        "method.advantage.difficulty": ("exp", "code"),
+        "method.advantage.difficulty_alpha": (0.8, "script"),
+        "method.advantage.difficulty_gamma": (1.0, "code"),
+        "method.loss.clip_low": (0.2, "script"),
+        "method.loss.clip_high": (0.28, "script"),
+        "method.loss.dual_clip": (3.0, "script"),
+        "method.loss.aggregation": ("token-mean", "script"),
+        "method.loss.kl_coef": (0.0, "script"),
         "optim.learning_rate": (2e-6, "script"),
         "optim.warmup_steps": (5, "script"),
         "optim.weight_decay": (0.1, "script"),
@@ -180,14 +180,14 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # The repository of arXiv 2505.23564: polIter_rho1bSft2_spo_chain_GSM8K, interval5.
     "spo": {
-        "algorithm.advantage.estimator": ("segments", "code"),
-        "algorithm.advantage.scale": ("none", "code"),
-        "algorithm.segments.threshold": (0.9, "code"),
-        "algorithm.segments.unsure_per_segment": (5, "code"),
-        "algorithm.segments.continuations": (9, "code"),
-        "algorithm.segments.mask_sure": (True, "code"),
-        "algorithm.loss.clip_low": (0.2, "code"),
-        "algorithm.loss.clip_high": (0.2, "code"),
+        "method.advantage.estimator": ("segments", "code"),
+        "method.advantage.scale": ("none", "code"),
+        "method.segments.threshold": (0.9, "code"),
+        "method.segments.unsure_per_segment": (5, "code"),
+        "method.segments.continuations": (9, "code"),
+        "method.segments.mask_sure": (True, "code"),
+        "method.loss.clip_low": (0.2, "code"),
+        "method.loss.clip_high": (0.2, "code"),
         "optim.learning_rate": (1e-6, "code"),
         "optim.mini_batches": (8, "code"),
         "rollout.prompts_per_step": (64, "code"),
@@ -199,13 +199,13 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # arXiv 2505.24298.
     "areal": {
-        "algorithm.asynchrony.mode": ("bounded", "AReaL"),
-        "algorithm.asynchrony.max_staleness": (8, "AReaL"),
-        "algorithm.advantage.normalise": ("batch", "AReaL"),
-        "algorithm.loss.importance_correction": ("decoupled", "AReaL"),
-        "algorithm.loss.clip_low": (0.2, "AReaL"),
-        "algorithm.loss.clip_high": (0.2, "AReaL"),
-        "algorithm.loss.kl_coef": (0.0, "AReaL"),
+        "method.asynchrony.mode": ("bounded", "AReaL"),
+        "method.asynchrony.max_staleness": (8, "AReaL"),
+        "method.advantage.normalise": ("batch", "AReaL"),
+        "method.loss.importance_correction": ("decoupled", "AReaL"),
+        "method.loss.clip_low": (0.2, "AReaL"),
+        "method.loss.clip_high": (0.2, "AReaL"),
+        "method.loss.kl_coef": (0.0, "AReaL"),
         "optim.learning_rate": (2e-5, "AReaL"),
         "optim.mini_batches": (4, "AReaL"),
         "rollout.prompts_per_step": (512, "AReaL"),
@@ -213,61 +213,61 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # arXiv 2507.18071.
     "gspo": {
-        "algorithm.advantage.estimator": ("group", "equation 6"),
-        "algorithm.advantage.scale": ("group", "equation 6"),
-        "algorithm.loss.ratio": ("sequence", "equation 7"),
-        "algorithm.loss.clip_low": (3e-4, "section 5.1"),
-        "algorithm.loss.clip_high": (4e-4, "section 5.1"),
-        "algorithm.loss.aggregation": ("seq-mean-token-mean", "equation 5"),
-        "algorithm.loss.kl_coef": (0.0, "equation 5"),
+        "method.advantage.estimator": ("group", "equation 6"),
+        "method.advantage.scale": ("group", "equation 6"),
+        "method.loss.ratio": ("sequence", "equation 7"),
+        "method.loss.clip_low": (3e-4, "section 5.1"),
+        "method.loss.clip_high": (4e-4, "section 5.1"),
+        "method.loss.aggregation": ("seq-mean-token-mean", "equation 5"),
+        "method.loss.kl_coef": (0.0, "equation 5"),
         "optim.mini_batches": (4, "section 5.1"),
     },
     # MiniMax-M1, arXiv 2506.13585.
     "cispo": {
-        "algorithm.advantage.estimator": ("group", "section 3.1"),
-        "algorithm.advantage.scale": ("group", "section 3.1"),
-        "algorithm.loss.objective": ("cispo", "equation 4"),
-        "algorithm.loss.clip_low": (1.0, "section 3.1"),
-        "algorithm.loss.aggregation": ("token-mean", "equation 4"),
-        "algorithm.loss.kl_coef": (0.0, "section 3.1"),
-        "algorithm.shaping.overlong": ("soft", "section 3.1"),
-        "algorithm.dynamic_sampling.enabled": (True, "section 3.1"),
+        "method.advantage.estimator": ("group", "section 3.1"),
+        "method.advantage.scale": ("group", "section 3.1"),
+        "method.loss.objective": ("cispo", "equation 4"),
+        "method.loss.clip_low": (1.0, "section 3.1"),
+        "method.loss.aggregation": ("token-mean", "equation 4"),
+        "method.loss.kl_coef": (0.0, "section 3.1"),
+        "method.shaping.overlong": ("soft", "section 3.1"),
+        "method.dynamic_sampling.enabled": (True, "section 3.1"),
     },
     # What the public summaries of arXiv 2504.04950 say, and derivations, marked as such.
     "pairwise_ppo": {
         "data.columns.anchor": ("answer", "arXiv 2504.04950"),
         "reward.verifier": ("judge-pairwise", "arXiv 2504.04950"),
-        "algorithm.pairwise.against": ("anchor", "arXiv 2504.04950"),
-        "algorithm.pairwise.reward": ("win", "a derivation"),
-        "algorithm.advantage.estimator": ("gae", "arXiv 2504.04950"),
-        "algorithm.loss.kl_place": ("reward", "a derivation"),
+        "method.pairwise.against": ("anchor", "arXiv 2504.04950"),
+        "method.pairwise.reward": ("win", "a derivation"),
+        "method.advantage.estimator": ("gae", "arXiv 2504.04950"),
+        "method.loss.kl_place": ("reward", "a derivation"),
     },
     "pairwise_group": {
         "reward.verifier": ("judge-pairwise", "arXiv 2504.04950"),
-        "algorithm.pairwise.against": ("group", "a derivation"),
-        "algorithm.advantage.estimator": ("symmetric", "a derivation"),
-        "algorithm.advantage.scale": ("none", "a derivation"),
+        "method.pairwise.against": ("group", "a derivation"),
+        "method.advantage.estimator": ("symmetric", "a derivation"),
+        "method.advantage.scale": ("none", "a derivation"),
     },
     # arXiv 2506.10406 and its authors' code.
     "pag": {
-        "algorithm.turns.mode": ("verify", "PAG"),
-        "algorithm.turns.revise": ("selective", "PAG"),
-        "algorithm.turns.parsing": ("strict", "PAG's code"),
-        "algorithm.turns.independent": (True, "PAG"),
-        "algorithm.turns.reward": ("turns", "PAG"),
-        "algorithm.turns.first_reward": ("accuracy", "PAG"),
-        "algorithm.turns.verifier_reward": (True, "PAG"),
-        "algorithm.turns.shaping": (1.0, "PAG"),
-        "algorithm.advantage.estimator": ("gae", "PAG"),
-        "algorithm.advantage.gamma": (1.0, "PAG's code"),
-        "algorithm.advantage.lam": (1.0, "PAG's code"),
-        "algorithm.advantage.normalise": ("role", "PAG"),
-        "algorithm.critic.lam": (1.0, "PAG's code"),
-        "algorithm.critic.learning_rate": (2e-6, "PAG"),
-        "algorithm.loss.clip_low": (0.2, "PAG"),
-        "algorithm.loss.clip_high": (0.28, "PAG"),
-        "algorithm.loss.entropy_coef": (0.0, "PAG"),
-        "algorithm.loss.kl_coef": (0.0, "PAG"),
+        "method.turns.mode": ("verify", "PAG"),
+        "method.turns.revise": ("selective", "PAG"),
+        "method.turns.parsing": ("strict", "PAG's code"),
+        "method.turns.independent": (True, "PAG"),
+        "method.turns.reward": ("turns", "PAG"),
+        "method.turns.first_reward": ("accuracy", "PAG"),
+        "method.turns.verifier_reward": (True, "PAG"),
+        "method.turns.shaping": (1.0, "PAG"),
+        "method.advantage.estimator": ("gae", "PAG"),
+        "method.advantage.gamma": (1.0, "PAG's code"),
+        "method.advantage.lam": (1.0, "PAG's code"),
+        "method.advantage.normalise": ("role", "PAG"),
+        "method.critic.lam": (1.0, "PAG's code"),
+        "method.critic.learning_rate": (2e-6, "PAG"),
+        "method.loss.clip_low": (0.2, "PAG"),
+        "method.loss.clip_high": (0.28, "PAG"),
+        "method.loss.entropy_coef": (0.0, "PAG"),
+        "method.loss.kl_coef": (0.0, "PAG"),
         "optim.learning_rate": (1e-6, "PAG"),
         "optim.epochs": (1, "PAG"),
         "rollout.prompts_per_step": (512, "PAG"),
@@ -281,31 +281,31 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     },
     # The baselines of the same.
     "score": {
-        "algorithm.turns.mode": ("reconsider", "PAG's script"),
-        "algorithm.turns.shaping": (1.0, "PAG's script"),
-        "algorithm.advantage.estimator": ("gae", "PAG's script"),
+        "method.turns.mode": ("reconsider", "PAG's script"),
+        "method.turns.shaping": (1.0, "PAG's script"),
+        "method.advantage.estimator": ("gae", "PAG's script"),
     },
     "direct_multi_turn": {
-        "algorithm.turns.mode": ("reconsider", "PAG"),
-        "algorithm.turns.shaping": (0.0, "PAG"),
-        "algorithm.advantage.estimator": ("gae", "PAG"),
+        "method.turns.mode": ("reconsider", "PAG"),
+        "method.turns.shaping": (0.0, "PAG"),
+        "method.advantage.estimator": ("gae", "PAG"),
     },
     # arXiv 2505.15034 and its authors' README.
     "tango": {
-        "algorithm.advantage.estimator": ("group", "Tango"),
-        "algorithm.advantage.scale": ("group", "Tango"),
-        "algorithm.dense.weight": (0.1, "Tango"),
-        "algorithm.dense.decay_to": (1e-3, "Tango"),
-        "algorithm.dense.mix": ("interpolate", "Tango"),
-        "algorithm.dense.normalise": (True, "Tango"),
-        "cotraining.enabled": (True, "Tango"),
-        "cotraining.generator_steps": (3, "Tango"),
-        "cotraining.verifier_steps": (1, "Tango"),
-        "cotraining.warmup_steps": (40, "Tango"),
-        "cotraining.format_weight": (0.8, "Tango"),
-        "cotraining.class_weights": (True, "Tango"),
-        "cotraining.learning_rate": (1e-6, "Tango"),
-        "cotraining.group_size": (5, "Tango"),
+        "method.advantage.estimator": ("group", "Tango"),
+        "method.advantage.scale": ("group", "Tango"),
+        "method.dense.weight": (0.1, "Tango"),
+        "method.dense.decay_to": (1e-3, "Tango"),
+        "method.dense.mix": ("interpolate", "Tango"),
+        "method.dense.normalise": (True, "Tango"),
+        "method.cotraining.enabled": (True, "Tango"),
+        "method.cotraining.generator_steps": (3, "Tango"),
+        "method.cotraining.verifier_steps": (1, "Tango"),
+        "method.cotraining.warmup_steps": (40, "Tango"),
+        "method.cotraining.format_weight": (0.8, "Tango"),
+        "method.cotraining.class_weights": (True, "Tango"),
+        "method.cotraining.learning_rate": (1e-6, "Tango"),
+        "method.cotraining.group_size": (5, "Tango"),
         "optim.learning_rate": (1e-6, "Tango"),
         "rollout.prompts_per_step": (256, "Tango"),
         "rollout.group_size": (5, "Tango"),
@@ -315,12 +315,12 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     "code_prm": {
         "reward.parameters.splitting": ("code-line", "arXiv 2410.17621"),
         "reward.parameters.step_rewards": ("signed", "arXiv 2410.17621"),
-        "algorithm.dense.weight": (0.25, "equation 3"),
-        "algorithm.dense.correct_share": (0.025 / 0.25, "equation 3"),
-        "algorithm.dense.normalise": (True, "a derivation"),
-        "algorithm.advantage.estimator": ("gae", "arXiv 2410.17621"),
-        "algorithm.critic.init": ("runs/code-prm/prm/model", "arXiv 2410.17621"),
-        "algorithm.loss.kl_place": ("reward", "equation 3"),
+        "method.dense.weight": (0.25, "equation 3"),
+        "method.dense.correct_share": (0.025 / 0.25, "equation 3"),
+        "method.dense.normalise": (True, "a derivation"),
+        "method.advantage.estimator": ("gae", "arXiv 2410.17621"),
+        "method.critic.init": ("runs/code-prm/prm/model", "arXiv 2410.17621"),
+        "method.loss.kl_place": ("reward", "equation 3"),
     },
 }
 _SETTING = re.compile(r"^(\w+) = [^#]*#\s*(.+)$")
@@ -356,7 +356,7 @@ def test_every_method_has_a_preset_and_a_table_here() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_a_preset_is_made_of_the_parts_of_its_method(repository: Path, name: str) -> None:
     config = configs.load(file_of(repository, name), GIVEN)
-    assert config.algorithm.name == name
+    assert config.method.name == name
     assert {part.name for part in parts_on(config)} == METHODS[name]
     assert departures(config) == ((), ())
     assert (config.data.path, config.model.name) == ("rows.jsonl", "org/model")
@@ -400,7 +400,7 @@ def test_the_commands_in_a_preset_can_be_typed(repository: Path, name: str) -> N
             assert len(plan.load(path, arguments[1:]).rungs) > 1
         else:
             config = configs.load(path, arguments[1:])
-            assert config.algorithm.name == name
+            assert config.method.name == name
     small = configs.load(file_of(repository, name), commands[-1][3:])
     assert small.samples_per_step <= 128
     assert small.rollout.max_new_tokens <= 512
@@ -418,7 +418,7 @@ def test_every_part_of_a_preset_can_be_switched_off_on_the_command_line(
     path = file_of(repository, name)
     config = configs.load(path, GIVEN)
     for part in parts_on(config):
-        alone = config.rollout.group_size == 1 or config.algorithm.turns.on
+        alone = config.rollout.group_size == 1 or config.method.turns.on
         if part.off is None or (part.name == "critic" and alone):
             continue
         off = configs.load(path, [*GIVEN, f"ablate={part.name}"])
@@ -510,13 +510,13 @@ def test_the_ladder_of_pairwise_ppo_keeps_its_yardstick(repository: Path) -> Non
         assert parts == (whole | ({rung.name} & added)) - set(rung.ablate)
     assert {part.name for part in parts_on(group.configs[0])} == METHODS["pairwise_group"]
     assert {rung.configs[0].samples_per_step for rung in ladder.rungs} == {512}
-    assert {rung.configs[0].algorithm.pairwise.anchors for rung in ladder.rungs} == {"data"}
+    assert {rung.configs[0].method.pairwise.anchors for rung in ladder.rungs} == {"data"}
 
 
 def test_the_ladder_of_t_ppo_has_windows_and_takes_parts_away(repository: Path) -> None:
     ladder = plan.load(repository / "configs/ladders/t_ppo.toml", GIVEN)
     whole = METHODS["t_ppo"]
-    windows = [rung.configs[0].algorithm.truncation.window for rung in ladder.rungs]
+    windows = [rung.configs[0].method.truncation.window for rung in ladder.rungs]
     assert windows == [8192, 4096, 16384, 0, *[8192] * 4]
     assert {name for rung in ladder.rungs for name in rung.ablate} == (
         whole - {"critic", "value-pretraining"}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
-from assay.trainer.methods.explain import explain
+from assay.trainer.settings import config as configs
+from assay.trainer.explain.explanation import explain
 
 OWN = ("data=rows.jsonl", "model=org/model")
 
@@ -16,23 +16,23 @@ OWN = ("data=rows.jsonl", "model=org/model")
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["algorithm.pairwise.anchors=none"], "needs algorithm.pairwise.anchors"),
-        (["algorithm.pairwise.against=none"], "need algorithm.pairwise.against"),
-        (["algorithm.pairwise.against=group"], "takes no critic"),
+        (["method.pairwise.anchors=none"], "needs method.pairwise.anchors"),
+        (["method.pairwise.against=none"], "need method.pairwise.against"),
+        (["method.pairwise.against=group"], "takes no critic"),
         (["reward.parameters={on_gap = 'abstain'}"], "made-up reward"),
-        (["algorithm.loss.positive_lm_coef=0.1"], "go by right and wrong"),
+        (["method.loss.positive_lm_coef=0.1"], "go by right and wrong"),
         (
-            ["algorithm.pairwise.anchors=data", "data.columns.anchor=''"],
+            ["method.pairwise.anchors=data", "data.columns.anchor=''"],
             "needs data.columns.anchor",
         ),
-        (["algorithm.dynamic_sampling.enabled=true", "rollout.group_size=2"], "right and wrong"),
+        (["method.dynamic_sampling.enabled=true", "rollout.group_size=2"], "right and wrong"),
         (
             [
-                "algorithm.advantage.estimator=symmetric",
-                "algorithm.loss.kl_place=loss",
+                "method.advantage.estimator=symmetric",
+                "method.loss.kl_place=loss",
                 "rollout.group_size=2",
             ],
-            'needs algorithm.pairwise.against = "group"',
+            'needs method.pairwise.against = "group"',
         ),
     ],
 )
@@ -50,12 +50,12 @@ def test_what_does_not_go_together_is_said(
         ("pairwise_ppo", [], "anchor: a column of the data"),
         (
             "pairwise_ppo",
-            ["algorithm.pairwise.anchors=best-of-n", "algorithm.pairwise.reward=log-odds"],
+            ["method.pairwise.anchors=best-of-n", "method.pairwise.reward=log-odds"],
             "J = log(w / (1 - w)) within +-5",
         ),
         (
             "pairwise_ppo",
-            ["algorithm.pairwise.anchors=best-of-n"],
+            ["method.pairwise.anchors=best-of-n"],
             "the best of 8 samples of the initial policy, by the verifier reward-model",
         ),
         ("pairwise_group", [], "A = R - 1/2"),

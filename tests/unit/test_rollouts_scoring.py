@@ -14,7 +14,7 @@ from assay.rpc.errors import ConfigError, refuse
 from assay.rpc.reasons import Reason
 from assay.trainer.core.rewards import open_judge, own_services, sample_of
 from assay.trainer.rollouts.scoring import BackgroundClient
-from assay.trainer.settings import RewardConfig
+from assay.trainer.settings.sections import RewardConfig
 from rollouts_scoring_support import (
     QUICK,
     ScriptedTransport,

@@ -11,7 +11,7 @@ from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.shaping.shape import shape
 from assay.trainer.rollouts.types import Rollout
-from assay.trainer.settings import ShapingConfig
+from assay.trainer.methods.shaping.settings import ShapingConfig
 
 
 def rollout(

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.core import batch as batches
 from assay.trainer.core.batch import Scored
 from assay.trainer.engines.types import Draw, Request, Response
@@ -17,35 +17,35 @@ from rollouts_collecting_support import bernoulli, problems, result
 from rollouts_slots_support import LIMIT, ContinuingGenerator, slots, whole
 
 TRUNCATES = (
-    "algorithm.advantage.estimator=gae",
-    "algorithm.critic.pretrain_steps=5",
-    "algorithm.truncation.window=64",
+    "method.advantage.estimator=gae",
+    "method.critic.pretrain_steps=5",
+    "method.truncation.window=64",
 )
 
 
 def test_truncation_needs_no_more_than_this() -> None:
     config = configs.build({}, TRUNCATES, origin="test")
-    assert config.algorithm.truncation.window == 64
-    assert config.algorithm.truncation.min_finished == 1
+    assert config.method.truncation.window == 64
+    assert config.method.truncation.min_finished == 1
     configs.build({}, [*TRUNCATES, "rollout.backend=paged"], origin="test")
 
 
 @pytest.mark.parametrize(
     ("override", "needed"),
     [
-        ("algorithm.advantage.estimator=group", 'algorithm.advantage.estimator = "gae": samples'),
-        ("algorithm.advantage.estimator=rloo", 'algorithm.advantage.estimator = "gae": samples'),
+        ("method.advantage.estimator=group", 'method.advantage.estimator = "gae": samples'),
+        ("method.advantage.estimator=rloo", 'method.advantage.estimator = "gae": samples'),
         (
-            "algorithm.dynamic_sampling.enabled=true",
-            "algorithm.dynamic_sampling.enabled = false: which",
+            "method.dynamic_sampling.enabled=true",
+            "method.dynamic_sampling.enabled = false: which",
         ),
-        ("algorithm.critic.pretrain_steps=0", "algorithm.critic.pretrain_steps above 0: an"),
-        ("algorithm.advantage.gamma=0.99", "algorithm.advantage.gamma = 1: a discount"),
+        ("method.critic.pretrain_steps=0", "method.critic.pretrain_steps above 0: an"),
+        ("method.advantage.gamma=0.99", "method.advantage.gamma = 1: a discount"),
         (
-            "algorithm.loss={kl_coef=0.1, kl_place='reward'}",
-            'algorithm.loss.kl_place = "loss", or kl_coef = 0: rewards',
+            "method.loss={kl_coef=0.1, kl_place='reward'}",
+            'method.loss.kl_place = "loss", or kl_coef = 0: rewards',
         ),
-        ("algorithm.loss.ratio=sequence", 'algorithm.loss.ratio = "token": the ratio'),
+        ("method.loss.ratio=sequence", 'method.loss.ratio = "token": the ratio'),
         ("rollout.backend=vllm", 'rollout.backend = "hf" or "paged": vLLM'),
     ],
 )
@@ -55,14 +55,14 @@ def test_what_truncation_does_not_go_with_is_refused_in_one_line(
     with pytest.raises(ConfigError) as caught:
         configs.build({}, [*TRUNCATES, override], origin="test")
     message = str(caught.value)
-    assert f"test: algorithm.truncation.window above 0 needs {needed}" in message
+    assert f"test: method.truncation.window above 0 needs {needed}" in message
     assert "\n" not in message
-    configs.build({}, [*TRUNCATES, override, "algorithm.truncation.window=0"], origin="test")
+    configs.build({}, [*TRUNCATES, override, "method.truncation.window=0"], origin="test")
 
 
 def test_a_critic_that_shares_the_trunk_cannot_be_pretrained_and_so_not_truncated() -> None:
     with pytest.raises(ConfigError, match=r"needs critic\.sharing"):
-        configs.build({}, [*TRUNCATES, "algorithm.critic.sharing=trunk"], origin="test")
+        configs.build({}, [*TRUNCATES, "method.critic.sharing=trunk"], origin="test")
 
 
 def test_what_a_step_counts() -> None:
@@ -159,7 +159,7 @@ def test_the_last_token_of_what_goes_on_has_no_advantage() -> None:
     ]  # fmt: skip
     assert batch["correct"].tolist() == [True, False, True]
     batch["values"] = torch.tensor([[0.2, 0.4, 0.5, 0.7]] * 3)
-    config = configs.build({}, TRUNCATES, origin="test").algorithm
+    config = configs.build({}, TRUNCATES, origin="test").method
     advantages_BT, returns_BT, _ = batches.critic_advantages(batch, config)
     assert advantages_BT[1, 3] == 0
     expected = torch.tensor([0.4755, 0.29, 0.2, 0.0])

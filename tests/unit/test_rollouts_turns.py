@@ -11,7 +11,7 @@ import torch
 
 from assay.clients.self_verification import RECONSIDER, REVISE, VERIFY
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.core.batch import pad
 from assay.trainer.core.build import scorer
 from assay.trainer.engines.seeded import uniform_rows, uniforms
@@ -190,23 +190,23 @@ def test_every_turn_has_random_numbers_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["algorithm.advantage.estimator=group"], 'estimator = "gae"'),
-        (["algorithm.dynamic_sampling.enabled=true"], "dynamic_sampling.enabled = false"),
-        (["algorithm.shaping.overlong=filter"], "algorithm.shaping without"),
-        (["algorithm.shaping.cosine=true"], "algorithm.shaping without"),
-        (["algorithm.dense.weight=1.0"], "algorithm.dense.weight = 0"),
-        (["algorithm.loss.positive_lm_coef=0.1"], "positive_lm_coef = 0"),
-        (["algorithm.advantage.length_adaptive_alpha=0.05"], "length_adaptive_alpha = 0"),
+        (["method.advantage.estimator=group"], 'estimator = "gae"'),
+        (["method.dynamic_sampling.enabled=true"], "dynamic_sampling.enabled = false"),
+        (["method.shaping.overlong=filter"], "method.shaping without"),
+        (["method.shaping.cosine=true"], "method.shaping without"),
+        (["method.dense.weight=1.0"], "method.dense.weight = 0"),
+        (["method.loss.positive_lm_coef=0.1"], "positive_lm_coef = 0"),
+        (["method.advantage.length_adaptive_alpha=0.05"], "length_adaptive_alpha = 0"),
         (["rollout.backend=vllm"], 'rollout.backend = "hf" or "paged"'),
         (
-            ["algorithm.turns.independent=false", "algorithm.critic.pretrain_steps=5"],
-            "or algorithm.turns.independent = true",
+            ["method.turns.independent=false", "method.critic.pretrain_steps=5"],
+            "or method.turns.independent = true",
         ),
-        (["algorithm.turns.mode=off"], 'normalise = "role" needs several turns'),
-        (["algorithm.turns.shaping=-1"], "algorithm.turns.shaping"),
-        (["algorithm.turns.mode=twice"], "algorithm.turns.mode"),
+        (["method.turns.mode=off"], 'normalise = "role" needs several turns'),
+        (["method.turns.shaping=-1"], "method.turns.shaping"),
+        (["method.turns.mode=twice"], "method.turns.mode"),
         (
-            ["algorithm.turns.mode=reconsider", "algorithm.turns.first_reward=verification"],
+            ["method.turns.mode=reconsider", "method.turns.first_reward=verification"],
             'first_reward = "accuracy" or "none"',
         ),
         (["ablate=critic"], 'estimator = "gae"'),
@@ -225,8 +225,8 @@ def test_settings_that_do_not_go_together_are_refused_in_a_line(
 def test_ablating_the_turns_leaves_ppo(repository: Path) -> None:
     path = repository / "configs" / "pag.toml"
     config = configs.load(path, ["data=rows.jsonl", "ablate=self-verification"])
-    assert not config.algorithm.turns.on
-    assert config.algorithm.advantage.normalise == "none"
+    assert not config.method.turns.on
+    assert config.method.advantage.normalise == "none"
 
 
 @pytest.mark.parametrize(("answer", "trains"), [(r"^\d$", True), ("wrong", False)])
@@ -238,7 +238,7 @@ def test_a_dialogue_with_a_void_attempt_leaves_the_loss_as_a_whole(
         "turns": {"mode": "verify"},
         "filter": {"void": "text", "void_answer": answer},
     }
-    config = configs.build({"algorithm": settings}, origin="test")
+    config = configs.build({"method": settings}, origin="test")
     policy: Any = None  # places spans, and there are none
     scored = scorer(config, policy)([(dialogue("incorrect", "wrong", "correct"),)])
     batch = pad(scored, pad_id=0, policy_step=0, device=torch.device("cpu"))

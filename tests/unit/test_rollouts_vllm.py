@@ -11,7 +11,8 @@ import torch
 from assay.trainer.engines.types import Response
 from assay.trainer.engines.vllm import VllmGenerator, base_weights_kept, keep_base_weights
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings import FireConfig, RolloutConfig
+from assay.trainer.methods.fire.settings import FireConfig
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, random_model
 
 

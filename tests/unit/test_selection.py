@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import Problem, Problems
 from assay.trainer.methods.hints.hints import Hinted, with_hint
 from assay.trainer.methods.pairwise.anchors import needed
@@ -19,7 +19,8 @@ from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.choose import SELECTORS, make_selector
 from assay.trainer.selection.domains import Curriculum, Dads, Dump
-from assay.trainer.selection.settings import Name, SelectionConfig
+from assay.trainer.selection.settings import Name
+from assay.trainer.settings.selecting import SelectionConfig
 from assay.trainer.selection.subsets import HardFocus, PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen
 from assay.trainer.selection.variance import VarianceAware, distinct_pairs
@@ -365,7 +366,7 @@ def test_hints_and_anchors_do_not_go_together() -> None:
             "columns": {"solution": "solution", "anchor": "anchor"},
             "selection": {"hints": {"enabled": True}},
         },
-        "algorithm": {"pairwise": {"against": "anchor", "anchors": "data"}},
+        "method": {"pairwise": {"against": "anchor", "anchors": "data"}},
         "reward": {"parameters": {"max_order_gap": 0.5}},
     }
     with pytest.raises(ConfigError, match="an anchor saw no hint"):

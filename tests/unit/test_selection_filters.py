@@ -11,15 +11,16 @@ import pytest
 
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.build import check_judge
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.filters.filters import filtered, is_void, without_void
+from assay.trainer.methods.filter.filters import filtered, is_void, without_void
 from assay.trainer.methods.replay.replay import Replay, size_of
 from assay.trainer.rollouts.types import Rollout, Turn
-from assay.trainer.selection.settings import FilterConfig, ReplayConfig
+from assay.trainer.methods.filter.settings import FilterConfig
+from assay.trainer.methods.replay.settings import ReplayConfig
 from rollouts_collecting_support import stream
 
 
@@ -85,49 +86,49 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
 @pytest.mark.parametrize(
     "overrides",
     [
-        ["algorithm.filter.prof=both", "rollout.group_size=2"],
-        ["algorithm.filter.prof=both", "algorithm.filter.prof_keep=9"],
-        ["algorithm.replay.groups=4", "rollout.group_size=1", "algorithm.advantage.estimator=gae"],
-        ["algorithm.replay.groups=4", "rollout.backend=vllm", "rollout.top_k=5"],
+        ["method.filter.prof=both", "rollout.group_size=2"],
+        ["method.filter.prof=both", "method.filter.prof_keep=9"],
+        ["method.replay.groups=4", "rollout.group_size=1", "method.advantage.estimator=gae"],
+        ["method.replay.groups=4", "rollout.backend=vllm", "rollout.top_k=5"],
         ["data.selection.mopps.low=0.8"],
-        ["data.selection.hints.enabled=true"],
+        ["method.hints.enabled=true"],
         ["data.columns.solution=solution"],
         ["data.selection.name=nearest"],
-        ["algorithm.filter.void=text", "algorithm.filter.void_answer=("],
+        ["method.filter.void=text", "method.filter.void_answer=("],
         [
-            "algorithm.filter.void=text",
-            "algorithm.truncation.window=4",
-            "algorithm.advantage.estimator=gae",
-            "algorithm.critic.pretrain_steps=1",
+            "method.filter.void=text",
+            "method.truncation.window=4",
+            "method.advantage.estimator=gae",
+            "method.critic.pretrain_steps=1",
         ],
-        ["algorithm.advantage.difficulty=exp", "algorithm.advantage.estimator=gae"],
+        ["method.advantage.difficulty=exp", "method.advantage.estimator=gae"],
         [
-            "algorithm.advantage.difficulty=linear",
-            "algorithm.pairwise.against=anchor",
-            "algorithm.pairwise.anchors=reference",
+            "method.advantage.difficulty=linear",
+            "method.pairwise.against=anchor",
+            "method.pairwise.anchors=reference",
         ],
-        ["algorithm.recomposition.groups=8", "algorithm.advantage.estimator=gae"],
-        ["algorithm.recomposition.groups=8", "algorithm.replay.groups=8"],
-        ["algorithm.recomposition.groups=8", "algorithm.filter.prof=both"],
-        ["algorithm.recomposition.groups=8", "rollout.fire.enabled=true"],
-        ["algorithm.recomposition.groups=8", "rollout.backend=vllm", "rollout.top_p=0.9"],
-        ["algorithm.recomposition.groups=8", "algorithm.recomposition.last=0.5"],
+        ["method.recomposition.groups=8", "method.advantage.estimator=gae"],
+        ["method.recomposition.groups=8", "method.replay.groups=8"],
+        ["method.recomposition.groups=8", "method.filter.prof=both"],
+        ["method.recomposition.groups=8", "method.fire.enabled=true"],
+        ["method.recomposition.groups=8", "rollout.backend=vllm", "rollout.top_p=0.9"],
+        ["method.recomposition.groups=8", "method.recomposition.last=0.5"],
         *(
-            ["algorithm.advantage.estimator=segments", "algorithm.advantage.scale=none", more]
+            ["method.advantage.estimator=segments", "method.advantage.scale=none", more]
             for more in (
-                "algorithm.advantage.scale=group",
-                "algorithm.advantage.difficulty=exp",
-                "algorithm.shaping.cosine=true",
-                "algorithm.dense.weight=0.5",
-                "algorithm.replay.groups=4",
-                "algorithm.recomposition.groups=4",
-                "algorithm.dynamic_sampling.keep_surplus=true",
-                "algorithm.filter.min_group_std=0.1",
-                "algorithm.truncation.window=4",
-                "algorithm.turns.mode=verify",
-                "rollout.fire.enabled=true",
+                "method.advantage.scale=group",
+                "method.advantage.difficulty=exp",
+                "method.shaping.cosine=true",
+                "method.dense.weight=0.5",
+                "method.replay.groups=4",
+                "method.recomposition.groups=4",
+                "method.dynamic_sampling.keep_surplus=true",
+                "method.filter.min_group_std=0.1",
+                "method.truncation.window=4",
+                "method.turns.mode=verify",
+                "method.fire.enabled=true",
                 "rollout.backend=vllm",
-                "algorithm.segments.threshold=0",
+                "method.segments.threshold=0",
             )
         ),
     ],
@@ -140,7 +141,7 @@ def test_what_does_not_go_together_is_refused(overrides: list[str]) -> None:
 def test_a_verifier_of_whole_groups_cannot_judge_continuations() -> None:
     config = configs.build(
         {},
-        ["algorithm.advantage.estimator=segments", "algorithm.advantage.scale=none"],
+        ["method.advantage.estimator=segments", "method.advantage.scale=none"],
         origin="test",
     )
     judge: Any = SimpleNamespace(judges_groups=True)

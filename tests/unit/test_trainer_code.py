@@ -22,7 +22,8 @@ from assay.trainer.core.rewards import Judge, sample_of
 from assay.trainer.data.problems import load_problems
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.types import Rollout
-from assay.trainer.settings import ColumnsConfig, DataConfig, DenseConfig, RewardConfig
+from assay.trainer.settings.sections import ColumnsConfig, DataConfig, RewardConfig
+from assay.trainer.methods.dense.settings import DenseConfig
 from tokenizers_support import characters
 
 ROWS = [

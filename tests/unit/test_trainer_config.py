@@ -9,7 +9,7 @@ import pytest
 
 from assay.genrm.training import config as rm_configs
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as config
+from assay.trainer.settings import config
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
 
@@ -76,15 +76,15 @@ def test_overrides(override: str, key: str, value: object) -> None:
         ("rollout.group_size=1", "rollout.group_size = 1 leaves nothing to compare within a group"),
         ("optim.mini_batches=3", "optim.mini_batches = 3 does not divide the 32 samples of a step"),
         (
-            "algorithm.loss.dual_clip=0.5",
-            "algorithm.loss.dual_clip and algorithm.loss.pre_clip are above 1",
+            "method.loss.dual_clip=0.5",
+            "method.loss.dual_clip and method.loss.pre_clip are above 1",
         ),
         (
-            "algorithm.loss={importance_correction='decoupled', ratio='sequence'}",
+            "method.loss={importance_correction='decoupled', ratio='sequence'}",
             "is an objective of its own",
         ),
-        ("algorithm.critic.value_min=2", "value_min = 2 is not below value_max = 1"),
-        ("algorithm.shaping.overlong=soft", "needs algorithm.shaping.overlong_cache between 1 and"),
+        ("method.critic.value_min=2", "value_min = 2 is not below value_max = 1"),
+        ("method.shaping.overlong=soft", "needs method.shaping.overlong_cache between 1 and"),
         ("data.source=csv", "data.source: expected 'reasoning_gym', 'jsonl' or 'hub', got \"csv\""),
         ("data.examples=[{user='a'}]", "data.examples.0.assistant is missing"),
         ("reward.max_fault_ratio=2", "reward.max_fault_ratio: expected less than or equal to 1"),

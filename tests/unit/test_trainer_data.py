@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as config
+from assay.trainer.settings import config
 from assay.trainer.data.problems import Problem, load_problems, render, training_order
 
 ROWS = [{"question": f"q{n}", "answer": str(n)} for n in range(10)]
@@ -219,7 +219,7 @@ def test_the_begin_of_sequence_is_written_once() -> None:
 
 
 def test_the_quickstart_never_trains_on_what_it_is_tested_on(repository: Path) -> None:
-    from assay.trainer.settings import load
+    from assay.trainer.settings.config import load
 
     config = load(repository / "configs" / "quickstart.toml")
     problems = load_problems(config.data, eval_prompts=config.eval.prompts)

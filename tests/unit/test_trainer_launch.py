@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from assay.rpc.errors import ConfigError
 from assay.trainer import launch
-from assay.trainer import settings as config
+from assay.trainer.settings import config
 from assay.trainer.launch import Peers
 from assay.trainer.records.folder import RunFolder
 

@@ -14,16 +14,16 @@ from rich.console import Console
 from assay.clients.runs.progress import duration
 from assay.trainer.records.metric_table import METRICS
 from assay.trainer.records.progress import COLUMNS, Display, columns, header, legend, line
-from assay.trainer.settings import Config, build
+from assay.trainer.settings.config import Config, build
 
-CRITIC = ("algorithm.advantage.estimator=gae",)
-TRUNCATION = ("algorithm.critic.pretrain_steps=1", "algorithm.truncation.window=8")
+CRITIC = ("method.advantage.estimator=gae",)
+TRUNCATION = ("method.critic.pretrain_steps=1", "method.truncation.window=8")
 EVERYTHING = (
     *CRITIC,
-    "algorithm.dynamic_sampling.enabled=true",
-    "algorithm.loss.kl_coef=0.01",
-    "algorithm.shaping.overlong=soft",
-    "algorithm.shaping.overlong_cache=10",
+    "method.dynamic_sampling.enabled=true",
+    "method.loss.kl_coef=0.01",
+    "method.shaping.overlong=soft",
+    "method.shaping.overlong_cache=10",
 )
 
 
@@ -38,13 +38,13 @@ def names(*overrides: str, width: int = 120) -> list[str]:
 
 def test_columns_are_those_that_are_measured() -> None:
     assert "KL" not in names()
-    assert "KL" in names("algorithm.loss.kl_coef=0.01")
+    assert "KL" in names("method.loss.kl_coef=0.01")
     assert {"EV", "v-loss"} <= set(names(*CRITIC))
     assert not {"EV", "v-loss", "keep", "shaped"} & set(names(width=400))
-    assert "keep" in names("algorithm.dynamic_sampling.enabled=true")
+    assert "keep" in names("method.dynamic_sampling.enabled=true")
     assert "shaped" in names(*EVERYTHING, width=400)
     assert "ended" in names(*CRITIC, *TRUNCATION, width=400)
-    assert {"verified", "alpha"} <= set(names("cotraining.enabled=true", width=400))
+    assert {"verified", "alpha"} <= set(names("method.cotraining.enabled=true", width=400))
     # dynamic sampling, truncation and a verifier that learns do not go together
     assert len(names(*EVERYTHING, width=400)) == len(COLUMNS) - 3
     for always in ("reward", "correct", "fault", "length", "entropy", "clip-/+%", "train", "left"):

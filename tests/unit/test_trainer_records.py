@@ -15,7 +15,7 @@ from assay.clients.runs.records import JsonLines, read_rows, truncate_after
 from assay.rpc.errors import ConfigError
 from assay.trainer.core.rewards import FaultWatch
 from assay.trainer.records import folder
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 from trainer_records_support import bad, good
 
 

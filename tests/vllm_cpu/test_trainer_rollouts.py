@@ -84,7 +84,8 @@ def run(kind: str, folder: Path) -> dict[str, Any]:
     from assay.trainer.engines.drift import alarm
     from assay.trainer.engines.types import Draw, Request, Response
     from assay.trainer.engines.vllm import VllmGenerator, keep_base_weights
-    from assay.trainer.settings import FireConfig, RolloutConfig
+    from assay.trainer.methods.fire.settings import FireConfig
+    from assay.trainer.settings.sections import RolloutConfig
 
     trainer, tokenizer = make_trainer(kind, folder)
     model: Any = trainer.model

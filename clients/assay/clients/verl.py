@@ -17,7 +17,7 @@ docs/trainers/verl.md; in short:
 1. "raise", the default: in verl's V1 trainer (the default from 0.9) the sample is left out of its
    group; in the trainer before that, training stops.
 2. "mask": the score is NaN, which verl's own estimators would spread over the group: it needs
-   `algorithm.adv_estimator=assay_grpo`, of `assay.clients.verl_manager`.
+   `method.adv_estimator=assay_grpo`, of `assay.clients.verl_manager`.
 3. The keys hold no `acc`: verl's validation counts a sample without a judgement as `acc` 0 as soon
    as another sample has that key.
 """

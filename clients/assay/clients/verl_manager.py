@@ -9,7 +9,7 @@ Against `assay.clients.verl`, whose function verl's own managers call, this one 
 prompt, the number of tokens, and which group the sample is of. Its options are those of that
 module, under `reward.reward_kwargs`.
 
-`algorithm.adv_estimator=assay_grpo` goes with `on_fault=mask`: GRPO (arXiv 2402.03300) over the
+`method.adv_estimator=assay_grpo` goes with `on_fault=mask`: GRPO (arXiv 2402.03300) over the
 judgements of a group. A sample without one is left out of mean and deviation and has the advantage
 0; its tokens still count in the loss's denominator, and `critic/score/mean` of the step is NaN.
 """

@@ -14,8 +14,8 @@ from assay.clients.runs.environment import calm, keep_freed_memory
 from assay.clients.runs.folders import forget_if_untouched, newest
 from assay.rpc.errors import ConfigError
 from assay.trainer import launch
-from assay.trainer import settings as configs
 from assay.trainer.records import folder as folders
+from assay.trainer.settings import config as configs
 
 _NEWEST = "newest"
 
@@ -81,8 +81,8 @@ def _explain(config: str | None, overrides: tuple[str, ...]) -> None:
     """Prints the composition; neither torch nor a model is loaded."""
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
-    from assay.trainer.methods.explain import explain  # noqa: PLC0415
-    from assay.trainer.methods.show import show  # noqa: PLC0415
+    from assay.trainer.explain.explanation import explain  # noqa: PLC0415
+    from assay.trainer.explain.show import show  # noqa: PLC0415
 
     if config is None:
         raise click.UsageError("--explain needs a CONFIG.toml, such as configs/dapo.toml")

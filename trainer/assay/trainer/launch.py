@@ -31,10 +31,10 @@ import click
 
 from assay.clients import cli
 from assay.clients.runs.environment import calm, keep_freed_memory
-from assay.trainer import settings as configs
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config
 
 _MEETING = timedelta(minutes=10)
 _FIRST_SPEAKS = timedelta(seconds=5)

@@ -13,31 +13,31 @@ response, tokens that an earlier step drew are not: they were, then.
 
 from __future__ import annotations
 
-import math
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from assay.trainer.algos import advantages as estimators
 from assay.trainer.algos import difficulty, gae, kl
-from assay.trainer.algos.dense import dense_group_advantages
-from assay.trainer.algos.turns import turn_gae
-from assay.trainer.methods.turns.credit import TurnTokens
 from assay.trainer.rollouts.types import (
     Collected,
     Group,
     Rollout,
-    SegmentTokens,
     Stretch,
     Unfinished,
     place,
 )
-from assay.trainer.settings import AdvantageConfig, AlgorithmConfig
+from assay.trainer.settings.objective import AdvantageConfig, LossConfig
+from assay.trainer.settings.registry import estimator_of, resolved
+
+if TYPE_CHECKING:
+    from assay.trainer.core.hooks import Hooks
+    from assay.trainer.settings.config import MethodSettings
 
 Batch = dict[str, torch.Tensor]
 _NUMPY = {torch.long: np.int64, torch.float32: np.float32, torch.bool: np.bool_}
@@ -77,9 +77,8 @@ class Scored:
         token_rewards: of the judgement's spans, one for each token; None without.
         ends: for each token, whether a span ends on it; None without.
         drawn: how many of the last tokens this step drew; None for all of them.
-        turns: of a dialogue, whose tokens are not all the policy's; None for one response.
-        segments: where advantages are those of segments; None elsewhere.
-        weight: of its advantage, where its class has one (cotraining.measures).
+        weight: of its advantage, where its class has one.
+        notes: what a method found out, by the method's name, for its hook `mark`.
     """
 
     rollout: Rollout | Unfinished
@@ -88,9 +87,8 @@ class Scored:
     token_rewards: Sequence[float] | None = None
     ends: Sequence[bool] | None = None
     drawn: int | None = None
-    turns: TurnTokens | None = None
-    segments: SegmentTokens | None = None
     weight: float = 1.0
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def unfinished(self) -> bool:
@@ -130,21 +128,17 @@ def scored_stretches(
     ]
 
 
-def marked(scored: Sequence[Scored], collected: Collected) -> list[Scored]:
-    """Rollouts with what their source says of them: left out of the loss, advantages of segments.
+def without_left_out(scored: Sequence[Scored], collected: Collected) -> list[Scored]:
+    """Rollouts, those out of the loss that their source leaves out.
 
     Args:
         scored: of the source's groups, in order.
         collected: what the source said.
     """
-    if not collected.left_out and not collected.segments:
+    if not collected.left_out:
         return list(scored)
     return [
-        replace(
-            item,
-            in_loss=item.in_loss and place(item.rollout) not in collected.left_out,
-            segments=collected.segments.get(place(item.rollout)),
-        )
+        replace(item, in_loss=item.in_loss and place(item.rollout) not in collected.left_out)
         for item in scored
     ]
 
@@ -164,9 +158,8 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         where the response is not finished; `unfinished` (B,) bool; `drawn` (B, T) bool, tokens that
         this step drew; `token_rewards` (B, T) and `spans` (B, T) bool, where a span's reward lies;
         `sampler_logps` (B, T), NaN where unknown; `task` (B,), a number for each; `stale` and
-        `correct` (B,) bool; `weights` (B,) where one is not 1. Of dialogues also what
-        `_turn_tensors` gives, of segments `segment_advantages` (B, T), and `loss_mask` is without
-        what these leave out.
+        `correct` (B,) bool; `weights` (B,) where one is not 1. `own` (B, T) bool: tokens that the
+        policy wrote, judged or not.
     """
     rows = [item.rollout for item in scored]
     prompts = [row.request.draw.prompt_ids for row in rows]
@@ -184,10 +177,11 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
     loss_B = torch.tensor([item.trains for item in scored])
     drawn_BT = _drawn_mask(completion_mask_BT, [item.drawn for item in scored])
     batch = {
-        "prompt_ids": _filled(prompts, pad_id, torch.long, left=True),
+        "prompt_ids": filled(prompts, pad_id, torch.long, left=True),
         "prompt_mask": _lengths_mask([len(ids) for ids in prompts]).flip(1),
-        "completion_ids": _filled(responses, pad_id, torch.long),
+        "completion_ids": filled(responses, pad_id, torch.long),
         "completion_mask": completion_mask_BT,
+        "own": completion_mask_BT.bool(),
         "loss_mask": drawn_BT & loss_B.unsqueeze(1),
         "drawn": drawn_BT,
         "unfinished": torch.tensor([item.unfinished for item in scored]),
@@ -195,67 +189,29 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
             [unknown if item.reward is None else item.reward for item in scored],
             dtype=torch.float32,
         ),
-        "token_rewards": _filled(dense, 0.0, torch.float32),
-        "spans": _filled(ends, False, torch.bool),
-        "sampler_logps": _filled(logps, unknown, torch.float32),
+        "token_rewards": filled(dense, 0.0, torch.float32),
+        "spans": filled(ends, False, torch.bool),
+        "sampler_logps": filled(logps, unknown, torch.float32),
         "task": torch.tensor([zlib.crc32(row.request.draw.problem.task.encode()) for row in rows]),
         "stale": torch.tensor([row.policy_step != policy_step for row in rows]),
         "correct": torch.tensor([item.correct for item in scored]),
     }
     if any(item.weight != 1 for item in scored):
         batch["weights"] = torch.tensor([item.weight for item in scored], dtype=torch.float32)
-    dialogues = [item.turns for item in scored if item.turns is not None]
-    if dialogues:
-        batch |= _turn_tensors(dialogues)
-        batch["loss_mask"] = batch["loss_mask"] & batch.pop("trained_mask")
-    if any(item.segments is not None for item in scored):
-        batch["segment_advantages"], trained_BT = _segment_tensors(scored)
-        batch["loss_mask"] = batch["loss_mask"] & trained_BT
     return {name: tensor.to(device) for name, tensor in batch.items()}
-
-
-def _turn_tensors(dialogues: Sequence[TurnTokens]) -> Batch:
-    """Of B dialogues, each of shape (B, T).
-
-    `turn`, from 1, and `role`, 0 for both where a token is not the policy's; `turn_rewards`, on the
-    last token of each turn; `trained_mask` bool.
-    """
-    return {
-        "turn": _filled([item.turns for item in dialogues], 0, torch.long),
-        "role": _filled([item.roles for item in dialogues], 0, torch.long),
-        "turn_rewards": _filled([item.rewards for item in dialogues], 0.0, torch.float32),
-        "trained_mask": _filled([item.trained for item in dialogues], False, torch.bool),
-    }
-
-
-def _segment_tensors(scored: Sequence[Scored]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Advantages of segments (B, T), NaN where not known, and the tokens that may train, bool."""
-    unknown = [math.nan]
-    found = [
-        item.segments or SegmentTokens(tuple(unknown * len(ids)), (False,) * len(ids))
-        for item in scored
-        for ids in [item.rollout.response.ids]
-    ]
-    advantages_BT = _filled([one.advantages for one in found], math.nan, torch.float32)
-    trained_BT = _filled([one.trained for one in found], False, torch.bool)
-    return advantages_BT, trained_BT & ~advantages_BT.isnan()
-
-
-def policy_mask(batch: Batch) -> torch.Tensor:
-    """Tokens that the policy wrote, judged or not; (B, T) bool."""
-    return batch["turn"] > 0 if "turn" in batch else batch["completion_mask"].bool()
 
 
 def value_mask(batch: Batch) -> torch.Tensor:
     """Tokens whose value is trained: the policy's, where what they earn is known; (B, T) bool."""
-    if "turn" in batch:
-        return batch["loss_mask"]
+    if "value_mask" in batch:
+        return batch["value_mask"]
     return batch["completion_mask"].bool() & (~batch["rewards"].isnan()).unsqueeze(1)
 
 
-def _filled(
+def filled(
     rows: Sequence[Sequence[float]], filler: float, dtype: torch.dtype, *, left: bool = False
 ) -> torch.Tensor:
+    """Rows of any lengths as (B, longest), on the CPU."""
     width = max(map(len, rows))
     filled: np.ndarray[Any, Any] = np.full((len(rows), width), filler, dtype=_NUMPY[dtype])
     for number, row in enumerate(rows):
@@ -270,27 +226,6 @@ def _lengths_mask(lengths: Sequence[int]) -> torch.Tensor:
     """1 for the first tokens of each row, 0 behind them."""
     lengths_B1 = torch.tensor(lengths).unsqueeze(1)
     return (torch.arange(max(lengths)) < lengths_B1).long()
-
-
-def first_set_apart(batch: Batch, mode: Literal["mask", "exact", "parity"]) -> Batch:
-    """A batch whose first tokens FIRE drew, and not the policy (arXiv 2410.21236).
-
-    What their sampler told is no log-probability of the policy: the ratio does not start there,
-    and nothing is compared with it. A derivation; the modes are those of `rollout.fire.mode`.
-
-    Args:
-        batch: as from `pad`.
-        mode: mask takes first tokens out of `loss_mask`; exact adds `first_logps` (B,), under the
-            distribution that they were drawn from; parity does neither.
-    """
-    sampler_BT, loss_mask_BT = batch["sampler_logps"].clone(), batch["loss_mask"].clone()
-    changed = {"sampler_logps": sampler_BT, "loss_mask": loss_mask_BT}
-    if mode == "exact":
-        changed["first_logps"] = sampler_BT[:, 0].clone()
-    if mode == "mask":
-        loss_mask_BT[:, 0] = False
-    sampler_BT[:, 0] = float("nan")
-    return {**batch, **changed}
 
 
 def _drawn_mask(mask_BT: torch.Tensor, drawn: Sequence[int | None]) -> torch.Tensor:
@@ -329,34 +264,32 @@ def old_logps(batch: Batch, computed_BT: torch.Tensor | None, *, decoupled: bool
 
 def group_advantages(
     batch: Batch,
-    config: AlgorithmConfig,
+    chosen: AdvantageConfig,
     group_size: int,
     across: Across = ALONE,
     *,
-    dense_weight: float | None = None,
+    hooks: Sequence[Hooks] = (),
+    step: int = 0,
 ) -> torch.Tensor:
     """Advantages without a critic, shape (B, T).
 
-    Every token of a response has the same; where rewards are dense, plus (or mixed with) what its
-    own and later steps earned. Those of segments are there already.
+    Every token of a response has the same, but where the rollout found out more, or a hook does.
 
     Args:
         batch: as from `pad`.
-        config: the estimator, and how steps count.
+        chosen: the estimator, and what is done with its estimates.
         group_size: of rows of one prompt.
         across: the processes.
-        dense_weight: of steps, where it is not `config.dense.weight`.
+        hooks: of the methods that are on.
+        step: of the run, from 0.
     """
-    chosen = config.advantage
-    if chosen.estimator == "segments":
-        return segment_advantages(batch)
+    estimator = estimator_of(chosen)
+    if estimator.credit == "tokens":
+        of_tokens: torch.Tensor = resolved(estimator.function)(batch)
+        return of_tokens
     rewards_PG = across.gather(batch["rewards"]).view(-1, group_size)
     tasks_P = across.gather(batch["task"]).view(-1, group_size)[:, 0]
-    estimate = {
-        "rloo": estimators.rloo_advantages,
-        "symmetric": estimators.symmetric_advantages,
-    }.get(chosen.estimator, estimators.group_advantages)
-    all_PG = estimate(rewards_PG, scale=chosen.scale, tasks_P=tasks_P)
+    all_PG = resolved(estimator.function)(rewards_PG, scale=chosen.scale, tasks_P=tasks_P)
     if chosen.difficulty != "none":
         correct_PG = across.gather(batch["correct"].to(rewards_PG.dtype)).view(-1, group_size)
         all_PG = all_PG * difficulty.weights(
@@ -369,25 +302,11 @@ def group_advantages(
         )
     advantages_B = across.own(all_PG.reshape(-1), batch["rewards"])
     advantages_BT = advantages_B.unsqueeze(1) * batch["completion_mask"]
-    if config.dense.weight:
-        judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
-        rows = torch.arange(batch["rewards"].shape[0], device=batch["rewards"].device)
-        dense_BT = dense_group_advantages(
-            batch["token_rewards"], batch["spans"] & judged_B1, rows // group_size
-        )
-        weight = config.dense.weight if dense_weight is None else dense_weight
-        outcome = 1 - weight if config.dense.mix == "interpolate" else 1.0
-        advantages_BT = outcome * advantages_BT + weight * dense_BT
+    for hook in hooks:
+        advantages_BT = hook.credit(batch, advantages_BT, step)
     if "weights" in batch:
         advantages_BT = advantages_BT * batch["weights"].unsqueeze(1)
     return advantages_BT * batch["completion_mask"]
-
-
-def segment_advantages(batch: Batch) -> torch.Tensor:
-    """Those of segments, (B, T), 0 outside of the loss; all 0 where no response has any."""
-    if "segment_advantages" not in batch:
-        return torch.zeros_like(batch["sampler_logps"])
-    return torch.where(batch["loss_mask"], batch["segment_advantages"], 0.0)
 
 
 def refined(
@@ -414,7 +333,7 @@ def refined(
 
 
 def critic_advantages(
-    batch: Batch, config: AlgorithmConfig
+    batch: Batch, config: MethodSettings, hooks: Sequence[Hooks] = ()
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Generalised advantages and the critic's targets.
 
@@ -423,14 +342,15 @@ def critic_advantages(
     Args:
         batch: with `values` (B, T); with `kl_logps` and `ref_logps` (B, T) where the KL is part of
             the reward.
-        config: gamma, the two lambdas, the weights of spans and KL.
+        config: gamma, the two lambdas, the weight of the KL.
+        hooks: of the methods that are on.
 
     Returns:
         Advantages (B, T), returns (B, T), and the lambda of each response (B,).
     """
     settings = config.advantage
-    rewards_BT = token_rewards(batch, config)
-    mask_BT = policy_mask(batch)
+    rewards_BT = token_rewards(batch, config.loss, hooks)
+    mask_BT = batch["own"]
     length_B = mask_BT.sum(dim=1)
     if settings.length_adaptive_alpha:
         lam_B = gae.length_adaptive_lambda(
@@ -440,12 +360,12 @@ def critic_advantages(
         lam_B = torch.full(
             length_B.shape, settings.lam, dtype=rewards_BT.dtype, device=rewards_BT.device
         )
-    estimate = partial(
+    estimate: Callable[..., tuple[torch.Tensor, torch.Tensor]] = partial(
         gae.decoupled_gae,
         bootstrap_B=gae.boundary_values(batch["values"], mask_BT, batch["unfinished"]),
     )
-    if config.turns.on:
-        estimate = partial(turn_gae, independent=config.turns.independent)
+    for hook in hooks:
+        estimate = hook.returns(batch) or estimate
     advantages_BT, returns_BT = estimate(
         rewards_BT,
         batch["values"],
@@ -457,25 +377,24 @@ def critic_advantages(
     return advantages_BT, returns_BT, lam_B
 
 
-def token_rewards(batch: Batch, config: AlgorithmConfig, *, with_kl: bool = True) -> torch.Tensor:
+def token_rewards(
+    batch: Batch, loss: LossConfig, hooks: Sequence[Hooks] = (), *, with_kl: bool = True
+) -> torch.Tensor:
     """The reward of each token, (B, T).
 
-    The response's is on its last, a dialogue's are on the last of each turn, those of spans are
-    where they end, less the KL where it is part of the reward. Rows without a judgement are 0, and
-    are in no loss.
+    The response's is on its last, or where a method says; less the KL where it is part of the
+    reward. Rows without a judgement are 0, and are in no loss.
     """
-    mask_BT = policy_mask(batch)
-    if "turn" in batch:
-        rewards_BT = batch["turn_rewards"]
-    else:
-        last_B = mask_BT.sum(dim=1) - 1
-        rewards_BT = torch.zeros_like(batch["token_rewards"])
-        rewards_BT.scatter_(1, last_B.unsqueeze(1), batch["rewards"].nan_to_num(0.0).unsqueeze(1))
-        rewards_BT = rewards_BT + config.dense.weight * batch["token_rewards"]
-    if with_kl and config.loss.kl_coef and config.loss.kl_place == "reward":
+    mask_BT = batch["own"]
+    last_B = mask_BT.sum(dim=1) - 1
+    rewards_BT = torch.zeros_like(batch["token_rewards"])
+    rewards_BT.scatter_(1, last_B.unsqueeze(1), batch["rewards"].nan_to_num(0.0).unsqueeze(1))
+    for hook in hooks:
+        rewards_BT = hook.earned(batch, rewards_BT)
+    if with_kl and loss.kl_coef and loss.kl_place == "reward":
         kl_BT = kl.kl_k1(batch["kl_logps"], batch["ref_logps"])
-        if config.turns.kl == "first" and "turn" in batch:
-            kl_BT = torch.where(batch["turn"] == 1, kl_BT, 0.0)
-        rewards_BT = rewards_BT - config.loss.kl_coef * kl_BT
+        if "kl_mask" in batch:
+            kl_BT = torch.where(batch["kl_mask"], kl_BT, 0.0)
+        rewards_BT = rewards_BT - loss.kl_coef * kl_BT
     judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
     return torch.where(judged_B1 & mask_BT, rewards_BT, 0.0)

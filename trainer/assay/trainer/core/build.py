@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,10 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl.models.utils import unwrap_model_for_generation
 from trl.trainer.grpo_config import GRPOConfig
 
-from assay.clients import Fault
 from assay.rpc.errors import ConfigError
-from assay.rpc.reasons import Reason
-from assay.trainer.algos.shaping import win_reward
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.evaluation import Greedy, end_token_ids
+from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.core.rewards import Judge
 from assay.trainer.core.trainer import PolicyTrainer, Source
 from assay.trainer.critic.critic import Critic
@@ -30,27 +27,15 @@ from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.hf import HfGenerator
 from assay.trainer.engines.models import Policy
 from assay.trainer.engines.paged import PagedGenerator
-from assay.trainer.engines.types import Generator
+from assay.trainer.engines.types import FirstToken, Generator
 from assay.trainer.engines.vllm import VllmGenerator, keep_base_weights
-from assay.trainer.methods.asynchrony.shadow import Shadow
-from assay.trainer.methods.asynchrony.source import make_background_source
-from assay.trainer.methods.dense.spans import span_tokens
-from assay.trainer.methods.filters.filters import filtered, without_void
-from assay.trainer.methods.recomposition.recomposition import Recomposition
-from assay.trainer.methods.replay.replay import Replay
-from assay.trainer.methods.segments.collector import SegmentCollector
-from assay.trainer.methods.shaping.shape import shape
-from assay.trainer.methods.truncation.slots import SlotCollector
-from assay.trainer.methods.turns.confidence import Confidence
-from assay.trainer.methods.turns.credit import turn_tokens
-from assay.trainer.methods.turns.dialogues import DialogueCollector, Dialogues
-from assay.trainer.methods.turns.protocol import protocol_of
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Group, Ranks, Rollout
 from assay.trainer.selection.choose import make_selector
-from assay.trainer.settings import Config, DenseConfig, DynamicSamplingConfig, FireConfig
+from assay.trainer.settings.config import Config
+from assay.trainer.settings.registry import engine_of, resolved
 
 
 def grpo_config(
@@ -88,7 +73,7 @@ def grpo_config(
         **_backend_settings(config),
         # the loss is ours; with a weight, TRL keeps the reference model. With adapters that is the
         # model without them, and the copy that TRL would add keeps a checkpoint from being read
-        beta=0.0 if config.model.lora.rank else config.algorithm.loss.kl_coef,
+        beta=0.0 if config.model.lora.rank else config.method.loss.kl_coef,
         # the optimizer
         optim="adamw_torch_fused",
         learning_rate=optim.learning_rate,
@@ -134,23 +119,15 @@ def _backend_settings(config: Config) -> dict[str, Any]:
     return settings
 
 
-def check_processes(config: Config, processes: int) -> None:
+def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ()) -> None:
     """Whether a step can be dealt to so many processes.
 
     Raises:
         ConfigError: it cannot; the message says what divides what.
     """
-    if config.cotraining.enabled and processes > 1:
-        raise ConfigError(
-            f"cotraining.enabled = true needs a run of one process, and this one has {processes}: "
-            "two loops that take turns have not been tried on several; start it without a launcher"
-        )
+    for hook in hooks:
+        hook.check_processes(processes)
     prompts = config.rollout.prompts_per_step
-    if processes > 1 and config.algorithm.asynchrony.mode == "periodic":
-        raise ConfigError(
-            'algorithm.asynchrony.mode = "periodic" trains in one process: each would wait for '
-            'every portion of the others; use "bounded" or "off"'
-        )
     if prompts % processes:
         raise ConfigError(
             f"rollout.prompts_per_step = {prompts} cannot be dealt to {processes} processes; make "
@@ -170,67 +147,54 @@ def check_processes(config: Config, processes: int) -> None:
         )
 
 
-def check_judge(config: Config, judge: Judge) -> None:
+def check_judge(config: Config, judge: Judge, hooks: Sequence[Hooks]) -> None:
     """Whether the verifier can judge what a step has.
 
     Raises:
         ConfigError: it judges whole groups, and here a response is judged by itself.
     """
-    algorithm = config.algorithm
     if not judge.judges_groups:
         return
-    for on, why, off in (
-        (
-            bool(algorithm.truncation.window),
-            "with algorithm.truncation they end in different steps",
-            "algorithm.truncation.window = 0",
-        ),
-        (
-            algorithm.turns.on,
-            "algorithm.turns has each attempt judged by itself",
-            'algorithm.turns.mode = "off"',
-        ),
-        (
-            algorithm.advantage.estimator == "segments",
-            "algorithm.segments has each continuation judged by itself",
-            'algorithm.advantage.estimator = "group"',
-        ),
-        (
-            config.cotraining.enabled,
-            "the verifier of cotraining is shown one solution of a prompt, judged by itself",
-            "cotraining.enabled = false",
-        ),
-    ):
-        if on:
-            raise ConfigError(
-                f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt "
-                f"against one another, and {why}; set {off}, or use another verifier"
-            )
+    for why in filter(None, (hook.needs_single_judgements() for hook in hooks)):
+        raise ConfigError(
+            f"reward.verifier = {config.reward.verifier!r} judges the samples of a prompt "
+            f"against one another, and {why}, or use another verifier"
+        )
 
 
-def prompt_stream(config: Config, problems: Sequence[Problem], policy: Policy) -> PromptStream:
+def prompt_stream(
+    config: Config,
+    problems: Sequence[Problem],
+    policy: Policy,
+    hooks: Sequence[Hooks] | None = None,
+) -> PromptStream:
     """The run's prompts, each checked against the model's context.
 
     Raises:
         ConfigError: a prompt leaves no room for max_new_tokens.
     """
+    hooks = hooks_of(config) if hooks is None else hooks
     context = getattr(policy.model.config, "max_position_embeddings", None) or 0
-    turns, most = config.algorithm.turns, config.rollout.max_new_tokens
-    longest = protocol_of(turns, policy.tokenizer).room(most) if turns.on else most
-    room, chosen = context - longest, config.data.selection
+    longest = most = config.rollout.max_new_tokens
+    for hook in hooks:
+        longest = hook.room(policy, longest)
+    room = context - longest
     if context and room < 1:
-        dialogue = f", {longest} tokens in {turns.most} turns," if turns.on else ""
+        turns = f", {longest} tokens in all turns," if longest > most else ""
         raise ConfigError(
-            f"rollout.max_new_tokens = {most}{dialogue} leaves no room for a prompt "
+            f"rollout.max_new_tokens = {most}{turns} leaves no room for a prompt "
             f"in the context of {context} tokens that {config.model.name!r} has"
         )
+    selector = make_selector(config.data.selection, problems, config.data.seed)
+    for hook in hooks:
+        selector = hook.selector(selector, problems)
     return PromptStream(
         problems,
         encoder(policy),
         seed=config.data.seed,
         max_prompt_tokens=room if context else 0,
-        selector=make_selector(chosen, problems, config.data.seed),
-        hints=chosen.hints.shares if chosen.hints.enabled else (),
+        selector=selector,
+        forms=next(filter(None, (hook.variants() for hook in hooks)), None),
     )
 
 
@@ -262,41 +226,70 @@ def generating(trainer: PolicyTrainer) -> Iterator[Any]:
         yield model
 
 
-def make_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Generator:
-    """What answers prompts, by the configured back end."""
-    ends = end_token_ids(policy)
-    if config.rollout.backend == "vllm":
-        if config.model.lora.rank:
-            keep_base_weights(trainer.vllm_generation)
-        return VllmGenerator(
-            lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {}, repeats),  # noqa: SLF001  # TRL's
-            policy.tokenizer,
-            config.rollout,
-            end_ids=ends,
-            engine=trainer.vllm_generation,
-            seed=config.run.seed,
-        )
-    if config.rollout.backend == "paged":
-        return PagedGenerator(
-            lambda: generating(trainer),
-            policy.tokenizer,
-            config.rollout,
-            seed=config.run.seed,
-            end_ids=ends,
-        )
+def make_generator(
+    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None = None
+) -> Generator:
+    """What answers prompts, by the configured engine.
+
+    Args:
+        trainer: of the policy.
+        config: of the run.
+        policy: as it was loaded.
+        first: where first tokens come from; None for the policy's own distribution.
+    """
+    made: Generator = resolved(engine_of(config.rollout).make)(trainer, config, policy, first)
+    return made
+
+
+def first_token(hooks: Sequence[Hooks]) -> FirstToken | None:
+    """Where the first tokens of training responses come from."""
+    return next(filter(None, (hook.first_token() for hook in hooks)), None)
+
+
+def make_vllm(
+    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None
+) -> Generator:
+    """See VllmGenerator."""
+    if config.model.lora.rank:
+        keep_base_weights(trainer.vllm_generation)
+    return VllmGenerator(
+        lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {}, repeats),  # noqa: SLF001  # TRL's
+        policy.tokenizer,
+        config.rollout,
+        end_ids=end_token_ids(policy),
+        engine=trainer.vllm_generation,
+        seed=config.run.seed,
+        first=first,
+    )
+
+
+def make_paged(
+    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None
+) -> Generator:
+    """See PagedGenerator."""
+    return PagedGenerator(
+        lambda: generating(trainer),
+        policy.tokenizer,
+        config.rollout,
+        seed=config.run.seed,
+        end_ids=end_token_ids(policy),
+        first=first,
+    )
+
+
+def make_hf(
+    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None
+) -> Generator:
+    """See HfGenerator."""
     return HfGenerator(
         lambda: generating(trainer),
         policy.tokenizer,
         config.rollout,
         seed=config.run.seed,
-        end_ids=ends,
+        end_ids=end_token_ids(policy),
         autocast=policy.autocast,
+        first=first,
     )
-
-
-def regular_decoding(config: Config) -> Config:
-    """Settings whose first tokens are drawn as all others."""
-    return replace(config, rollout=replace(config.rollout, fire=FireConfig()))
 
 
 def evaluation_generator(
@@ -307,34 +300,21 @@ def evaluation_generator(
     if config.eval.samples == 1:
         return _greedy(trainer, policy, limit)
     settings = replace(
-        regular_decoding(config).rollout,
+        config.rollout,
         max_new_tokens=limit,
         temperature=config.eval.temperature,
         top_p=config.eval.top_p,
         top_k=0,
         batch=0,
     )
-    sampling: Generator = HfGenerator(
-        lambda: generating(trainer),
-        policy.tokenizer,
-        settings,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        autocast=policy.autocast,
-    )
-    return nullcontext(sampling)
+    return nullcontext(make_hf(trainer, replace(config, rollout=settings), policy, None))
 
 
 def reference_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Generator:
     """What samples as the rollout does, with numbers of its own draws, before the policy moves."""
-    return HfGenerator(
-        lambda: generating(trainer),
-        policy.tokenizer,
-        replace(config.rollout, batch=config.eval.batch_size),
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        autocast=policy.autocast,
-    )
+    sizes = replace(config.rollout, batch=config.eval.batch_size)
+    first = first_token(trainer.hooks)
+    return make_hf(trainer, replace(config, rollout=sizes), policy, first)
 
 
 @contextmanager
@@ -343,177 +323,81 @@ def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Gene
         yield Greedy(policy, max_new_tokens=limit, model=model)
 
 
-def scorer(config: Config, policy: Policy) -> Callable[[Sequence[Group]], list[Scored]]:
-    """Shapes rewards of groups, places those of spans on tokens, leaves out what is filtered."""
-    shaping, limit = config.algorithm.shaping, config.rollout.max_new_tokens
-    chosen = config.algorithm.filter
-    if config.algorithm.turns.on:
-        return lambda groups: without_void(
-            [with_turns(r, config) for group in groups for r in group], chosen
-        )
-    pairwise = config.algorithm.pairwise
-    form: Callable[[float], float] = partial(
-        win_reward, form=pairwise.reward, clip=pairwise.log_odds_clip
-    )
-    forms = {} if pairwise.against == "none" else {"form": form}
+def scorer(hooks: Sequence[Hooks]) -> Callable[[Sequence[Group]], list[Scored]]:
+    """What responses earn: as they are judged, and what the methods make of that."""
 
     def score(groups: Sequence[Group]) -> list[Scored]:
-        scored = filtered([[one(rollout) for rollout in group] for group in groups], chosen)
-        return without_void(scored, chosen)
-
-    def one(rollout: Rollout) -> Scored:
-        shaped = shape(rollout, shaping, limit, **forms)
-        item = Scored(rollout, shaped.reward, shaped.in_loss)
-        if config.algorithm.dense.weight:
-            item = with_spans(item, rollout, policy, config.algorithm.dense)
-        return item
+        scored = [[as_judged(rollout) for rollout in group] for group in groups]
+        for hook in hooks:
+            scored = hook.scored(scored)
+        return [item for group in scored for item in group]
 
     return score
 
 
-def with_turns(rollout: Rollout, config: Config) -> Scored:
-    """A dialogue with what its turns earn on its tokens."""
-    tokens, reward = turn_tokens(rollout, config.algorithm.turns)
-    return Scored(rollout, reward, turns=tokens)
+def as_judged(rollout: Rollout) -> Scored:
+    """A rollout with the reward of its judgement; a fault has none and is in no loss."""
+    judgement = rollout.result.judgement
+    if judgement is None:
+        return Scored(rollout, None, in_loss=False)
+    return Scored(rollout, judgement.reward)
 
 
-def with_spans(item: Scored, rollout: Rollout, policy: Policy, config: DenseConfig) -> Scored:
-    """A rollout with the rewards of its judgement's spans on its tokens, without their weight.
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What sources of rollouts are made of.
 
-    Where they do not fit the response, the judgement is of something else: then it is a fault.
+    Attributes:
+        trainer: of the policy.
+        config: of the run.
+        policy: as it was loaded.
+        stream: of prompts.
+        judge: of the run.
+        hooks: of the methods that are on.
     """
-    judgement, response = rollout.result.judgement, rollout.response
-    if judgement is None or not judgement.spans:
-        return item
-    spans = judgement.spans
-    try:
-        places = span_tokens(spans, len(response.text), response.ids, policy.tokenizer)
-    except ValueError as error:
-        fault = Fault(Reason.INTERNAL.value, f"{judgement.verifier}: {error}", "INTERNAL")
-        return Scored(replace(rollout, result=replace(rollout.result, outcome=fault)), None)
-    rewards_T, ends_T = [0.0] * len(response.ids), [False] * len(response.ids)
-    share = config.correct_share if judgement.verdict == "correct" else 1.0
-    for span, where in zip(spans, places, strict=True):
-        rewards_T[where] += share * span.reward / (len(spans) if config.normalise else 1)
-        ends_T[where] = True
-    return replace(item, token_rewards=rewards_T, ends=ends_T)
 
+    trainer: PolicyTrainer
+    config: Config
+    policy: Policy
+    stream: PromptStream
+    judge: Judge
+    hooks: Sequence[Hooks]
 
-def make_source(
-    trainer: PolicyTrainer,
-    config: Config,
-    policy: Policy,
-    *,
-    stream: PromptStream,
-    judge: Judge,
-    dynamic: DynamicSamplingConfig,
-    replay: Replay | None = None,
-    recomposition: Recomposition | None = None,
-) -> Source:
-    """What rollouts come from."""
-    if config.algorithm.turns.on:
-        ranks = AccelerateRanks(trainer.accelerator)
-        return DialogueCollector(
-            stream,
-            make_dialogues(make_generator(trainer, config, policy), config, policy, ranks),
-            lambda: judge.open_round(0),
-            prompts_per_step=config.rollout.prompts_per_step,
-            group_size=config.rollout.group_size,
-            ranks=ranks,
+    @property
+    def ranks(self) -> Ranks:
+        """The processes."""
+        return AccelerateRanks(self.trainer.accelerator)
+
+    def generator(self) -> Generator:
+        """What answers training prompts."""
+        return make_generator(self.trainer, self.config, self.policy, first_token(self.hooks))
+
+    def source(self, *, whole: bool = True) -> Source:
+        """What a step's responses come from.
+
+        Args:
+            whole: with all that the methods do; else each step draws its prompts once and keeps
+                them all, as value pre-training wants.
+        """
+        source = next(filter(None, (h.source(self, whole=whole) for h in self.hooks)), None)
+        if source is None:
+            source = self._collector(self.hooks if whole else ())
+        for hook in self.hooks if whole else ():
+            source = hook.around(source, self)
+        return source
+
+    def _collector(self, hooks: Sequence[Hooks]) -> Collector:
+        given = [hook.collecting() for hook in hooks]
+        size = self.config.rollout.group_size
+        return Collector(
+            self.stream,
+            self.generator(),
+            lambda: self.judge.open_training_round(size),
+            config=self.config.rollout,
+            ranks=self.ranks,
+            dynamic=next((one["dynamic"] for one in given if "dynamic" in one), None),
+            keepers=[keeper for one in given for keeper in one.get("keepers", ())],
         )
-    return Collector(
-        stream,
-        make_generator(trainer, config, policy),
-        lambda: judge.open_training_round(config.rollout.group_size),
-        config=config.rollout,
-        dynamic=dynamic,
-        ranks=AccelerateRanks(trainer.accelerator),
-        replay=replay,
-        recomposition=recomposition,
-    )
-
-
-def make_training_source(
-    trainer: PolicyTrainer,
-    config: Config,
-    policy: Policy,
-    *,
-    stream: PromptStream,
-    judge: Judge,
-    shadow: Shadow | None = None,
-) -> Source:
-    """What the policy learns from, as the method says; with a shadow, drawn beside the training."""
-    if shadow is not None:
-        return make_background_source(trainer, config, policy, shadow, stream=stream, judge=judge)
-    window = config.algorithm.truncation.window
-    if not window:
-        replay, recomposition = config.algorithm.replay, config.algorithm.recomposition
-        source = make_source(
-            trainer,
-            config,
-            policy,
-            stream=stream,
-            judge=judge,
-            dynamic=config.algorithm.dynamic_sampling,
-            replay=Replay(replay, config.run.seed) if replay.groups else None,
-            recomposition=Recomposition(recomposition, config.rollout.prompts_per_step)
-            if recomposition.groups
-            else None,
-        )
-        if config.algorithm.advantage.estimator != "segments":
-            return source
-        return SegmentCollector(
-            source,
-            make_generator(trainer, config, policy),
-            lambda: judge.open_round(1),
-            config=config.algorithm.segments,
-            ranks=AccelerateRanks(trainer.accelerator),
-        )
-    return SlotCollector(
-        stream,
-        make_generator(trainer, config, policy),
-        lambda: judge.open_round(1),
-        config=config.rollout,
-        window=window,
-        ranks=AccelerateRanks(trainer.accelerator),
-    )
-
-
-def make_dialogues(
-    generator: Generator,
-    config: Config,
-    policy: Policy,
-    ranks: Ranks,
-    *,
-    validation: bool = False,
-    confidence: Confidence | None = None,
-) -> Dialogues:
-    """The policy in conversation with itself, as the settings say."""
-    tokenizer = policy.tokenizer
-    return Dialogues(
-        generator,
-        protocol_of(config.algorithm.turns, tokenizer),
-        lambda ids: str(tokenizer.decode(ids, skip_special_tokens=True)),
-        ranks,
-        validation=validation,
-        confidence=confidence,
-    )
-
-
-def make_confidence(trainer: PolicyTrainer, config: Config, policy: Policy) -> Confidence | None:
-    """Asks the policy how sure it is of its attempts, where an evaluation can choose among several.
-
-    None where it has not.
-    """
-    if config.algorithm.turns.mode != "verify" or config.eval.samples == 1:
-        return None
-    return Confidence(
-        lambda: generating(trainer),
-        policy.tokenizer,
-        end_ids=end_token_ids(policy),
-        batch=config.eval.batch_size,
-        autocast=policy.autocast,
-    )
 
 
 def build_trainer(
@@ -528,6 +412,7 @@ def build_trainer(
     check_critic: Callable[[float], None],
     say: Callable[[str], None],
     processes: int = 1,
+    hooks: Sequence[Hooks] | None = None,
     source_of: Callable[[PolicyTrainer], Source] | None = None,
     score: Callable[[Sequence[Group]], list[Scored]] | None = None,
 ) -> PolicyTrainer:
@@ -535,11 +420,11 @@ def build_trainer(
 
     `source_of` and `score` take the places of what the settings say of rollouts and of rewards.
     """
-    settings = config.algorithm.critic
-    separate = config.algorithm.has_critic and settings.sharing == "separate"
-    mode = config.algorithm.asynchrony.mode
-    # of the policy as it was loaded: TRL and accelerate set their own into its forward pass
-    shadow = None if mode == "off" else Shadow(policy.model, shares=mode == "periodic")
+    hooks = hooks_of(config) if hooks is None else hooks
+    for hook in hooks:  # TRL and accelerate set their own into the policy's forward pass
+        hook.before_training(policy)
+    settings = config.method.critic
+    separate = config.method.has_critic and settings.sharing == "separate"
     model = (
         load_critic(
             settings, policy, say, gradient_checkpointing=config.model.gradient_checkpointing
@@ -549,7 +434,7 @@ def build_trainer(
     )
 
     def make_critic(trainer: PolicyTrainer) -> Critic | TrunkCritic | None:
-        if not config.algorithm.has_critic:
+        if not config.method.has_critic:
             return None
         if model is None:
             return TrunkCritic(trainer.model, settings, trainer.accelerator)
@@ -570,12 +455,9 @@ def build_trainer(
         callbacks=callbacks,
         config=config,
         make_source=source_of
-        or (
-            lambda trainer: make_training_source(
-                trainer, config, policy, stream=stream, judge=judge, shadow=shadow
-            )
-        ),
-        score=score or scorer(config, policy),
+        or (lambda trainer: Workshop(trainer, config, policy, stream, judge, hooks).source()),
+        score=score or scorer(hooks),
+        hooks=hooks,
         make_critic=make_critic,
         on_broken=on_broken,
         check_critic=check_critic,

@@ -9,15 +9,20 @@ micro-batches add up to its loss, however it was cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from assay.trainer.algos import aggregation, auxiliary, kl, policy_losses, ratios
-from assay.trainer.settings import LossConfig
+from assay.trainer.settings.objective import LossConfig
+from assay.trainer.settings.registry import loss_of, resolved
 
-Batch = Mapping[str, torch.Tensor]
+if TYPE_CHECKING:
+    from assay.trainer.core.hooks import Hooks
+
+Batch = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,28 @@ class Counts:
     tokens: torch.Tensor
     rows: torch.Tensor
     positive_tokens: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Surrogate:
+    """What a loss makes the losses of tokens of.
+
+    Attributes:
+        logps_BT: log pi of each token under the weights that learn, with gradient.
+        log_ratio_BT: log(pi / pi_old), clamped and averaged over the response where settings say
+            so; with gradient.
+        advantages_BT: of the tokens.
+        mask_BT: bool, tokens in the loss.
+        config: `method.loss`.
+        own: the loss's own table; None without one.
+    """
+
+    logps_BT: torch.Tensor
+    log_ratio_BT: torch.Tensor
+    advantages_BT: torch.Tensor
+    mask_BT: torch.Tensor
+    config: LossConfig
+    own: Any = None
 
 
 @dataclass(slots=True)
@@ -68,6 +95,8 @@ def policy_loss(
     counts: Counts,
     *,
     max_length: int,
+    own: Any = None,
+    hooks: Sequence[Hooks] = (),
 ) -> Outcome:
     """The loss of a micro-batch.
 
@@ -76,26 +105,29 @@ def policy_loss(
         entropies_BT: of the distributions that the tokens were drawn from, in nats.
         batch: `loss_mask` (B, T) bool, `advantages` (B, T), `correct` (B,) bool, `old_logps` (B, T)
             where the ratio starts from, NaN for "these very weights"; `ref_logps` (B, T) where a KL
-            is taken; `sampler_logps` (B, T), NaN where unknown; `first_logps` (B,) where first
-            tokens are weighed (batch.first_set_apart).
+            is taken; `sampler_logps` (B, T), NaN where unknown.
         config: the parts.
         counts: of the whole mini-batch.
         max_length: most tokens of a response, for the constant aggregation.
+        own: the table of the loss, where it has one.
+        hooks: of the methods that are on.
     """
     mask_BT = batch["loss_mask"]
     detached_BT = logps_BT.detach()
     old_BT = torch.where(batch["old_logps"].isnan(), detached_BT, batch["old_logps"])
-    token = _token_losses(logps_BT, old_BT, batch, config)
+    token = _token_losses(logps_BT, old_BT, batch, config, own)
     losses_BT = token.losses_BT
     outcome = Outcome(losses_BT.sum())
     if config.importance_correction == "truncate":
         weights_BT = _importance_weights(old_BT, batch["sampler_logps"], config.importance_cap)
         losses_BT = losses_BT * weights_BT
         _add(outcome, "importance_weight", weights_BT, mask_BT)
-    if "first_logps" in batch:
-        weights_BT = _first_token_weights(old_BT, batch["first_logps"])
-        losses_BT = losses_BT * weights_BT
-        _add(outcome, "first_weight", weights_BT[:, :1], mask_BT[:, :1])
+    for hook in hooks:
+        weighed = hook.token_weights(batch, old_BT)
+        if weighed is not None:
+            name, weights_BT, over = weighed
+            losses_BT = losses_BT * weights_BT
+            _add(outcome, name, weights_BT[:, over], mask_BT[:, over])
 
     def aggregated(values_BT: torch.Tensor) -> torch.Tensor:
         return aggregation.aggregate(
@@ -138,10 +170,9 @@ def policy_loss(
 
 
 def _token_losses(
-    logps_BT: torch.Tensor, old_BT: torch.Tensor, batch: Batch, config: LossConfig
+    logps_BT: torch.Tensor, old_BT: torch.Tensor, batch: Batch, config: LossConfig, own: Any
 ) -> policy_losses.TokenLosses:
     advantages_BT, mask_BT = batch["advantages"], batch["loss_mask"]
-    clips = {"clip_low": config.clip_low, "clip_high": config.clip_high}
     if config.importance_correction == "decoupled":
         sampler_BT = batch["sampler_logps"]
         behaviour_BT = torch.where(sampler_BT.isnan(), old_BT, sampler_BT)
@@ -150,7 +181,8 @@ def _token_losses(
             old_BT,
             behaviour_BT,
             advantages_BT,
-            **clips,
+            clip_low=config.clip_low,
+            clip_high=config.clip_high,
             cap=config.importance_cap,
             dual_clip=config.dual_clip or None,
         )
@@ -161,10 +193,31 @@ def _token_losses(
         )
     if config.ratio == "sequence":
         log_ratio_BT = ratios.sequence_log_ratio(log_ratio_BT, mask_BT)
-    if config.objective == "cispo":
-        return policy_losses.cispo_token_losses(logps_BT, log_ratio_BT, advantages_BT, **clips)
+    surrogate: Callable[[Surrogate], policy_losses.TokenLosses] = resolved(loss_of(config).function)
+    return surrogate(Surrogate(logps_BT, log_ratio_BT, advantages_BT, mask_BT, config, own))
+
+
+def ppo(given: Surrogate) -> policy_losses.TokenLosses:
+    """The clipped surrogate (PPO, arXiv 1707.06347, equation 7), dual-clipped where asked."""
+    loss = given.config
     return policy_losses.ppo_token_losses(
-        log_ratio_BT, advantages_BT, **clips, dual_clip=config.dual_clip or None
+        given.log_ratio_BT,
+        given.advantages_BT,
+        clip_low=loss.clip_low,
+        clip_high=loss.clip_high,
+        dual_clip=loss.dual_clip or None,
+    )
+
+
+def cispo(given: Surrogate) -> policy_losses.TokenLosses:
+    """Clipped ratios that weigh the log-likelihood (MiniMax-M1, arXiv 2506.13585)."""
+    loss = given.config
+    return policy_losses.cispo_token_losses(
+        given.logps_BT,
+        given.log_ratio_BT,
+        given.advantages_BT,
+        clip_low=loss.clip_low,
+        clip_high=loss.clip_high,
     )
 
 
@@ -172,16 +225,6 @@ def _importance_weights(old_BT: torch.Tensor, sampler_BT: torch.Tensor, cap: flo
     """What the sampler did not tell is not corrected."""
     known_BT = torch.where(sampler_BT.isnan(), old_BT, sampler_BT)
     return ratios.truncated_importance_weights(old_BT, known_BT, cap=cap)
-
-
-def _first_token_weights(old_BT: torch.Tensor, first_B: torch.Tensor) -> torch.Tensor:
-    """min(pi_old / drawn with, 1) for first tokens, and 1 for all others; a derivation.
-
-    No token weighs more than one that the policy drew: FIRE seldom draws what the policy would.
-    """
-    weights_BT = torch.ones_like(old_BT)
-    weights_BT[:, 0] = (old_BT[:, 0] - first_B).exp().clamp(max=1.0)
-    return weights_BT
 
 
 def _observe(

@@ -26,7 +26,7 @@ from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.rollouts.pairs import PairsRound, as_win
 from assay.trainer.rollouts.scoring import BackgroundClient, StreamingRound
-from assay.trainer.settings import RewardConfig
+from assay.trainer.settings.sections import RewardConfig
 
 _CONNECT_TIMEOUT_S = 10.0
 

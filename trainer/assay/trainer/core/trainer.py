@@ -33,20 +33,19 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.utils import split_tensor_dict, use_adapter
 
 from assay.clients.runs import checkpoints
-from assay.rpc.errors import ConfigError
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
 from assay.trainer.core.batch import Across, Batch, Scored, scored_stretches
+from assay.trainer.core.hooks import Hooks
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import measure
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.engines.drift import DriftReport, alarm, drift
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.asynchrony.background import BackgroundCollector, Flight
-from assay.trainer.methods.asynchrony.periodic import Iteration
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, place
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
+from assay.trainer.settings.registry import loss_of
 
 ROLLOUT_STATE = "rollout_state.pt"
 CRITIC = "critic"
@@ -68,13 +67,35 @@ class Source(Protocol):
         ...
 
 
+class InParts(Protocol):
+    """Micro-batches that come while their step is still being drawn."""
+
+    def following(self) -> Batch:
+        """The next micro-batch, with counts; waits for it."""
+        ...
+
+    def settled(self, loss: torch.Tensor, micro: Batch, *, last: bool) -> torch.Tensor:
+        """A micro-batch has gone through backward.
+
+        Args:
+            loss: of it.
+            micro: as `following` gave it.
+            last: whether the weights move now.
+
+        Returns:
+            What to report for it, so that the reports add up to the step's loss.
+        """
+        ...
+
+
 class PolicyTrainer(GRPOTrainer):
     """Trains a policy on judged rollouts, by the method that the settings compose.
 
     Args:
         config: of the run.
         make_source: makes what rollouts come from, given this trainer.
-        score: shapes the rewards of a step's groups, and places those of spans on tokens.
+        score: what a step's responses earn, group after group.
+        hooks: of the methods that are on.
         make_critic: makes the critic, given this trainer; None for methods without.
         on_broken: called with the tensors and rollouts of a micro-batch whose loss is no number;
             returns what to tell.
@@ -100,6 +121,7 @@ class PolicyTrainer(GRPOTrainer):
         config: Config,
         make_source: Callable[[PolicyTrainer], Source],
         score: Callable[[Sequence[Group]], list[Scored]],
+        hooks: Sequence[Hooks] = (),
         make_critic: Callable[[PolicyTrainer], Critic | TrunkCritic | None] = lambda _trainer: None,
         on_broken: Callable[[Batch, float], str] = lambda _batch, loss: f"the loss is {loss}",
         check_critic: Callable[[float], None] = lambda _explained: None,
@@ -107,7 +129,9 @@ class PolicyTrainer(GRPOTrainer):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.config = config
+        self.hooks = tuple(hooks)
         self._score = score
+        self._own = getattr(config.method, loss_of(config.method.loss).table, None)
         self._on_broken = on_broken
         self._check_critic = check_critic
         self.source = make_source(self)
@@ -120,7 +144,6 @@ class PolicyTrainer(GRPOTrainer):
         self.drift_alarm: str | None = None
         self.shaped_rewards: dict[Place, float] = {}
         self.mean_advantages: dict[Place, float] = {}
-        self._judged_parts = 0
         self._fresh = False
         self._micro: Batch = {}
         self._sums: dict[str, list[torch.Tensor]] = defaultdict(
@@ -129,18 +152,14 @@ class PolicyTrainer(GRPOTrainer):
         self._peaks: dict[str, torch.Tensor] = {}
         self._drift = DriftReport()
         self._ranks = AccelerateRanks(self.accelerator)
-        self._iteration: Iteration | None = None
-        self._flight: Flight | None = None
-        if self._in_parts and self.aux_loss_enabled:
-            raise ConfigError(
-                'algorithm.asynchrony.mode = "periodic" does not go with a model whose router has '
-                "a loss: that is no mean over tokens; use another mode"
-            )
+        made = (hook.in_parts(self) for hook in self.hooks)
+        self._parts = next(filter(None, made), None)
 
     def close(self) -> None:
         """Ends what is drawn beside the training. May be called twice."""
-        if isinstance(self.source, BackgroundCollector):
-            self.source.close()
+        closes = getattr(self.source, "close", None)
+        if closes is not None:
+            closes()
 
     # -- the rollout ------------------------------------------------------------------------------
 
@@ -167,66 +186,68 @@ class PolicyTrainer(GRPOTrainer):
 
     def assemble(self, collected: Collected) -> Batch:
         """The tensors of a step, with log-probabilities, values and advantages; observed."""
-        batch = self._assembled(collected)
+        batch = self.assembled(collected)
         self._observe_advantages(batch)
         self._observe_shaped(batch)
         return batch
 
     @torch.no_grad()
-    def _assembled(self, collected: Collected) -> Batch:
-        algorithm = self.config.algorithm
+    def assembled(self, collected: Collected) -> Batch:
+        """The tensors of a step, or of a part of it, with log-probabilities and advantages."""
+        method, updates = self.config.method, self.config.updates_per_rollout
         batch = self.padded(collected)
-        judged_B = ~batch["rewards"].isnan()
-        self.judged = int(self.accelerator.reduce(judged_B.sum()))
-        kl_in_reward = bool(algorithm.loss.kl_coef) and algorithm.loss.kl_place == "reward"
-        updates = self.config.updates_per_rollout
+        self.judged = int(self.accelerator.reduce((~batch["rewards"].isnan()).sum()))
+        kl_in_reward = bool(method.loss.kl_coef) and method.loss.kl_place == "reward"
         computed = self._logps(self.model, batch) if updates > 1 or kl_in_reward else None
-        decoupled = algorithm.loss.importance_correction == "decoupled"
+        decoupled = method.loss.importance_correction == "decoupled"
         batch["old_logps"] = batches.old_logps(
             batch, computed if updates > 1 else None, decoupled=decoupled
         )
-        if algorithm.loss.kl_coef:
+        if method.loss.kl_coef:
             batch["ref_logps"] = self._reference_logps(batch)
-            if algorithm.turns.on and algorithm.turns.kl == "first":
-                batch["kl_mask"] = batch["turn"] == 1
         if self.critic is None:
-            weight = algorithm.dense.weight_at(
-                self.state.global_step // updates, self.config.run.steps
-            )
             advantages_BT = batches.group_advantages(
-                batch, algorithm, self.config.rollout.group_size, self.across, dense_weight=weight
+                batch,
+                method.advantage,
+                self.config.rollout.group_size,
+                self.across,
+                hooks=self.hooks,
+                step=self.state.global_step // updates,
             )
-            if algorithm.dense.weight:
-                self._metrics["train"]["step_weight"].append(weight)
         else:
             if computed is not None:
                 batch["kl_logps"] = computed
             batch["value_mask"] = batches.value_mask(batch)
             batch["values"] = self.critic.values(batch, self.args.per_device_train_batch_size)
-            advantages_BT, batch["returns"], lam_B = batches.critic_advantages(batch, algorithm)
+            advantages_BT, batch["returns"], lam_B = batches.critic_advantages(
+                batch, method, self.hooks
+            )
             self._observe_returns(batch, lam_B)
-            if collected.stretches is not None:
-                skips = self.judged < algorithm.truncation.min_finished
-                batch["value_mask"] &= not skips
-                self._metrics["train"]["value_skipped"].append(float(skips))
-        batch["advantages"] = batches.refined(
-            advantages_BT, batch, algorithm.advantage, self.across
-        )
+        batch["advantages"] = batches.refined(advantages_BT, batch, method.advantage, self.across)
+        for hook in self.hooks:
+            hook.credited(batch, self.judged)
+            for name, value in hook.seen.items():
+                self._metrics["train"][name].append(value)
+            hook.seen.clear()
         return batch
 
     def padded(self, collected: Collected) -> Batch:
         """The tensors of rollouts, before any model has seen them."""
         stretches = collected.stretches
-        batch = batches.pad(
-            batches.marked(self._scored(collected.groups), collected)
+        scored = (
+            batches.without_left_out(self._scored(collected.groups), collected)
             if stretches is None
-            else scored_stretches(stretches, self._scored),
+            else scored_stretches(stretches, self._scored)
+        )
+        batch = batches.pad(
+            scored,
             pad_id=self._tokenizer.pad_token_id,
             policy_step=self.state.global_step,
             device=self.accelerator.device,
         )
-        fire = self.config.rollout.fire
-        return batches.first_set_apart(batch, fire.mode) if fire.enabled else batch
+        for hook in self.hooks:
+            batch = hook.mark(batch, scored, collected)
+        return batch
 
     def _scored(self, groups: Sequence[Group]) -> list[Scored]:
         """Rollouts with what trains; one whose judgement turns out to be unusable is a fault."""
@@ -271,8 +292,8 @@ class PolicyTrainer(GRPOTrainer):
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """The micro-batch that is next; in a fresh rollout, first what each mini-batch holds."""
-        if self._in_parts:
-            return self._next_in_parts()
+        if self._parts is not None:
+            return self._parts.following()
         inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
         if self._fresh:
             self._fresh = False
@@ -284,38 +305,15 @@ class PolicyTrainer(GRPOTrainer):
             inputs = micro_batches[self._step % len(micro_batches)]
         return inputs
 
-    @property
-    def _in_parts(self) -> bool:
-        return self.config.algorithm.asynchrony.mode == "periodic"
+    def conclude(self, whole: Collected, seen: Batch, *, judged: int) -> None:
+        """A step whose rollouts came part by part is all there.
 
-    def _next_in_parts(self) -> Batch:
-        """The next micro-batch of a step that is still being drawn (periodic asynchrony)."""
-        source, step = self.source, self.state.global_step
-        assert isinstance(source, BackgroundCollector)  # noqa: S101  # the mode says so
-        if self._iteration is None or self._flight is None:
-            self.collected, self.assemble_s, self._judged_parts = Collected([], []), 0.0, 0
-            self._flight = source.begin(step)
-            self._iteration = Iteration(
-                self._flight.parts(), self._assemble_part, self.config, self.accelerator.device
-            )
-        micro = self._iteration.following()
-        if not self._iteration.left:
-            self._conclude(source.finished(self._flight, step), self._iteration.seen())
-        return micro
-
-    def _assemble_part(self, groups: list[Group]) -> Batch:
-        started = time.perf_counter()
-        self.collected.groups += groups
-        self.collected.judged += [rollout for group in groups for rollout in group]
-        batch = self._assembled(Collected(groups, []))
-        self._judged_parts += self.judged
-        self.assemble_s += time.perf_counter() - started
-        return batch
-
-    def _conclude(self, whole: Collected, seen: Batch) -> None:
-        """All is there: what is told of a step, beside the rollouts that came part by part."""
-        whole.groups, whole.judged = self.collected.groups, self.collected.judged
-        self.collected, self.judged = whole, self._judged_parts
+        Args:
+            whole: what is told of it.
+            seen: `advantages`, `loss_mask` and `rewards` of all its rows.
+            judged: responses with a judgement.
+        """
+        self.collected, self.judged = whole, judged
         self._remember(seen)
         self._observe_advantages(seen)
         self._observe_shaped(seen)
@@ -341,7 +339,7 @@ class PolicyTrainer(GRPOTrainer):
     def _observe_shaped(self, batch: Batch) -> None:
         """The mean of what trains, over judged rollouts of all processes."""
         rewards_N = self.across.gather(batch["rewards"])
-        if self.judged and self.config.algorithm.changes_rewards:
+        if self.judged and any(hook.changes_rewards for hook in self.hooks):
             self._metrics["train"]["shaped_reward"].append(float(rewards_N.nanmean()))
         self._metrics["train"]["tokens"].append(
             float(self.accelerator.reduce(batch["loss_mask"].sum()))
@@ -394,9 +392,11 @@ class PolicyTrainer(GRPOTrainer):
             logps_BT,
             entropies_BT,
             inputs,
-            self.config.algorithm.loss,
+            self.config.method.loss,
             counts,
             max_length=self.config.rollout.max_new_tokens,
+            own=self._own,
+            hooks=self.hooks,
         )
         # gradients are averaged over processes, but the loss is a sum over them
         loss = outcome.loss * self.accelerator.num_processes
@@ -424,11 +424,8 @@ class PolicyTrainer(GRPOTrainer):
         """The policy's micro-batch, then the critic's."""
         loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
         last = self.accelerator.sync_gradients
-        if self._iteration is not None:
-            loss = self._iteration.settled(loss, model.parameters())
-            if last:
-                self._micro["window_tokens"] = self._iteration.tokens
-                self._iteration = None
+        if self._parts is not None:
+            loss = self._parts.settled(loss, self._micro, last=last)
         if isinstance(self.critic, Critic):
             micro = self._micro
             sums = self.critic.backward(
@@ -461,8 +458,8 @@ class PolicyTrainer(GRPOTrainer):
             self._peaks[name] = torch.maximum(self._peaks.get(name, value), value)
         if self._first_pass:
             fresh_BT = batch["drawn"] & ~batch["stale"].unsqueeze(1)
-            if self.config.rollout.fire.enabled:  # its first tokens are not the policy's
-                fresh_BT[:, 0] = False
+            for hook in self.hooks:
+                fresh_BT = hook.sampled(fresh_BT)
             self._drift = self._drift + drift(logps_BT, batch["sampler_logps"], fresh_BT)
 
     @property
@@ -488,8 +485,8 @@ class PolicyTrainer(GRPOTrainer):
         metrics["return_std"].append(seen.returns_std)
         lams = self.across.gather(lam_B)
         metrics["lam_mean"].append(float(lams.float().mean()))
-        if self.config.algorithm.advantage.length_adaptive_alpha:
-            floor = self.config.algorithm.advantage.min_lam
+        if self.config.method.advantage.length_adaptive_alpha:
+            floor = self.config.method.advantage.min_lam
             metrics["lam_floor_share"].append(float((lams <= floor).float().mean()))
 
     def _observe_critic(self, sums: Mapping[str, torch.Tensor]) -> None:

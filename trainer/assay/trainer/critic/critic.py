@@ -33,7 +33,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.critic import objective
 from assay.trainer.critic.model import MEANING, check_meaning
 from assay.trainer.critic.stepping import Stepper, make_adamw
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 OPTIMIZER = "optimizer.pt"
 
@@ -196,11 +196,11 @@ def _check_engine(accelerator: Any) -> None:
     kind = accelerator.distributed_type
     if kind == DistributedType.DEEPSPEED:
         raise ConfigError(
-            'algorithm.critic.sharing = "separate" needs a second model, and DeepSpeed\'s engine '
+            'method.critic.sharing = "separate" needs a second model, and DeepSpeed\'s engine '
             "holds one; launch with FSDP2, as in configs/accelerate/fsdp2.yaml"
         )
     if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
         raise ConfigError(
-            'algorithm.critic.sharing = "separate" runs on FSDP2, not on FSDP 1; set '
+            'method.critic.sharing = "separate" runs on FSDP2, not on FSDP 1; set '
             "fsdp_version: 2 in accelerate's config"
         )

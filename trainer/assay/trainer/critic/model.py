@@ -45,7 +45,7 @@ from assay.clients.pretrained import locate
 from assay.rpc.errors import ConfigError
 from assay.trainer.critic.objective import is_classes, meaning, output_count
 from assay.trainer.engines.models import Policy
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 MEANING = "value.json"
 
@@ -112,14 +112,14 @@ def check_meaning(folder: Path, config: CriticConfig) -> None:
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"critic {folder}: {MEANING} cannot be read ({type(error).__name__}); save the critic "
-            "anew, or set algorithm.critic.init to another model"
+            "anew, or set method.critic.init to another model"
         ) from error
     expected = meaning(config)
     if saved != expected:
         raise ConfigError(
-            f"critic {folder} has values of {_words(saved)}, and algorithm.critic.loss = "
-            f'"{config.loss}" reads {_words(expected)}; set algorithm.critic.loss, bins, '
-            "value_min and value_max as they were, or another algorithm.critic.init"
+            f"critic {folder} has values of {_words(saved)}, and method.critic.loss = "
+            f'"{config.loss}" reads {_words(expected)}; set method.critic.loss, bins, '
+            "value_min and value_max as they were, or another method.critic.init"
         )
 
 
@@ -135,7 +135,7 @@ def head_of(model: Any) -> nn.Linear:
     if len(heads) != 1:
         raise ConfigError(
             f"{type(model).__name__} has {len(heads)} linear heads, and a critic has one; set "
-            "algorithm.critic.init to another model"
+            "method.critic.init to another model"
         )
     return heads[0]
 
@@ -169,8 +169,8 @@ def _assemble(backbone: Any, head: nn.Linear, policy: Policy) -> Any:
     except (ValueError, KeyError) as error:
         raise ConfigError(
             f"transformers has no token classifier of model type {shape.model_type!r}, which a "
-            "critic is; set algorithm.critic.init to another model, or "
-            'algorithm.critic.sharing = "trunk"'
+            "critic is; set method.critic.init to another model, or "
+            'method.critic.sharing = "trunk"'
         ) from error
     name = next(name for name, child in model.named_children() if child is head_of(model))
     setattr(model, model.base_model_prefix, backbone)
@@ -184,7 +184,7 @@ def _from_pretrained(
     try:
         source = locate(config.init, say)
     except ConfigError as error:
-        raise ConfigError(f"algorithm.critic.init: {error}") from error
+        raise ConfigError(f"method.critic.init: {error}") from error
     if not Path(source).is_dir():
         say(f"fetching the critic {source} from the hub, unless it is cached")
     try:
@@ -199,7 +199,7 @@ def _from_pretrained(
             (line for line in str(error).splitlines() if line.strip()), type(error).__name__
         )
         raise ConfigError(
-            f"algorithm.critic.init = {config.init!r} cannot be loaded: {reason.strip()[:200]}; "
+            f"method.critic.init = {config.init!r} cannot be loaded: {reason.strip()[:200]}; "
             'check the name and the network, or use "policy"'
         ) from error
     return model.base_model, _head_from(model, kind, config, say)
@@ -232,7 +232,7 @@ def _head_from(
         return _zero_head(model.base_model, config)
     if found.out_features > (2 if kind == "process" else 1):
         raise ConfigError(
-            f"algorithm.critic.init = {config.init!r} has {found.out_features} outputs; a reward "
+            f"method.critic.init = {config.init!r} has {found.out_features} outputs; a reward "
             "model has one, and a process reward model one or two"
         )
     return _one_output(found)
@@ -256,10 +256,10 @@ def _check_vocabulary(name: str, source: str, shape: Any, policy: Policy) -> Non
     """Every token of the policy must be the same token of the critic."""
     own = policy.tokenizer.get_vocab()
     size = shape.get_text_config().vocab_size
-    remedy = "; set algorithm.critic.init to a model that reads the policy's tokens"
+    remedy = "; set method.critic.init to a model that reads the policy's tokens"
     if max(own.values()) >= size:
         raise ConfigError(
-            f"algorithm.critic.init = {name!r} knows {size} tokens, and the policy writes "
+            f"method.critic.init = {name!r} knows {size} tokens, and the policy writes "
             f"{max(own.values()) + 1}{remedy}"
         )
     try:
@@ -269,6 +269,6 @@ def _check_vocabulary(name: str, source: str, shape: Any, policy: Policy) -> Non
     differing = [token for token, number in own.items() if theirs.get(token) != number]
     if differing:
         raise ConfigError(
-            f"algorithm.critic.init = {name!r} has another vocabulary than the policy: "
+            f"method.critic.init = {name!r} has another vocabulary than the policy: "
             f"{len(differing)} tokens differ, {differing[0]!r} among them{remedy}"
         )

@@ -22,7 +22,7 @@ from assay.trainer.algos.value_losses import (
     clipped_value_losses,
     mse_value_losses,
 )
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 _CLASSES = ("hl-gauss", "two-hot")
 

@@ -29,7 +29,7 @@ from torch import Tensor
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos.gae import explained_variance, gae
 from assay.trainer.critic.critic import Critic
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,10 +356,10 @@ def check_floor(explained: float, config: CriticConfig) -> str:
     )
     text = (
         f"the critic's explained variance {found}, below "
-        f"algorithm.critic.min_explained_variance = {config.min_explained_variance:g}: raise "
-        "algorithm.critic.pretrain_steps or algorithm.critic.learning_rate, set "
-        "algorithm.critic.init to another model"
+        f"method.critic.min_explained_variance = {config.min_explained_variance:g}: raise "
+        "method.critic.pretrain_steps or method.critic.learning_rate, set "
+        "method.critic.init to another model"
     )
     if config.below_minimum == "refuse":
-        raise ConfigError(f'{text}, or algorithm.critic.below_minimum = "warn"')
+        raise ConfigError(f'{text}, or method.critic.below_minimum = "warn"')
     return text

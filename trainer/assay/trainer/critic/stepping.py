@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 
 def make_adamw(modules: Iterable[nn.Module], config: CriticConfig) -> torch.optim.AdamW:
@@ -78,7 +78,7 @@ class Stepper:
         if not math.isfinite(norm):
             self._clear()
             raise TrainingStoppedError(
-                f"the gradient of the critic is {norm}; lower algorithm.critic.learning_rate, or "
+                f"the gradient of the critic is {norm}; lower method.critic.learning_rate, or "
                 "look at the rewards"
             )
         for group in self.optimizer.param_groups:

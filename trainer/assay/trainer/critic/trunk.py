@@ -38,7 +38,7 @@ from assay.trainer.critic import objective
 from assay.trainer.critic.critic import OPTIMIZER
 from assay.trainer.critic.model import MEANING, check_meaning
 from assay.trainer.critic.stepping import Stepper, make_adamw
-from assay.trainer.settings import CriticConfig
+from assay.trainer.settings.objective import CriticConfig
 
 HEAD = "head.safetensors"
 
@@ -62,7 +62,7 @@ class TrunkCritic:
     def __init__(self, model: Any, config: CriticConfig, accelerator: Any) -> None:
         if accelerator.distributed_type == DistributedType.DEEPSPEED:
             raise ConfigError(
-                'algorithm.critic.sharing = "trunk" cannot learn through weights that DeepSpeed '
+                'method.critic.sharing = "trunk" cannot learn through weights that DeepSpeed '
                 "has sharded; launch with FSDP2, as in configs/accelerate/fsdp2.yaml"
             )
         self._config = config

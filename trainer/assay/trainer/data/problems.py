@@ -23,7 +23,7 @@ from typing import Any
 
 from assay.clients.row_tests import read_tests
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import DataConfig
+from assay.trainer.settings.sections import DataConfig
 
 # reasoning-gym seeds problem i with seed + i, so near seeds would share problems.
 _EVAL_SEED_OFFSET = 1_000_000_000

@@ -133,7 +133,7 @@ def alarm(report: DriftReport, limit: float) -> str | None:
         f"token on average ({report.max_abs:.3g} at most, KL {report.kl:.3g}), more than "
         f"rollout.drift_alarm = {limit:g}: the sampler has stale weights, another precision or "
         'another tokenizer, and the gradient is off by as much; use rollout.backend = "hf" to '
-        "compare, or set algorithm.loss.importance_correction"
+        "compare, or set method.loss.importance_correction"
     )
 
 

@@ -34,8 +34,8 @@ from transformers import (
 
 from assay.trainer.engines.continuing import answered, input_ids_of, place_of, room, with_texts
 from assay.trainer.engines.seeded import draw, draw_first, not_numbers, uniform_rows
-from assay.trainer.engines.types import Request, Response, Tokenizer
-from assay.trainer.settings import RolloutConfig
+from assay.trainer.engines.types import FirstToken, Request, Response, Tokenizer
+from assay.trainer.settings.sections import RolloutConfig
 
 OnFinished = Callable[[int, Response], None]
 
@@ -53,6 +53,7 @@ class HfGenerator:
         seed: of the run.
         end_ids: tokens that end a response.
         autocast: the context in which the policy computes.
+        first: where first tokens come from; None for the policy's own distribution.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class HfGenerator:
         seed: int,
         end_ids: frozenset[int],
         autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        first: FirstToken | None = None,
     ) -> None:
+        self._first = first
         self._model_context = model_context
         self._tokenizer = tokenizer
         self._config = config
@@ -121,6 +124,7 @@ class HfGenerator:
             decode=lambda rows: self._tokenizer.batch_decode(rows, skip_special_tokens=True),
             on_finished=lambda place, response: on_finished(start + place, response),
             device=device,
+            first=self._first,
         )
         model.generate(
             input_ids=input_ids.to(device),
@@ -138,12 +142,13 @@ class SeededDraws(LogitsProcessor):
 
     Args:
         requests: the batch's rows.
-        config: temperature, top_k, top_p, max_new_tokens, and FIRE.
+        config: temperature, top_k, top_p, max_new_tokens.
         seed: of the run.
         end_ids: tokens that end a response.
         decode: tokens of several rows to texts.
         on_finished: called once a row with its place in the batch and its response.
         device: where the logits are.
+        first: where first tokens come from; None for the policy's own distribution.
 
     Attributes:
         most: tokens that any row may have drawn now.
@@ -160,7 +165,11 @@ class SeededDraws(LogitsProcessor):
         decode: Callable[[list[list[int]]], list[str]],
         on_finished: OnFinished,
         device: torch.device,
+        first: FirstToken | None = None,
     ) -> None:
+        self._first = first
+        begins = [place_of(request) == 0 for request in requests]
+        self._begins_B = torch.tensor(begins, device=device)
         self._room_B = np.array([room(request, config.max_new_tokens) for request in requests])
         self.most = limit = int(self._room_B.max())
         self.uneven = bool((self._room_B < limit).any())
@@ -195,19 +204,20 @@ class SeededDraws(LogitsProcessor):
         Raises:
             TrainingStoppedError: they are not numbers.
         """
-        numbers_B, fire = self._uniforms_TB[self._length], self._config.fire
-        if fire.enabled and self._length == 0:
-            tokens_B, logprobs_B = draw_first(
-                scores, numbers_B, temperature=fire.temperature, top_k=fire.top_k
+        numbers_B, first = self._uniforms_TB[self._length], self._first
+        tokens_B, logprobs_B = draw(
+            scores,
+            numbers_B,
+            temperature=self._config.temperature,
+            top_k=self._config.top_k,
+            top_p=self._config.top_p,
+        )
+        if first is not None and self._length == 0:
+            firsts_B, first_logps_B = draw_first(
+                scores, numbers_B, temperature=first.temperature, top_k=first.top_k
             )
-        else:
-            tokens_B, logprobs_B = draw(
-                scores,
-                numbers_B,
-                temperature=self._config.temperature,
-                top_k=self._config.top_k,
-                top_p=self._config.top_p,
-            )
+            tokens_B = torch.where(self._begins_B, firsts_B, tokens_B)
+            logprobs_B = torch.where(self._begins_B, first_logps_B, logprobs_B)
         self._note(tokens_B.cpu().numpy(), logprobs_B.cpu().numpy())
         return scores.scatter_(1, tokens_B[:, None], float("inf"))
 

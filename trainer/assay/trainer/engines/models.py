@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from assay.clients.pretrained import locate
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import LoraConfig, ModelConfig
+from assay.trainer.settings.sections import LoraConfig, ModelConfig
 
 
 @dataclass(frozen=True, slots=True)

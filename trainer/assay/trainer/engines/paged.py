@@ -39,9 +39,9 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.engines.continuing import answered, input_ids_of, room, with_texts
 from assay.trainer.engines.hf import OnFinished, answering
 from assay.trainer.engines.seeded import draw, draw_first, not_numbers, uniform_rows
-from assay.trainer.engines.types import Request, Response, Tokenizer
+from assay.trainer.engines.types import FirstToken, Request, Response, Tokenizer
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings import RolloutConfig
+from assay.trainer.settings.sections import RolloutConfig
 
 _POLL_S = 1.0
 _CPU_PAGE_TOKENS = 32
@@ -58,6 +58,7 @@ class PagedGenerator:
         seed: of the run.
         end_ids: tokens that end a response.
         dtype: what to cast the weights to while the policy answers; None leaves them.
+        first: where first tokens come from; None for the policy's own distribution.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class PagedGenerator:
         seed: int,
         end_ids: frozenset[int],
         dtype: torch.dtype | None = None,
+        first: FirstToken | None = None,
     ) -> None:
+        self._first = first
         self._model_context = model_context
         self._tokenizer = tokenizer
         self._config = config
@@ -111,7 +114,7 @@ class PagedGenerator:
         requests: Sequence[Request],
         on_finished: OnFinished,
     ) -> list[Response]:
-        draws = PagedDraws(requests, self._config, seed=self._seed)
+        draws = PagedDraws(requests, self._config, seed=self._seed, first=self._first)
         responses: dict[int, Response] = {}
         with serving(model, settings, draws, requests, self._config) as manager:
             for place, request in enumerate(requests):
@@ -155,21 +158,30 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
 
     Args:
         requests: rows have their place in here, as text, for a name.
-        config: temperature, top_k, top_p, max_new_tokens, and FIRE.
+        config: temperature, top_k, top_p, max_new_tokens.
         seed: of the run.
+        first: where first tokens come from; None for the policy's own distribution.
     """
 
     supported_kwargs: ClassVar[dict[str, type]] = {}  # type: ignore[misc]
     ignored_kwargs: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
 
-    def __init__(self, requests: Sequence[Request], config: RolloutConfig, *, seed: int) -> None:
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        config: RolloutConfig,
+        *,
+        seed: int,
+        first: FirstToken | None = None,
+    ) -> None:
         self._config = config
+        self._first = first
         numbers_BT = uniform_rows(
             seed, [(r.draw.number, r.index, r.turn) for r in requests], config.max_new_tokens
         )
         self._words = {str(place): words_T for place, words_T in enumerate(_words(numbers_BT))}
         self._prompt_sizes = {str(p): len(r.draw.prompt_ids) for p, r in enumerate(requests)}
-        self.firsts = FirstTokens(self) if config.fire.enabled else None
+        self.firsts = FirstTokens(self) if first is not None else None
 
     def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
         """Numbers for rows that only pad a step."""
@@ -191,10 +203,10 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
             top_k=self._config.top_k,
             top_p=self._config.top_p,
         )
-        if self.firsts is not None:
+        if self.firsts is not None and self._first is not None:
             first_B = self.firsts.flags_B[: scores.shape[0]] > 0
-            fire = self._config.fire
-            fired = draw_first(scores, numbers_B, temperature=fire.temperature, top_k=fire.top_k)
+            first = self._first
+            fired = draw_first(scores, numbers_B, temperature=first.temperature, top_k=first.top_k)
             tokens_B, logprobs_B = self._drawn
             self._drawn = (
                 torch.where(first_B, fired[0], tokens_B),

@@ -19,7 +19,7 @@ class Draw:
         problem: what is asked.
         prompt_ids: the rendered prompt.
         hint: how much of the solution it shows: 0 nothing, 1 the first of
-            data.selection.hints.shares, and so on.
+            method.hints.shares, and so on.
     """
 
     number: int
@@ -85,6 +85,19 @@ class Generator(Protocol):
                 that one is complete; quick, and never from another thread.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    """A distribution of its own for the first token of each response (FIRE, arXiv 2410.21236).
+
+    Attributes:
+        temperature: above 0.
+        top_k: it is one of so many likeliest, at least 2.
+    """
+
+    temperature: float
+    top_k: int
 
 
 Tokenizer = Any

@@ -32,9 +32,9 @@ import torch
 
 from assay.trainer.engines.hf import OnFinished
 from assay.trainer.engines.seeded import draw_first, uniform_rows
-from assay.trainer.engines.types import Request, Response, Tokenizer
+from assay.trainer.engines.types import FirstToken, Request, Response, Tokenizer
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings import RolloutConfig
+from assay.trainer.settings.sections import RolloutConfig
 
 SingleTurn = Callable[
     [list[list[int]], int], tuple[list[list[int]], list[list[float | None]] | None]
@@ -49,10 +49,12 @@ class VllmGenerator:
         single_turn: `lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {},
             repeats)` of a trainer with use_vllm.
         tokenizer: of the policy.
-        config: group size, how many responses at a time, FIRE. Temperature and limits are TRL's.
+        config: group size, how many responses at a time. Temperature and limits are TRL's.
         end_ids: tokens that end a response.
-        engine: the trainer's VLLMGeneration, whose settings FIRE exchanges; None without FIRE.
-        seed: of the run, for FIRE's tokens.
+        engine: the trainer's VLLMGeneration, whose settings are exchanged for first tokens; None
+            without `first`.
+        seed: of the run, for first tokens.
+        first: where first tokens come from; None for the policy's own distribution.
     """
 
     def __init__(
@@ -64,9 +66,11 @@ class VllmGenerator:
         end_ids: frozenset[int],
         engine: Any = None,
         seed: int = 0,
+        first: FirstToken | None = None,
     ) -> None:
-        if config.fire.enabled and engine is None:
-            raise ValueError("FIRE needs the engine whose settings it exchanges")
+        if first is not None and engine is None:
+            raise ValueError("first tokens need the engine whose settings they exchange")
+        self._first = first
         self._single_turn = single_turn
         self._tokenizer = tokenizer
         self._config = config
@@ -92,8 +96,8 @@ class VllmGenerator:
         return responses
 
     def _answers(self, requests: Sequence[Request]) -> Iterator[Response]:
-        if self._config.fire.enabled:
-            ids_BT, told_BT = self._fired(requests)
+        if self._first is not None:
+            ids_BT, told_BT = self._fired(requests, self._first)
         else:
             prompts = [list(request.draw.prompt_ids) for request in requests]
             ids_BT, told_BT = self._asked(prompts, repeats(requests, self._config.group_size))
@@ -118,10 +122,10 @@ class VllmGenerator:
         ]
 
     def _fired(
-        self, requests: Sequence[Request]
+        self, requests: Sequence[Request], first: FirstToken
     ) -> tuple[list[list[int]], list[list[float] | None]]:
         """Tokens and log-probabilities, of first tokens in FIRE's distribution."""
-        firsts_B, first_logps_B = self._firsts(requests)
+        firsts_B, first_logps_B = self._firsts(requests, first)
         ids_BT = [[first] for first in firsts_B]
         told_BT: list[list[float] | None] = [[logp] for logp in first_logps_B]
         left = self._config.max_new_tokens - 1
@@ -135,26 +139,28 @@ class VllmGenerator:
                 told_BT[n] = [first_logps_B[n], *(rest_told or [math.nan] * len(rest))]
         return ids_BT, told_BT
 
-    def _firsts(self, requests: Sequence[Request]) -> tuple[list[int], list[float]]:
+    def _firsts(
+        self, requests: Sequence[Request], first: FirstToken
+    ) -> tuple[list[int], list[float]]:
         """A first token for each request, and the log-probability that it was drawn with."""
-        fire = self._config.fire
         prompts = {request.draw.number: list(request.draw.prompt_ids) for request in requests}
-        heads = dict(zip(prompts, self._likeliest(list(prompts.values())), strict=True))
+        likeliest = self._likeliest(list(prompts.values()), first.top_k)
+        heads = dict(zip(prompts, likeliest, strict=True))
         rows = [heads[request.draw.number] for request in requests]
         logps_BK = torch.tensor([[logp for _, logp in row] for row in rows])
         numbers_B1 = uniform_rows(self._seed, [(r.draw.number, r.index) for r in requests], 1)
         chosen_B, drawn_B = draw_first(
             logps_BK,
             torch.from_numpy(numbers_B1[:, 0].copy()),
-            temperature=fire.temperature,
-            top_k=fire.top_k,
+            temperature=first.temperature,
+            top_k=first.top_k,
         )
         ids = [row[place][0] for row, place in zip(rows, chosen_B.tolist(), strict=True)]
         return ids, drawn_B.tolist()
 
-    def _likeliest(self, prompts: list[list[int]]) -> list[list[tuple[int, float]]]:
+    def _likeliest(self, prompts: list[list[int]], count: int) -> list[list[tuple[int, float]]]:
         """The top_k likeliest first tokens of each prompt by id, with their log-probabilities."""
-        engine, count, answers = self._engine, self._config.fire.top_k, []
+        engine, answers = self._engine, []
         generate = engine.generate
 
         def heard(*args: Any, **settings: Any) -> Any:

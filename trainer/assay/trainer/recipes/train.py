@@ -15,9 +15,9 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -32,34 +32,27 @@ from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
 from assay.rpc import tracing
 from assay.trainer.core.build import (
+    Workshop,
     build_trainer,
     check_judge,
     check_processes,
     encoder,
     evaluation_generator,
-    make_confidence,
-    make_dialogues,
     make_generator,
-    make_source,
     prompt_stream,
-    reference_generator,
-    regular_decoding,
 )
 from assay.trainer.core.evaluation import Evaluation, evaluate
+from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.core.rewards import Judge, open_judge, own_services
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World, check_engine, join
 from assay.trainer.critic.pretraining import check_floor
-from assay.trainer.data.problems import Problems, load_problems
-from assay.trainer.engines.models import Policy, device_of, load_policy
+from assay.trainer.data.problems import load_problems
+from assay.trainer.engines.models import device_of, load_policy
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.cotraining.roles import Partner, settle
-from assay.trainer.methods.cotraining.schedule import State
-from assay.trainer.methods.explain import explain
-from assay.trainer.methods.hints.hints import Hinted
-from assay.trainer.methods.pairwise.anchors import prepare_anchors
-from assay.trainer.methods.turns.evaluation import evaluate_dialogues
-from assay.trainer.methods.value_pretraining.warmup import pretrain_critic
+from assay.trainer.explain.explanation import explain
+from assay.trainer.recipes.hooks import Beside, RunHooks, Session
+from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
 from assay.trainer.records.callbacks import StepRecorder
 from assay.trainer.records.folder import RunFolder, record
@@ -70,22 +63,9 @@ from assay.trainer.records.step_spans import StepSpans
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.selection.types import Scorable
-from assay.trainer.settings import Config, DynamicSamplingConfig
+from assay.trainer.settings.config import Config
 
 INTERRUPTED = 130
-
-
-@dataclass(slots=True)
-class Session:
-    """What the parts of a run share."""
-
-    config: Config
-    folder: RunFolder
-    display: Display
-    world: World
-    problems: Problems
-    policy: Policy
-    judge: Judge
 
 
 def run(
@@ -116,43 +96,48 @@ def run(
     """
     tracing.set_up("trainer")
     world = join(on_cuda=device_of(config.model).type == "cuda")
-    check_processes(config, world.count)
+    hooks = hooks_of(config)
+    around = [hook for hook in hooks if isinstance(hook, RunHooks)]
+    check_processes(config, world.count, hooks)
     check_reporters(config.run.report_to)
     display = Display(console if world.main else Console(file=io.StringIO()))
-    state = settle(config, folder) if config.cotraining.enabled else None
+    for hook in around:
+        hook.settle(folder)
     checkpoint = checkpoints.latest(folder.checkpoints)
     problems = load_problems(config.data, eval_prompts=config.eval.prompts)
     set_seed(config.run.seed)  # adapters and heads begin at random
     policy = load_policy(config.model, display.note)
-    stream = prompt_stream(config, problems.train, policy)
+    stream = prompt_stream(config, problems.train, policy, hooks)
     stream.check()
     display.note(
-        f"run {folder.path}: {config.algorithm.name}, {config.model.name} on "
+        f"run {folder.path}: {config.method.name}, {config.model.name} on "
         f"{policy.model.device.type}, {len(problems.train)} training problems, "
         f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
     )
     recorder: StepRecorder | None = None
-    partner: Partner | None = None
+    partner: Beside | None = None
     try:
         with _judge(config, world, transport) as judge:
-            check_judge(config, judge)
+            check_judge(config, judge, hooks)
             if world.main:
                 record(folder, config)
-            session = Session(config, folder, display, world, problems, policy, judge)
             with _interruptible(display) as stop:
-                recorder, trainer = _prepare(session, stream, stop, checkpoint)
-                partner = None if state is None else _partner(session, trainer, stop, state)
-                if not _anchor(session, trainer, stream, stop, checkpoint):
+                session = Session(config, folder, display, world, problems, policy, judge, stop)
+                recorder, trainer = _prepare(session, stream, hooks, checkpoint)
+                made = (hook.beside(session, trainer) for hook in around)
+                partner = next(filter(None, made), None)
+                resumed = checkpoint is not None
+                if not all(h.prepare(session, trainer, stream, resumed=resumed) for h in around):
                     return None
                 if checkpoint is None:
                     before = _evaluate(session, trainer, "before")
                     _score_prompts(session, trainer, stream)
-                    if not _pretrain(session, trainer, stream, stop):
+                    if not _pretrain(session, trainer, stream):
                         return None
                 else:
                     before = _stored(folder, "before")
                 interrupted, train_s = _train(
-                    session, trainer, recorder, checkpoint, stop=stop, partner=partner
+                    session, trainer, recorder, checkpoint, partner=partner
                 )
             if interrupted:
                 return None
@@ -165,7 +150,7 @@ def run(
         if recorder is not None:
             recorder.close()
         if partner is not None:
-            partner.recorder.close()
+            partner.close()
     save_outcome(trainer, folder, policy.tokenizer, world)
     beside = {} if partner is None else {"verifier": partner.finish()}
     return _finish(session, before, after, train_s, beside) if world.main else {}
@@ -193,7 +178,7 @@ def _interruptible(display: Display) -> Iterator[Interrupt]:
 
 
 def _prepare(
-    session: Session, stream: PromptStream, stop: Interrupt, checkpoint: Path | None
+    session: Session, stream: PromptStream, hooks: Sequence[Hooks], checkpoint: Path | None
 ) -> tuple[StepRecorder, PolicyTrainer]:
     """The trainer with everything that watches it."""
     config, folder = session.config, session.folder
@@ -207,7 +192,7 @@ def _prepare(
     held: list[PolicyTrainer] = []
 
     def check_critic(explained: float) -> None:
-        warning = check_floor(explained, config.algorithm.critic)
+        warning = check_floor(explained, config.method.critic)
         if warning:
             session.display.note(f"warning: {warning}")
 
@@ -215,7 +200,7 @@ def _prepare(
         config,
         folder,
         session.display,
-        interrupt=stop,
+        interrupt=session.stop,
         world=session.world,
         first_step=done + 1,
         evaluate=lambda step: _evaluate_within(session, held[0], recorder, step),
@@ -231,6 +216,7 @@ def _prepare(
         check_critic=check_critic,
         say=session.display.note,
         processes=session.world.count,
+        hooks=hooks,
     )
     check_engine(trainer.accelerator)
     held.append(trainer)
@@ -246,53 +232,10 @@ def _prepare(
     return recorder, trainer
 
 
-def _partner(session: Session, trainer: PolicyTrainer, stop: Interrupt, state: State) -> Partner:
-    """The verifier that learns beside the policy."""
-    return Partner(
-        session.config,
-        session.folder,
-        state,
-        policy=session.policy,
-        trainer=trainer,
-        problems=session.problems.train,
-        judge=session.judge,
-        display=session.display,
-        world=session.world,
-        stop=stop,
-    )
-
-
-def _anchor(
-    session: Session,
-    trainer: PolicyTrainer,
-    stream: PromptStream,
-    stop: Interrupt,
-    checkpoint: Path | None,
-) -> bool:
-    """The responses to beat, where the method has any; false when it was interrupted.
-
-    A checkpoint is not loaded yet: the policy is the initial one.
-    """
-    config = session.config
-    return prepare_anchors(
-        session.judge,
-        config,
-        problems=session.problems,
-        stream=stream,
-        generator=lambda: reference_generator(trainer, config, session.policy),
-        encode=encoder(session.policy),
-        ranks=AccelerateRanks(trainer.accelerator),
-        folder=session.folder,
-        display=session.display,
-        stop=lambda: session.world.any(stop.requested),
-        may_retry=checkpoint is None,
-    )
-
-
 def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
     """What a selector must know of all problems before the first draw (Pre-PPO)."""
     selector, config, display = stream.selector, session.config, session.display
-    selector = selector.inner if isinstance(selector, Hinted) else selector
+    selector = getattr(selector, "inner", selector)
     if not isinstance(selector, Scorable) or not selector.unscored:
         return
     samples = config.data.selection.pre_ppo.samples
@@ -300,7 +243,7 @@ def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStrea
     display.begin("scoring the prompts", len(problems))
     evaluation = evaluate(
         problems,
-        make_generator(trainer, regular_decoding(config), session.policy),
+        make_generator(trainer, config, session.policy),
         lambda: session.judge.open_round(samples),
         encoder(session.policy),
         samples=samples,
@@ -320,27 +263,17 @@ def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStrea
     )
 
 
-def _pretrain(
-    session: Session, trainer: PolicyTrainer, stream: PromptStream, stop: Interrupt
-) -> bool:
+def _pretrain(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> bool:
     """Value pre-training; false when it was interrupted."""
-    config = session.config
-    frozen = make_source(
-        trainer,
-        config,
-        session.policy,
-        stream=stream,
-        judge=session.judge,
-        dynamic=DynamicSamplingConfig(),
-    )
+    shop = Workshop(trainer, session.config, session.policy, stream, session.judge, trainer.hooks)
     return pretrain_critic(
         trainer,
-        frozen,
-        config,
+        shop.source(whole=False),
+        session.config,
         folder=session.folder,
         display=session.display,
         world=session.world,
-        stop=stop,
+        stop=session.stop,
     )
 
 
@@ -352,37 +285,19 @@ def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation
     display = session.display
     display.begin(f"evaluation {when}", len(problems))
     started = time.perf_counter()
-    ranks = AccelerateRanks(trainer.accelerator)
+    around = [hook for hook in trainer.hooks if isinstance(hook, RunHooks)]
     with evaluation_generator(trainer, config, session.policy) as generator:
-        if config.algorithm.turns.on:
-            evaluation = evaluate_dialogues(
-                problems,
-                make_dialogues(
-                    generator,
-                    config,
-                    session.policy,
-                    ranks,
-                    validation=True,
-                    confidence=make_confidence(trainer, config, session.policy),
-                ),
-                lambda: session.judge.open_round(0),
-                encoder(session.policy),
-                samples=config.eval.samples,
-                batch_size=config.eval.batch_size,
-                ranks=ranks,
-                on_progress=display.advance,
-            )
-        else:
-            evaluation = evaluate(
-                problems,
-                generator,
-                lambda: session.judge.open_round(config.eval.samples),
-                encoder(session.policy),
-                samples=config.eval.samples,
-                batch_size=config.eval.batch_size,
-                ranks=ranks,
-                on_progress=display.advance,
-            )
+        own = (hook.evaluate(session, trainer, generator) for hook in around)
+        evaluation = next(filter(None, own), None) or evaluate(
+            problems,
+            generator,
+            lambda: session.judge.open_round(config.eval.samples),
+            encoder(session.policy),
+            samples=config.eval.samples,
+            batch_size=config.eval.batch_size,
+            ranks=AccelerateRanks(trainer.accelerator),
+            on_progress=display.advance,
+        )
     display.end()
     if session.world.main and when in ("before", "after"):
         session.folder.evaluation(when).write_text(
@@ -431,8 +346,7 @@ def _train(
     recorder: StepRecorder,
     checkpoint: Path | None,
     *,
-    stop: Interrupt,
-    partner: Partner | None = None,
+    partner: Beside | None = None,
 ) -> tuple[bool, float]:
     """Trains to the last step, the verifier too where there is one.
 
@@ -463,7 +377,7 @@ def _train(
             f"stopped after step {step}: {recorder.stopped_by_faults}; a checkpoint is saved, "
             f"{resume}"
         )
-    interrupted = session.world.any(stop.requested) and step < config.run.steps
+    interrupted = session.world.any(session.stop.requested) and step < config.run.steps
     if interrupted:
         display.note(f"interrupted after step {step}, a checkpoint is saved; {resume}")
     return interrupted, time.perf_counter() - started
@@ -493,7 +407,7 @@ def _finish(
             "name": name,
             "folder": str(folder.path),
             "model": config.model.name,
-            "method": config.algorithm.name,
+            "method": config.method.name,
             "ablate": list(config.ablate),
             "steps": config.run.steps,
             "samples_per_step": config.samples_per_step,

@@ -25,7 +25,7 @@ from assay.trainer.records.metrics import reported, reported_evaluation, step_ro
 from assay.trainer.records.progress import Display
 from assay.trainer.records.reporting import Reporter
 from assay.trainer.records.samples import sample_rows, samples_table, telling
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 
 # Rows of metrics that a postmortem keeps, and samples that reporters are shown at least.
 _REMEMBERED = 20

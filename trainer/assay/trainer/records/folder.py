@@ -27,8 +27,8 @@ from pathlib import Path
 
 from assay.clients.runs import provenance
 from assay.clients.runs.folders import RunPaths, check_resumed, make
-from assay.trainer import settings as configs
-from assay.trainer.settings import Config
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config
 
 _REPORTED = (
     "assay-trainer",

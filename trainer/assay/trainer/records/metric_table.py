@@ -26,7 +26,7 @@ GROUPS: dict[Group, str] = {
     "faults": "Rollouts without a judgement",
     "response": "Responses, over all rollouts of the step",
     "sampling": "How the step's groups came together",
-    "turns": "Dialogues without a fault (`algorithm.turns`); null for single responses",
+    "turns": "Dialogues without a fault (`method.turns`); null for single responses",
     "verifier": "A verifier that learns beside the policy (`cotraining`): of verifications for the "
     "generator's steps; of those of its own steps, in verifier/metrics.jsonl",
     "policy": "The update",
@@ -104,7 +104,7 @@ _TABLE = (
     ),
     _m(
         "step_weight", "reward", "weight",
-        "Of the advantages of steps beside that of the outcome (`algorithm.dense`).",
+        "Of the advantages of steps beside that of the outcome (`method.dense`).",
     ),
     _m(
         "advantage_std", "reward", "advantage",
@@ -191,17 +191,17 @@ _TABLE = (
     _m(
         "staleness", "sampling", "steps",
         "How far the weights that drew the batch are behind those that learn from it "
-        "(`algorithm.asynchrony`): all of a batch is drawn by the same, so this is mean and "
+        "(`method.asynchrony`): all of a batch is drawn by the same, so this is mean and "
         "maximum.",
     ),
     _m(
         "replayed_groups", "sampling", "groups",
         "Of those, the ones that took the place of a group without advantage "
-        "(`algorithm.replay`).",
+        "(`method.replay`).",
     ),
     _m(
         "compensation_groups", "sampling", "groups",
-        "Of the stale ones, those whose remainder trains (`algorithm.recomposition`).",
+        "Of the stale ones, those whose remainder trains (`method.recomposition`).",
     ),
     _m(
         "continuations", "sampling", "responses",
@@ -233,7 +233,7 @@ _TABLE = (
     _m(
         "hinted_groups", "sampling", "groups",
         "Drawn groups whose prompt showed the beginning of the solution "
-        "(`data.selection.hints`); samples.jsonl has the level of each.",
+        "(`method.hints`); samples.jsonl has the level of each.",
     ),
     _m(
         "selection_estimate", "sampling", "share",
@@ -255,7 +255,7 @@ _TABLE = (
     ),
     _m(
         "finished_share", "sampling", "share",
-        "Slots whose response ended in this step. Null without algorithm.truncation, as the five "
+        "Slots whose response ended in this step. Null without method.truncation, as the five "
         "below.",
     ),
     _m(
@@ -322,7 +322,7 @@ _TABLE = (
     ),
     _m(
         "turns_unparsed", "turns", "share",
-        "Verifications without a verdict that algorithm.turns.parsing can read, faults included.",
+        "Verifications without a verdict that method.turns.parsing can read, faults included.",
         shown="unparsed",
     ),
     _m(
@@ -352,7 +352,7 @@ _TABLE = (
     ),
     _m(
         "verifier_unparsed", "verifier", "share",
-        "Verifications without a final verdict that cotraining.parsing can read.",
+        "Verifications without a final verdict that method.cotraining.parsing can read.",
         shown="unparsed",
     ),
     _m(
@@ -411,17 +411,17 @@ _TABLE = (
     ),
     _m(
         "clip_low", "policy", "share",
-        "Tokens whose gradient the lower bound 1 - algorithm.loss.clip_low cut off: A < 0 "
+        "Tokens whose gradient the lower bound 1 - method.loss.clip_low cut off: A < 0 "
         "and ratio below it.",
     ),
     _m(
         "clip_high", "policy", "share",
-        "Tokens whose gradient the upper bound 1 + algorithm.loss.clip_high cut off: A > 0 "
+        "Tokens whose gradient the upper bound 1 + method.loss.clip_high cut off: A > 0 "
         "and ratio above it.",
     ),
     _m(
         "dual_clip", "policy", "share",
-        "Tokens at the dual bound: A < 0 and ratio above algorithm.loss.dual_clip (arXiv "
+        "Tokens at the dual bound: A < 0 and ratio above method.loss.dual_clip (arXiv "
         "1912.09729).",
     ),
     _m(
@@ -435,8 +435,8 @@ _TABLE = (
     ),
     _m(
         "kl", "policy", "nats/token",
-        "KL to the initial policy by algorithm.loss.kl_estimator. Null where "
-        "algorithm.loss.kl_coef = 0: nothing to compare with is kept.",
+        "KL to the initial policy by method.loss.kl_estimator. Null where "
+        "method.loss.kl_coef = 0: nothing to compare with is kept.",
     ),
     _m(
         "lm_loss", "policy", "nats/token",
@@ -473,13 +473,13 @@ _TABLE = (
     ),
     _m(
         "importance_weight", "drift", "ratio",
-        "Mean truncated weight min(pi_trainer / pi_sampler, algorithm.loss.importance_cap) "
+        "Mean truncated weight min(pi_trainer / pi_sampler, method.loss.importance_cap) "
         "of the tokens in the loss. Null without the correction.",
     ),
     _m(
         "first_weight", "drift", "ratio",
         "Mean weight min(pi_old / drawn with, 1) of the first tokens in the loss, with "
-        '`rollout.fire.mode = "exact"` (arXiv 2410.21236).',
+        '`method.fire.mode = "exact"` (arXiv 2410.21236).',
     ),
     _m(
         "value_loss", "critic", "loss",
@@ -487,16 +487,16 @@ _TABLE = (
     ),
     _m(
         "value_skipped", "critic", "",
-        "1 where fewer responses ended than algorithm.truncation.min_finished, so that the critic "
+        "1 where fewer responses ended than method.truncation.min_finished, so that the critic "
         "learnt nothing; null without truncation.",
     ),
     _m(
         "value_clipped", "critic", "share",
-        "Values whose gradient algorithm.critic.clip cut off (loss `clipped`).",
+        "Values whose gradient method.critic.clip cut off (loss `clipped`).",
     ),
     _m(
         "value_outside", "critic", "share",
-        "Targets beyond algorithm.critic.value_min and value_max, which bins cannot say.",
+        "Targets beyond method.critic.value_min and value_max, which bins cannot say.",
     ),
     _m(
         "explained_variance", "critic", "share",
@@ -525,12 +525,12 @@ _TABLE = (
     ),
     _m(
         "lam_mean", "critic", "",
-        "Mean lambda of the responses; differs from algorithm.advantage.lam where it adapts "
+        "Mean lambda of the responses; differs from method.advantage.lam where it adapts "
         "to their length (arXiv 2504.05118).",
     ),
     _m(
         "lam_floor_share", "critic", "share",
-        "Responses so short that their lambda is algorithm.advantage.min_lam.",
+        "Responses so short that their lambda is method.advantage.min_lam.",
     ),
     _m(
         "step_s", "time", "s",
@@ -542,7 +542,7 @@ _TABLE = (
     ),
     _m(
         "generate_wait_s", "time", "s",
-        "Waiting for responses that are drawn beside the training (`algorithm.asynchrony`); null "
+        "Waiting for responses that are drawn beside the training (`method.asynchrony`); null "
         "where the step generates.",
     ),
     _m(

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from assay.clients.runs import progress
 from assay.clients.runs.progress import duration
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 
 Row = Mapping[str, Any]
 _HEADER_EVERY = 40
@@ -72,19 +72,19 @@ def _seconds(value: float) -> str:
 
 
 def _has_critic(config: Config) -> bool:
-    return config.algorithm.has_critic
+    return config.method.has_critic
 
 
 def _shapes(config: Config) -> bool:
-    return config.algorithm.shaping.changes_rewards
+    return config.method.shaping.changes_rewards
 
 
 def _samples_dynamically(config: Config) -> bool:
-    return config.algorithm.dynamic_sampling.enabled
+    return config.method.dynamic_sampling.enabled
 
 
 def _has_verifier(config: Config) -> bool:
-    return config.cotraining.enabled
+    return config.method.cotraining.enabled
 
 
 COLUMNS: tuple[Column, ...] = (
@@ -99,7 +99,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "ended", ("finished_share",), 7, 4, "slots whose response ended", _percent,
-        lambda config: config.algorithm.truncation.window > 0,
+        lambda config: config.method.truncation.window > 0,
     ),
     Column(
         "verified", ("verifier_accuracy",), 9, 3, "verdicts on these solutions that are true",
@@ -115,7 +115,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "KL", ("kl",), 7, 8, "to the initial policy, nats per token", _small,
-        lambda config: config.algorithm.loss.kl_coef > 0,
+        lambda config: config.method.loss.kl_coef > 0,
     ),
     Column(
         "EV", ("explained_variance",), 6, 3, "explained variance of returns, by the critic",

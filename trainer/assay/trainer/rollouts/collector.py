@@ -23,15 +23,14 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.rpc import tracing
 from assay.trainer.engines.types import Generator
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.recomposition.recomposition import Recomposition
-from assay.trainer.methods.replay.replay import Replay
 from assay.trainer.rollouts.dynamic import (
+    DynamicSampling,
     KeepRate,
     Tally,
     draws_needed,
@@ -41,12 +40,13 @@ from assay.trainer.rollouts.dynamic import (
     rate_to_plain,
     round_limit,
 )
+from assay.trainer.rollouts.keepers import Keeper, saved
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.rounds import Round
 from assay.trainer.rollouts.types import Collected, Group, Place, Ranks, Rollout, ScoringRound
-from assay.trainer.settings import DynamicSamplingConfig, RolloutConfig
+from assay.trainer.settings.sections import RolloutConfig
 
 
 class Collector:
@@ -57,11 +57,9 @@ class Collector:
         generator: the policy.
         open_round: begins the judging of one round of generation.
         config: sizes of a step.
-        dynamic: dynamic sampling; where it is off, a step is one round whose groups all stay.
+        dynamic: dynamic sampling; without it, a step is one round whose groups all stay.
         ranks: the processes; their count divides `prompts_per_step`.
-        replay: groups of earlier steps that come again; None for none.
-        recomposition: what of a group trains now and what later; None for all at once. Not beside
-            a replay, or a surplus that is kept.
+        keepers: of groups of earlier steps, in the order in which they act.
         clock: seconds.
     """
 
@@ -72,15 +70,13 @@ class Collector:
         open_round: Callable[[], ScoringRound],
         *,
         config: RolloutConfig,
-        dynamic: DynamicSamplingConfig,
         ranks: Ranks,
-        replay: Replay | None = None,
-        recomposition: Recomposition | None = None,
+        dynamic: DynamicSampling | None = None,
+        keepers: Sequence[Keeper] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
-        self._replay = replay
-        self._recomposition = recomposition
+        self._keepers = tuple(keepers)
         self._generator = generator
         self._open_round = open_round
         self._config = config
@@ -112,13 +108,11 @@ class Collector:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on, in plain containers."""
-        more = {"replay": self._replay, "recomposition": self._recomposition}
-        kept = {name: part.state_dict() for name, part in more.items() if part is not None}
         return {
             "stream": self._stream.state_dict(),
             "surplus": [group_to_plain(group) for group in self._surplus],
             "keep_rate": rate_to_plain(self._rate),
-            **kept,
+            **saved(self._keepers),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -130,14 +124,12 @@ class Collector:
         self._stream.load_state_dict(state["stream"])
         self._surplus = [group_from_plain(saved, self._stream.draw) for saved in state["surplus"]]
         self._rate = rate_from_plain(state["keep_rate"], self._config.prompts_per_step)
-        if self._replay is not None:
-            self._replay.load_state_dict(state["replay"], self._stream.draw)
-        if self._recomposition is not None:
-            self._recomposition.load_state_dict(state["recomposition"], self._stream.draw)
+        for keeper in self._keepers:
+            keeper.load_state_dict(state[keeper.name], self._stream.draw)
 
     def _collect(self, policy_step: int) -> Collected:
         wanted = self._config.prompts_per_step
-        earlier = self._surplus if self._recomposition is None else self._recomposition.due()
+        earlier = [*(group for keeper in self._keepers for group in keeper.due()), *self._surplus]
         carried = earlier[:wanted]
         window = _Window(
             self._stream, self._generator, self._open_round, self._ranks, self._clock,
@@ -146,9 +138,10 @@ class Collector:
         tally = Tally()
         fresh: list[Group] = []
         rounds = 0
-        if self._dynamic.enabled:
+        if self._dynamic is not None:
             if len(carried) < wanted:
-                fresh, rounds = self._fill(window, tally, wanted - len(carried))
+                missing = wanted - len(carried)
+                fresh, rounds = self._fill(self._dynamic, window, tally, missing)
         else:
             window.generate(wanted - len(carried))
             fresh, rounds = window.judged(wanted - len(carried)), 1
@@ -158,7 +151,9 @@ class Collector:
         collected.metrics |= self._stream.learn(window.groups)
         return collected
 
-    def _fill(self, window: _Window, tally: Tally, wanted: int) -> tuple[list[Group], int]:
+    def _fill(
+        self, dynamic: DynamicSampling, window: _Window, tally: Tally, wanted: int
+    ) -> tuple[list[Group], int]:
         """Draws, round after round, until so many groups are kept.
 
         A round begins as soon as the batch is expected to stay short by a group or more, even while
@@ -167,12 +162,12 @@ class Collector:
         Returns:
             All kept groups in the order of their draws, and the number of rounds.
         """
-        most = round_limit(self._config.prompts_per_step, self._dynamic.oversample)
+        most = round_limit(self._config.prompts_per_step, dynamic.oversample)
         kept: list[Group] = []
         rounds = out = 0
         while True:
             missing = wanted - len(kept) - out * self._rate.value
-            if missing > 1 - 1e-9 and rounds < self._dynamic.max_rounds:
+            if missing > 1 - 1e-9 and rounds < dynamic.max_rounds:
                 size = draws_needed(missing, self._rate.value, most=most)
                 window.generate(size)
                 rounds += 1
@@ -199,14 +194,13 @@ class Collector:
         wanted = self._config.prompts_per_step
         own, surplus = groups[:wanted], groups[wanted:]
         used = own
-        if self._replay is not None:
-            used = self._replay.mix(own, self._stream.cursor)
-            self._replay.keep(own)
+        for keeper in self._keepers:
+            used = keeper.mix(used, self._stream.cursor)
         left_out: frozenset[Place] = frozenset()
-        if self._recomposition is not None:
-            left_out = self._recomposition.left_out(own)
-            self._recomposition.keep(own)
-        self._surplus = surplus if self._dynamic.enabled and self._dynamic.keep_surplus else []
+        for keeper in self._keepers:
+            left_out |= keeper.left_out(used)
+            keeper.keep(own)
+        self._surplus = surplus if self._dynamic is not None and self._dynamic.keep_surplus else []
         stale = sum(group[0].policy_step < policy_step for group in used)
         metrics = {
             **tally.metrics(self._config.group_size),
@@ -215,13 +209,11 @@ class Collector:
             "stale_groups": float(stale),
             "generated_per_used": tally.drawn / wanted,
         }
-        if self._dynamic.enabled:
+        if self._dynamic is not None:
             metrics["keep_rate_ema"] = self._rate.value
-        if self._replay is not None:
-            pairs = zip(used, own, strict=True)
-            metrics["replayed_groups"] = float(sum(one is not other for one, other in pairs))
-        if self._recomposition is not None:
-            metrics["compensation_groups"] = float(stale)
+        replaced = sum(one is not other for one, other in zip(used, own, strict=True))
+        for keeper in self._keepers:
+            metrics |= keeper.metrics(replaced, stale)
         return Collected(
             groups=deal(used, self._ranks),
             judged=window.rollouts,

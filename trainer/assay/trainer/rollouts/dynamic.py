@@ -24,7 +24,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from assay.trainer.rollouts.types import Group
 
@@ -46,6 +46,25 @@ def kind_of(group: Group) -> Kind:
 def keeps(group: Group) -> bool:
     """Whether dynamic sampling trains on the group."""
     return kind_of(group) == "mixed"
+
+
+class DynamicSampling(Protocol):
+    """How far a step draws on; its settings are those of methods/dynamic_sampling."""
+
+    @property
+    def oversample(self) -> float:
+        """Prompts of a round at most, for each that is missing."""
+        ...
+
+    @property
+    def max_rounds(self) -> int:
+        """Rounds of a step at most."""
+        ...
+
+    @property
+    def keep_surplus(self) -> bool:
+        """Whether groups that were not needed open the next step."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +217,8 @@ def _remedy(tally: Tally) -> str:
     else:
         cause = "most problems are too hard for the policy: take easier ones"
     return (
-        f"{cause}; or raise rollout.group_size, algorithm.dynamic_sampling.max_rounds or "
-        "oversample, or set algorithm.dynamic_sampling.enabled=false"
+        f"{cause}; or raise rollout.group_size, method.dynamic_sampling.max_rounds or "
+        "oversample, or set method.dynamic_sampling.enabled=false"
     )
 
 

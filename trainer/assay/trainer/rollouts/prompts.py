@@ -24,7 +24,6 @@ from typing import Any
 from assay.rpc.errors import ConfigError
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw
-from assay.trainer.methods.hints.hints import with_hint
 from assay.trainer.rollouts.dynamic import CORRECT
 from assay.trainer.rollouts.types import Group
 from assay.trainer.selection.types import Seen, Selector
@@ -44,7 +43,8 @@ class PromptStream:
         max_prompt_tokens: the longest prompt that leaves room for a response in the policy's
             context; 0 for no limit.
         selector: says which problem comes next; None for all in turn.
-        hints: shares of a problem's solution that it may show (see selection.hints).
+        forms: how many other forms a problem may come in, and what makes form 1, 2 and so on of
+            it; None for the problem alone. The selector chooses among all of them.
 
     Attributes:
         problems: what is drawn.
@@ -62,7 +62,7 @@ class PromptStream:
         seed: int,
         max_prompt_tokens: int = 0,
         selector: Selector | None = None,
-        hints: Sequence[float] = (),
+        forms: tuple[int, Callable[[Problem, int], Problem]] | None = None,
     ) -> None:
         if not problems:
             raise ConfigError("there are no training problems; give more data")
@@ -71,7 +71,7 @@ class PromptStream:
         self._seed = seed
         self._max_prompt_tokens = max_prompt_tokens
         self.selector = selector
-        self._hints = tuple(hints)
+        self._forms, self._form = forms or (0, _same)
         self._chosen: list[int] = []
         self._counts: Counter[int] = Counter()
         self._plan: Iterator[int] | None = None
@@ -136,7 +136,7 @@ class PromptStream:
         drawn = self._chosen[self._counts.total() :]
         self._counts.update(place % len(self.problems) for place in drawn)
         metrics = choice_metrics(self._counts.values(), len(self.problems))
-        if self._hints:
+        if self._forms:
             metrics["hinted_groups"] = float(sum(self._level(one.place) > 0 for one in seen))
         return metrics | ({"selection_estimate": fmean(known)} if known else {})
 
@@ -153,10 +153,10 @@ class PromptStream:
         if len(self.problems) > _CHECKED:
             longest_first = sorted(places, key=lambda n: -_text_length(self.problems[n]))
             places = longest_first[:_CHECKED]
-        most = len(self._hints) * len(self.problems)
+        most = self._forms * len(self.problems)
         for place in places:
             self._prompt_ids(place)
-            if self._hints and self.problems[place].solution:
+            if self._forms and self.problems[place].solution:
                 self._prompt_ids(place + most)
 
     def state_dict(self) -> dict[str, Any]:
@@ -214,14 +214,14 @@ class PromptStream:
         return self._chosen[number]
 
     def _level(self, place: int) -> int:
-        """How much of the solution a place shows."""
+        """The form that a place asks for; 0 for the problem as it is."""
         return place // len(self.problems)
 
     def _problem(self, place: int) -> Problem:
-        """The problem of a place, with its hint."""
+        """The problem of a place, in its form."""
         level, bare = divmod(place, len(self.problems))
         problem = self.problems[bare]
-        return with_hint(problem, self._hints[level - 1]) if level else problem
+        return self._form(problem, level) if level else problem
 
     def _shuffled(self, one_pass: int) -> list[int]:
         order = list(range(len(self.problems)))
@@ -243,6 +243,10 @@ class PromptStream:
                 "rollout.max_new_tokens, take out the problem, or use a model with a longer context"
             )
         return ids
+
+
+def _same(problem: Problem, _form: int) -> Problem:
+    return problem
 
 
 def seen_of(group: Group, place: int) -> Seen:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from assay.clients import Result
 from assay.clients.verdicts import Verdict
@@ -89,19 +89,6 @@ def place(rollout: Rollout | Unfinished) -> Place:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentTokens:
-    """The T tokens of a response in segments (SPO, arXiv 2505.23564).
-
-    Attributes:
-        advantages: of each token, its segment's; NaN where a value at an end is not known.
-        trained: whether the token may be in the loss.
-    """
-
-    advantages: tuple[float, ...]
-    trained: tuple[bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Stretch:
     """What one slot of a truncated rollout brought to a step (T-PPO, arXiv 2506.15050).
 
@@ -174,7 +161,7 @@ class Collected:
         stretches: this process's share of a truncated rollout; None where responses are whole.
         left_out: rollouts of the groups none of whose tokens train in this step, while their
             rewards count for their group.
-        segments: of this process's rollouts, where advantages are those of segments.
+        notes: what a method's source found out about this process's rollouts, by the method's name.
         continued: what became of the responses that were continued from others to value them, over
             all processes; they are no rollouts of the step.
         blocked_s: seconds that the step waited for responses, where they are drawn beside it; None
@@ -188,7 +175,7 @@ class Collected:
     wait_s: float = 0.0
     stretches: list[Stretch] | None = None
     left_out: frozenset[Place] = frozenset()
-    segments: Mapping[Place, SegmentTokens] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
     continued: Sequence[Result] = ()
     blocked_s: float | None = None
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.data.problems import Problem
-from assay.trainer.methods.hints.hints import Hinted
+from assay.trainer.selection import subsets
 from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.domains import Curriculum, Dads, Dump
-from assay.trainer.selection.orders import Uniform
-from assay.trainer.selection.settings import SelectionConfig
-from assay.trainer.selection.subsets import HardFocus, PrePpo, limr
+from assay.trainer.selection.settings import (
+    CurriculumConfig,
+    DadsConfig,
+    DumpConfig,
+    HardFocusConfig,
+    LimrConfig,
+    MoppsConfig,
+    PrePpoConfig,
+    VadeConfig,
+    VasConfig,
+)
+from assay.trainer.selection.subsets import HardFocus, PrePpo
 from assay.trainer.selection.types import Selector
 from assay.trainer.selection.variance import VarianceAware
-
-Make = Callable[[SelectionConfig, Sequence[Problem], int], Selector]
+from assay.trainer.settings.method import Selection
+from assay.trainer.settings.registry import chosen, resolved
+from assay.trainer.settings.selecting import SelectionConfig
 
 
 def _tasks(problems: Sequence[Problem]) -> list[str]:
@@ -37,8 +47,13 @@ def _several(name: str, problems: Sequence[Problem]) -> list[str]:
     return labels
 
 
-def _curriculum(config: SelectionConfig, problems: Sequence[Problem], seed: int) -> Selector:
-    labels, first = _tasks(problems), config.curriculum.tasks
+def curriculum(config: CurriculumConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See Curriculum.
+
+    Raises:
+        ConfigError: no row has one of the tasks, or none has another.
+    """
+    labels, first = _tasks(problems), config.tasks
     absent = [task for task in first if task not in labels]
     if absent or all(label in first for label in labels):
         raise ConfigError(
@@ -46,33 +61,60 @@ def _curriculum(config: SelectionConfig, problems: Sequence[Problem], seed: int)
             + (f"no row has the task {absent[0]!r}" if absent else "no row has another task")
             + f"; rows have {', '.join(map(repr, sorted(set(labels))[:8]))}"
         )
-    return Curriculum(config.curriculum, labels, seed)
+    return Curriculum(config, labels, seed)
 
 
-SELECTORS: Mapping[str, Make] = {
-    "mopps": lambda c, problems, seed: ByBelief(c.mopps, len(problems), seed),
-    "vade": lambda c, problems, seed: ByBelief(c.vade, len(problems), seed),
-    "dump": lambda c, problems, seed: Dump(c.dump, _several("dump", problems), seed),
-    "dads": lambda c, problems, seed: Dads(c.dads, _several("dads", problems), seed),
-    "curriculum": _curriculum,
-    "hard-focus": lambda c, problems, seed: HardFocus(c.hard_focus, len(problems), seed),
-    "vas": lambda c, problems, seed: VarianceAware(c.vas, len(problems), seed),
-    "pre-ppo": lambda c, problems, seed: PrePpo(c.pre_ppo, _tasks(problems), seed),
-    "limr": lambda c, problems, seed: limr(c.limr, [p.question for p in problems], seed),
-}
+def mopps(config: MoppsConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See ByBelief."""
+    return ByBelief(config, len(problems), seed)
+
+
+def vade(config: VadeConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See ByBelief."""
+    return ByBelief(config, len(problems), seed)
+
+
+def dump(config: DumpConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See Dump; raises ConfigError where all rows have one task."""
+    return Dump(config, _several("dump", problems), seed)
+
+
+def dads(config: DadsConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See Dads; raises ConfigError where all rows have one task."""
+    return Dads(config, _several("dads", problems), seed)
+
+
+def hard_focus(config: HardFocusConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See HardFocus."""
+    return HardFocus(config, len(problems), seed)
+
+
+def vas(config: VasConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See VarianceAware."""
+    return VarianceAware(config, len(problems), seed)
+
+
+def pre_ppo(config: PrePpoConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See PrePpo."""
+    return PrePpo(config, _tasks(problems), seed)
+
+
+def limr(config: LimrConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See subsets.limr; raises ConfigError where the records do not fit the problems."""
+    return subsets.limr(config, [problem.question for problem in problems], seed)
 
 
 def make_selector(
     config: SelectionConfig, problems: Sequence[Problem], seed: int
 ) -> Selector | None:
-    """What chooses; None for `uniform` without hints, where every problem comes in turn.
+    """What chooses; None for `uniform`, where every problem comes in turn.
 
     Raises:
         ConfigError: the problems lack what the selector needs.
     """
-    make = SELECTORS.get(config.name)
-    made = make(config, problems, seed) if make and problems else None
-    if not config.hints.enabled or not problems:
-        return made
-    inner = made or Uniform(range(len(problems)), seed)
-    return Hinted(inner, [bool(p.solution) for p in problems], len(config.hints.shares))
+    if config.name == "uniform" or not problems:
+        return None
+    kind: Selection = chosen(Selection.group, config.name, "data.selection.name")
+    own = getattr(config, kind.table) if kind.settings else None
+    made: Selector = resolved(kind.make)(own, problems, seed)
+    return made

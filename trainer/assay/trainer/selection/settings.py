@@ -1,8 +1,8 @@
-"""Settings of what to train on: `data.selection`, `algorithm.filter`, `algorithm.replay`."""
+"""Settings of the ways to choose the next problem: the tables of `data.selection`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,13 +13,8 @@ Count = Annotated[int, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
-BelowHalf = Annotated[float, Field(ge=0, lt=0.5)]
 Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-Name = Literal[
-    "uniform", "mopps", "vade", "dump", "dads", "curriculum", "hard-focus", "vas", "pre-ppo", "limr"
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,92 +140,3 @@ class LimrConfig:
     """samples.jsonl of an earlier run with run.samples_every = 1, or its folder."""
     threshold: Annotated[float, Field(lt=1, allow_inf_nan=False)] = 0.6
     """Problems above it stay."""
-
-
-@dataclass(frozen=True, slots=True)
-class HintsConfig:
-    """GHPO (arXiv 2507.10628): the beginning of the solution where nothing was right."""
-
-    __pydantic_config__ = STRICT
-
-    enabled: bool = False
-    """Needs data.columns.solution. Goes with every `name`."""
-    shares: Annotated[tuple[PositiveShare, ...], Field(min_length=1)] = (0.25, 0.5, 0.75)
-    """Of the solution's words, that a problem shows the first time it comes again, the second..."""
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionConfig:
-    """Which problem comes next."""
-
-    __pydantic_config__ = STRICT
-
-    name: Name = "uniform"
-    """uniform: pass after pass over all. Each of the others has a section of its name."""
-    mopps: MoppsConfig = field(default_factory=MoppsConfig)
-    vade: VadeConfig = field(default_factory=VadeConfig)
-    dump: DumpConfig = field(default_factory=DumpConfig)
-    dads: DadsConfig = field(default_factory=DadsConfig)
-    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
-    hard_focus: HardFocusConfig = field(default_factory=HardFocusConfig)
-    vas: VasConfig = field(default_factory=VasConfig)
-    pre_ppo: PrePpoConfig = field(default_factory=PrePpoConfig)
-    limr: LimrConfig = field(default_factory=LimrConfig)
-    hints: HintsConfig = field(default_factory=HintsConfig)
-
-
-@dataclass(frozen=True, slots=True)
-class FilterConfig:
-    """Which judged responses train; those left out are as if they had not been drawn."""
-
-    __pydantic_config__ = STRICT
-
-    prof: Literal["none", "both", "correct"] = "none"
-    """PROF (arXiv 2509.03403) on groups of correct and incorrect responses: the correct with the
-    worst steps go and the incorrect with the best (both), or the correct by their steps and the
-    incorrect by the order of their drawing (correct). Needs spans: steps that were judged."""
-    prof_keep: Count = 0
-    """Responses of a group that stay; 0 for half of rollout.group_size."""
-    min_group_std: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    """Groups whose rewards deviate by less are left out (0.05 in ReST-RL's code); 0 for none."""
-    void: Literal["none", "text", "verifier"] = "none"
-    """SimpleTIR's filter: a response, or a dialogue with an attempt, that has neither a block of
-    code nor an answer is in no loss; its reward counts for its group. An answer is what
-    `void_answer` finds (text), or what the verifier extracted (verifier)."""
-    void_answer: str = r"\\boxed\{"
-    """A regular expression that finds an answer in a text."""
-    void_code: str = r"(?s)```[^\n`]*\n.*?```"
-    """A regular expression that finds a block of code."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayConfig:
-    """VL-Rethinker's selective sample replay."""
-
-    __pydantic_config__ = STRICT
-
-    groups: Count = 0
-    """The latest groups with rewards that differ, kept to take the place of groups whose rewards do
-    not; 0 for no replay."""
-    alpha: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """A group comes with a chance in proportion to its mean |advantage| ^ alpha."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecompositionConfig:
-    """RoRecomp (arXiv 2509.25958): short correct and long incorrect responses first.
-
-    No number of the paper's was at hand; all are ours.
-    """
-
-    __pydantic_config__ = STRICT
-
-    groups: Count = 0
-    """The latest groups whose remainders wait; 0 for no recomposition."""
-    share: PositiveShare = 0.5
-    """Of a group's correct and of its other responses, that train at once."""
-    first: BelowHalf = 0.25
-    """What part of the first batch is remainders of earlier steps, in groups, rounded."""
-    last: BelowHalf = 0.25
-    """The same from step `steps` on; between them it follows half a cosine."""
-    steps: AtLeastOne = 100

@@ -42,7 +42,7 @@ from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.rounds import Round
 from assay.trainer.rollouts.types import Collected, Group, Ranks, ScoringRound
-from assay.trainer.settings import RolloutConfig
+from assay.trainer.settings.sections import RolloutConfig
 
 
 class Weights(Protocol):
@@ -286,8 +286,8 @@ class BackgroundCollector:
         if saved is None or len(saved) > self._schedule.max_staleness:
             held = "no batches drawn ahead" if saved is None else f"{len(saved)} drawn ahead"
             raise ConfigError(
-                f"the checkpoint holds {held}, this run has algorithm.asynchrony.max_staleness = "
-                f"{self._schedule.max_staleness}: resume with the algorithm.asynchrony that it was "
+                f"the checkpoint holds {held}, this run has method.asynchrony.max_staleness = "
+                f"{self._schedule.max_staleness}: resume with the method.asynchrony that it was "
                 "made with, or start a new run"
             )
         self._stream.load_state_dict(state["stream"])

@@ -21,7 +21,7 @@ import torch
 from assay.trainer.core import objective
 from assay.trainer.core.batch import Batch
 from assay.trainer.rollouts.types import Group
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 
 _WANTED = ("advantages", "loss_mask", "rewards")
 
@@ -65,7 +65,7 @@ class Iteration:
         self._parts = parts
         self._assemble = assemble
         self._size = config.micro_batch()
-        self._by_tokens = config.algorithm.loss.aggregation == "token-mean"
+        self._by_tokens = config.method.loss.aggregation == "token-mean"
         self._given = {
             name: torch.tensor(value, device=device) for name, value in provisional(config).items()
         }

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.needs import Need, first_unmet
+from assay.trainer.methods.asynchrony.parts import PARTS, objective_lines, sampling_lines
+from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,102 +59,35 @@ def portion_prompts(config: Config) -> int:
 
 
 def check(config: Config) -> str:
-    """What asynchrony does not go with here, and what to do; empty where all is well."""
-    algorithm, mode = config.algorithm, config.algorithm.asynchrony.mode
-    if mode == "off":
+    """What does not go together, and what to do; empty where all does."""
+    if config.method.asynchrony.mode != "periodic":
         return ""
-    selection = config.data.selection
-    needs: tuple[Need, ...] = (
-        (
-            config.rollout.backend == "hf",
-            'rollout.backend = "hf"',
-            "paged sets torch's random state beside the training, and TRL moves vLLM's weights",
-        ),
-        (
-            not algorithm.dynamic_sampling.enabled,
-            "algorithm.dynamic_sampling.enabled = false",
-            "which prompts to draw next depends on judgements that are still out",
-        ),
-        (
-            selection.name == "uniform" and not selection.hints.enabled,
-            'data.selection.name = "uniform", without hints',
-            "a selector learns from judgements that are still out",
-        ),
-        (
-            not algorithm.replay.groups,
-            "algorithm.replay.groups = 0",
-            "it brings back groups of any age",
-        ),
-        (
-            not algorithm.recomposition.groups,
-            "algorithm.recomposition.groups = 0",
-            "what waits for a later batch may be of any age",
-        ),
-        (
-            algorithm.advantage.estimator != "segments",
-            'algorithm.advantage.estimator other than "segments"',
-            "responses would be continued by other weights than drew them",
-        ),
-        (
-            not algorithm.truncation.window,
-            "algorithm.truncation.window = 0",
-            "a slot goes on under the weights of the next step",
-        ),
-        (
-            not config.cotraining.enabled,
-            "cotraining.enabled = false",
-            "the verifier reads a step's solutions before the next are drawn",
-        ),
-        (
-            not algorithm.turns.on,
-            'algorithm.turns.mode = "off"',
-            "the turns of a dialogue are drawn in lockstep with their reading",
-        ),
-    )
-    if mode == "periodic":
-        needs += _of_periodic(config)
-    return first_unmet(f'algorithm.asynchrony.mode = "{mode}"', needs)
+    if config.updates_per_rollout > 1:
+        return (
+            'method.asynchrony.mode = "periodic" needs optim.mini_batches = 1 and optim.epochs = '
+            "1: the weights would move while they still draw"
+        )
+    if portion_prompts(config) >= config.rollout.prompts_per_step:
+        return (
+            'method.asynchrony.mode = "periodic" needs optim.micro_batch of which some are whole '
+            "before all groups of the step are there: there is nothing else to train on while the "
+            "rest is drawn"
+        )
+    if config.method.advantage.scale == "batch":
+        return (
+            'method.asynchrony.mode = "periodic" needs method.advantage.scale = "group" or "none": '
+            "a deviation over the batch is of the whole batch"
+        )
+    return ""
 
 
-def _of_periodic(config: Config) -> tuple[Need, ...]:
-    """Nothing may be taken over the whole batch before the whole batch is there."""
-    algorithm, advantage = config.algorithm, config.algorithm.advantage
-    return (
-        (
-            config.updates_per_rollout == 1,
-            "optim.mini_batches = 1 and optim.epochs = 1",
-            "the weights would move while they still draw",
-        ),
-        (
-            portion_prompts(config) < config.rollout.prompts_per_step,
-            "optim.micro_batch of which some are whole before all groups of the step are there",
-            "there is nothing else to train on while the rest is drawn",
-        ),
-        (
-            not algorithm.has_critic,
-            'algorithm.advantage.estimator other than "gae"',
-            "the mean of its loss has a denominator of its own",
-        ),
-        (
-            not algorithm.loss.positive_lm_coef,
-            "algorithm.loss.positive_lm_coef = 0",
-            "its mean has a denominator of its own",
-        ),
-        (
-            advantage.scale in ("group", "none")
-            and (advantage.normalise, advantage.difficulty) == ("none", "none")
-            and not advantage.max_sigma,
-            'algorithm.advantage.scale = "group" or "none"; no normalise, difficulty, max_sigma',
-            "they are of the whole batch",
-        ),
-        (
-            algorithm.dense.mix == "add" and not algorithm.dense.decay_to,
-            'algorithm.dense.mix = "add" and decay_to = 0',
-            "steps that are scaled beside their outcomes have not been tried with it",
-        ),
-        (
-            algorithm.filter.prof == "none",
-            'algorithm.filter.prof = "none"',
-            "it looks for judged steps in the whole batch",
-        ),
-    )
+METHOD = Method(
+    name="asynchrony",
+    settings=AsynchronyConfig,
+    is_on=lambda c: c.method.asynchrony.mode != "off",
+    rank=90,
+    hooks="assay.trainer.methods.asynchrony.method:Asynchrony",
+    parts=PARTS,
+    lines=(Lines("Sampling", 70, sampling_lines), Lines("Objective", 20, objective_lines)),
+    check=check,
+)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.cotraining.settings import schedule_of
+from assay.trainer.methods.cotraining.schedule import schedule_of
 from assay.trainer.methods.dense.parts import without_steps
-from assay.trainer.methods.part import Part, to
+from assay.trainer.settings.part import Part, to
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 _TANGO = "RL Tango, arXiv 2505.15034"
 
 
 def _together(config: Config) -> bool:
-    return config.cotraining.enabled
+    return config.method.cotraining.enabled
 
 
-COTRAINING_PARTS: tuple[Part, ...] = (
+PARTS: tuple[Part, ...] = (
     Part(
         "cotrained-verifier",
         "reward",
@@ -26,54 +26,50 @@ COTRAINING_PARTS: tuple[Part, ...] = (
         "verdicts; its verdicts on steps are spans of the policy's judgements.",
         _TANGO,
         _together,
-        lambda c: {"cotraining.enabled": False, **without_steps(c)},
+        lambda c: {"method.cotraining.enabled": False, **without_steps(c)},
+        code=("methods.cotraining.roles.Partner",),
+        needs={
+            "group-baseline": "both roles train by one algorithm, and the verifier has no critic",
+            "groups": "the verifier reads one solution of each prompt",
+            "one-turn": "it reads steps of one text",
+            "verdicts": "the truth of its verdict is that of the solution's",
+            "outcomes": "it reads a step's solutions before the next are drawn",
+            "two-policies": "two policies answer in turns",
+        },
     ),
     Part(
         "verifier-warmup",
         "sampling",
         "The verifier learns for some steps before the policy does.",
         _TANGO,
-        lambda c: _together(c) and c.cotraining.warmup_steps > 0,
-        to("cotraining.warmup_steps", 0),
+        lambda c: _together(c) and c.method.cotraining.warmup_steps > 0,
+        to("method.cotraining.warmup_steps", 0),
+        code=("methods.cotraining.schedule.Schedule",),
     ),
     Part(
         "verification-form",
         "reward",
         "A verification also earns for its form.",
         _TANGO,
-        lambda c: _together(c) and c.cotraining.format_weight > 0,
-        to("cotraining.format_weight", 0.0),
+        lambda c: _together(c) and c.method.cotraining.format_weight > 0,
+        to("method.cotraining.format_weight", 0.0),
+        code=("methods.cotraining.measures.reward_of",),
     ),
     Part(
         "class-weights",
         "advantage",
         "Verifications of right and of wrong solutions weigh 1 / sqrt(how many there are).",
         f"{_TANGO}; where the weight acts is a derivation",
-        lambda c: _together(c) and c.cotraining.class_weights,
-        to("cotraining.class_weights", False),
-    ),
-    Part(
-        "step-interpolation",
-        "advantage",
-        "What steps earn takes a share of the outcome's weight, in place of being added to it.",
-        _TANGO,
-        lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.mix == "interpolate",
-        to("algorithm.dense.mix", "add"),
-    ),
-    Part(
-        "step-decay",
-        "advantage",
-        "The weight of steps changes exponentially from the first step of the run to the last.",
-        _TANGO,
-        lambda c: c.algorithm.dense.weight > 0 and c.algorithm.dense.decay_to > 0,
-        to("algorithm.dense.decay_to", 0.0),
+        lambda c: _together(c) and c.method.cotraining.class_weights,
+        to("method.cotraining.class_weights", False),
+        code=("methods.cotraining.measures.inverse_root_weights",),
     ),
 )
 
 
-def cotraining_lines(config: Config) -> list[str]:
+def lines(config: Config) -> list[str]:
     """The verifier, in words; nothing where there is none."""
-    together = config.cotraining
+    together = config.method.cotraining
     if not together.enabled:
         return []
     warmup = f"{together.warmup_steps} steps of the verifier first, then " * bool(
@@ -100,13 +96,3 @@ def cotraining_lines(config: Config) -> list[str]:
         f"a solution is verified once: 1 or -1 for each step; {steps}",
         "without a verdict on every step of a solution, none of them earns",
     ]
-
-
-def step_weight_line(config: Config) -> str:
-    """How steps meet the outcome; empty where they are plainly added."""
-    dense = config.algorithm.dense
-    if not dense.weight or (dense.mix == "add" and not dense.decay_to):
-        return ""
-    form = "(1 - alpha) A + alpha A_steps" if dense.mix == "interpolate" else "A + alpha A_steps"
-    alpha = f"alpha from {dense.weight:g} to {dense.decay_to:g}, exponentially"
-    return f"{form}, {alpha if dense.decay_to else f'alpha = {dense.weight:g}'}"

@@ -20,7 +20,6 @@ from assay.clients.runs import checkpoints
 from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.build import build_trainer, encoder, make_generator
 from assay.trainer.core.rewards import Judge
@@ -31,8 +30,7 @@ from assay.trainer.engines.models import Policy, load_policy
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.cotraining import display as displays
 from assay.trainer.methods.cotraining.protocol import make_prompts
-from assay.trainer.methods.cotraining.schedule import State
-from assay.trainer.methods.cotraining.settings import CotrainingConfig, schedule_of
+from assay.trainer.methods.cotraining.schedule import State, schedule_of
 from assay.trainer.methods.cotraining.sources import Asker, Solutions, Verifications
 from assay.trainer.methods.cotraining.turns import OverError, Saves, Turns, Waits
 from assay.trainer.records.callbacks import StepRecorder
@@ -42,7 +40,10 @@ from assay.trainer.records.reporting import attach
 from assay.trainer.records.saving import save_outcome
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Group
-from assay.trainer.settings import Config, DenseConfig, EvalConfig
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config
+from assay.trainer.settings.registry import methods
+from assay.trainer.settings.sections import EvalConfig
 
 _TOLD = (
     "verifier_accuracy",
@@ -53,15 +54,17 @@ _TOLD = (
 )
 
 
+_SHARED = ("advantage", "critic", "loss")
+
+
 def verifier_config(config: Config) -> Config:
-    """The settings that the verifier is trained with."""
-    together = config.cotraining
+    """The settings that the verifier is trained with: the objective of the policy, and no more."""
+    together, method = config.method.cotraining, config.method
+    own: Any = {one.name: one.settings() for one in methods() if one.name not in _SHARED}
     return replace(
         config,
         model=replace(config.model, name=together.model or config.model.name),
-        algorithm=replace(
-            config.algorithm, name=f"{config.algorithm.name}-verifier", dense=DenseConfig()
-        ),
+        method=replace(method, name=f"{method.name}-verifier", **own),
         optim=replace(
             config.optim,
             learning_rate=together.learning_rate,
@@ -81,7 +84,6 @@ def verifier_config(config: Config) -> Config:
             checkpoint_every=0,
             report_to=tuple(name for name in config.run.report_to if name == "tensorboard"),
         ),
-        cotraining=CotrainingConfig(),
         ablate=(),
     )
 
@@ -162,8 +164,8 @@ class Partner:
         self._error: BaseException | None = None
         self._policy = load_policy(self._config.model, display.note)
         ask = Asker(
-            make_prompts(config.cotraining, self._policy.tokenizer),
-            separator=config.cotraining.step_separator,
+            make_prompts(config.method.cotraining, self._policy.tokenizer),
+            separator=config.method.cotraining.step_separator,
             room=self._room(),
         )
         self._display = displays.VerifierDisplay(display.console)
@@ -182,7 +184,7 @@ class Partner:
             trainer.source,
             make_generator(self._trainer, self._config, self._policy),
             ask,
-            config.cotraining,
+            config.method.cotraining,
         )
         self._take_turns(config)
 
@@ -199,8 +201,8 @@ class Partner:
         most = self._config.rollout.max_new_tokens
         if context and context <= most:
             raise ConfigError(
-                f"cotraining.max_new_tokens = {most} leaves no room for a prompt in the context of "
-                f"{context} tokens that {self._config.model.name!r} has"
+                f"method.cotraining.max_new_tokens = {most} leaves no room for a prompt in the "
+                f"context of {context} tokens that {self._config.model.name!r} has"
             )
         return context - most if context else 0
 
@@ -225,7 +227,7 @@ class Partner:
                     lambda: judge.open_round(1),
                     make_generator(trainer, self._config, self._policy),
                     asker=asker,
-                    config=config.cotraining,
+                    config=config.method.cotraining,
                 )
             )
             return made[0]
@@ -258,7 +260,7 @@ class Partner:
         return trainer
 
     def _take_turns(self, config: Config) -> None:
-        every, warmup = config.run.checkpoint_every, config.cotraining.warmup_steps
+        every, warmup = config.run.checkpoint_every, config.method.cotraining.warmup_steps
         mine, other = self._trainer, self._generator
         updates = self._config.updates_per_rollout
         mine.callback_handler.callbacks.insert(0, Waits(self._turns, "verifier", updates))
@@ -335,6 +337,10 @@ class Partner:
             self._error = error
         finally:
             self._turns.leave("verifier", over=over)
+
+    def close(self) -> None:
+        """Ends the records of its steps. May be called twice."""
+        self.recorder.close()
 
     def finish(self) -> dict[str, Any]:
         """Saves the model, draws the curves; says how the verifier did at its end."""

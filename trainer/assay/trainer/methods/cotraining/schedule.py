@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
 
 Role = Literal["generator", "verifier"]
 
@@ -97,3 +100,14 @@ class Schedule:
             ):
                 found = state
         return found
+
+
+def schedule_of(config: Config) -> Schedule:
+    """The order of both roles' steps."""
+    together = config.method.cotraining
+    return Schedule(
+        config.run.steps,
+        together.generator_steps,
+        together.verifier_steps,
+        together.warmup_steps,
+    )

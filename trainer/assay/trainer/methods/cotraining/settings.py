@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.methods.cotraining.schedule import Schedule
+from assay.trainer.methods.cotraining.parts import PARTS, lines
+from assay.trainer.methods.cotraining.schedule import schedule_of
+from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 Count = Annotated[int, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
@@ -68,94 +70,58 @@ class CotrainingConfig:
     """Stands before each step of the solution; {code} is what no solution can know."""
 
 
-def schedule_of(config: Config) -> Schedule:
-    """The order of both roles' steps."""
-    together = config.cotraining
-    return Schedule(
-        config.run.steps,
-        together.generator_steps,
-        together.verifier_steps,
-        together.warmup_steps,
-    )
-
-
 def check_cotraining(config: Config) -> str:
     """What does not go with a verifier that learns, in a line; empty where all does."""
-    together, dense = config.cotraining, config.algorithm.dense
-    if dense.mix == "interpolate" and not 0 < dense.weight <= 1:
-        return (
-            f'algorithm.dense.mix = "interpolate" needs a weight above 0 and of at most 1, and '
-            f"algorithm.dense.weight = {dense.weight:g}"
-        )
-    if dense.decay_to and not dense.weight:
-        return "algorithm.dense.decay_to needs algorithm.dense.weight above 0"
-    if config.algorithm.advantage.estimator in ("gae", "segments") and (
-        dense.mix == "interpolate" or dense.decay_to
-    ):
-        return (
-            "algorithm.dense.mix and decay_to are about advantages of a group: use "
-            'algorithm.advantage.estimator = "group" or "rloo"'
-        )
-    return _check_together(config) if together.enabled else ""
+    return _check_together(config) if config.method.cotraining.enabled else ""
 
 
 def _check_together(config: Config) -> str:
-    together, algorithm = config.cotraining, config.algorithm
+    together = config.method.cotraining
     samples = together.prompts_per_step * together.group_size
     mini_batch, rest = divmod(samples, config.optim.mini_batches)
     if rest:
         return (
             f"optim.mini_batches = {config.optim.mini_batches} does not divide the {samples} "
-            "samples of the verifier's step (cotraining.prompts_per_step * cotraining.group_size)"
+            "samples of the verifier's step (method.cotraining: prompts_per_step * group_size)"
         )
     if together.micro_batch and mini_batch % together.micro_batch:
         return (
-            f"cotraining.micro_batch = {together.micro_batch} does not divide the {mini_batch} "
-            "samples of the verifier's mini-batch"
+            f"method.cotraining.micro_batch = {together.micro_batch} does not divide the "
+            f"{mini_batch} samples of the verifier's mini-batch"
         )
     for place in ("{question}", "{steps}"):
         if together.prompt and together.prompt.count(place) != 1:
-            return f"cotraining.prompt needs the place {place}, once"
+            return f"method.cotraining.prompt needs the place {place}, once"
     if not schedule_of(config).verifier_total:
         return (
-            f"cotraining leaves the verifier without a step in the run.steps = {config.run.steps} "
-            "of the generator: raise cotraining.warmup_steps, or verifier_steps, or run.steps"
+            f"method.cotraining leaves the verifier without a step in the run.steps = "
+            f"{config.run.steps} of the generator: raise method.cotraining.warmup_steps, or "
+            "verifier_steps, or run.steps"
         )
-    shaping, selection = algorithm.shaping, config.data.selection
-    others = (
-        (
-            'algorithm.advantage.estimator = "group" or "rloo"',
-            algorithm.advantage.estimator in ("group", "rloo"),
-        ),
-        ("algorithm.dynamic_sampling.enabled = false", not algorithm.dynamic_sampling.enabled),
-        (
-            "algorithm.shaping without penalties, cosine and filter",
-            not shaping.changes_rewards and shaping.overlong == "none",
-        ),
-        ('algorithm.turns.mode = "off"', not algorithm.turns.on),
-        ('algorithm.pairwise.against = "none"', algorithm.pairwise.against == "none"),
-        ("algorithm.truncation.window = 0", not algorithm.truncation.window),
-        (
-            'algorithm.advantage.difficulty = "none" and a scale that is not "task"',
-            algorithm.advantage.difficulty == "none" and algorithm.advantage.scale != "task",
-        ),
-        (
-            "algorithm.filter, replay and recomposition as they are by default",
-            algorithm.filter.prof == "none"
-            and algorithm.filter.void == "none"
-            and not algorithm.filter.min_group_std
-            and not algorithm.replay.groups
-            and not algorithm.recomposition.groups,
-        ),
-        (
-            'data.selection.name = "uniform" without hints',
-            selection.name == "uniform" and not selection.hints.enabled,
-        ),
-        ("rollout.fire.enabled = false", not config.rollout.fire.enabled),
-        ('rollout.backend = "hf"', config.rollout.backend == "hf"),
-        ("model.lora.dropout = 0", not config.model.lora.dropout),
-    )
-    wanted = [told for told, holds in others if not holds]
-    if wanted:
-        return f"cotraining.enabled = true goes with {', '.join(wanted)}"
+    return _check_shared(config)
+
+
+def _check_shared(config: Config) -> str:
+    if config.method.advantage.difficulty != "none" or config.method.advantage.scale == "task":
+        return (
+            'method.cotraining goes with method.advantage.difficulty = "none" and a scale that is '
+            'not "task": both roles share them, and verifications have no tasks'
+        )
+    if config.model.lora.dropout:
+        return (
+            "method.cotraining goes with model.lora.dropout = 0: both roles would draw on one "
+            "random state"
+        )
     return ""
+
+
+METHOD = Method(
+    name="cotraining",
+    settings=CotrainingConfig,
+    is_on=lambda c: c.method.cotraining.enabled,
+    rank=140,
+    hooks="assay.trainer.methods.cotraining.method:Cotraining",
+    parts=PARTS,
+    lines=(Lines("Verifier", 10, lines),),
+    check=check_cotraining,
+)

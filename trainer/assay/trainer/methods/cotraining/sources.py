@@ -414,7 +414,7 @@ def _fault(result: Result, question: Question) -> Fault | None:
         return None
     return Fault(
         Reason.CONTEXT_TOO_LONG.value,
-        "the solution does not fit the verifier's context beside cotraining.max_new_tokens",
+        "the solution does not fit the verifier's context beside method.cotraining.max_new_tokens",
         "INVALID_ARGUMENT",
     )
 

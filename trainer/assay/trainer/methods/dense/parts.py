@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.part import Part, Switches, to
+from assay.trainer.settings.part import Part, Switches, to
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 _CODE = "process supervision for code, arXiv 2410.17621"
 
 
 def _is_dense(config: Config) -> bool:
-    return config.algorithm.dense.weight > 0
+    return config.method.dense.weight > 0
 
 
 def _leaves_comments_out(config: Config) -> bool:
@@ -29,13 +29,13 @@ def _without_neutral_comments(config: Config) -> Switches:
 def without_steps(_config: Config) -> Switches:
     """No rewards of steps, however they were to count."""
     return {
-        "algorithm.dense.weight": 0.0,
-        "algorithm.dense.decay_to": 0.0,
-        "algorithm.dense.mix": "add",
+        "method.dense.weight": 0.0,
+        "method.dense.decay_to": 0.0,
+        "method.dense.mix": "add",
     }
 
 
-DENSE_PARTS: tuple[Part, ...] = (
+PARTS: tuple[Part, ...] = (
     Part(
         "dense-rewards",
         "reward",
@@ -44,14 +44,25 @@ DENSE_PARTS: tuple[Part, ...] = (
         "DeepSeekMath, arXiv 2402.03300, section 4.1.3",
         _is_dense,
         without_steps,
+        code=(
+            "algos.dense.dense_group_advantages",
+            "methods.dense.spans.token_rewards",
+        ),
+        needs={
+            "one-turn": "spans are of one text",
+        },
+        takes={
+            "judged-rewards": "spans earn beside them",
+        },
     ),
     Part(
         "span-normalisation",
         "reward",
         "The rewards of spans are divided by their number, so that more lines earn no more.",
         f"{_CODE}; the form is a derivation",
-        lambda c: _is_dense(c) and c.algorithm.dense.normalise,
-        to("algorithm.dense.normalise", False),
+        lambda c: _is_dense(c) and c.method.dense.normalise,
+        to("method.dense.normalise", False),
+        code=("methods.dense.spans.token_rewards",),
     ),
     Part(
         "neutral-comments",
@@ -61,13 +72,69 @@ DENSE_PARTS: tuple[Part, ...] = (
         f"{_CODE}; that they do not count is ours",
         _leaves_comments_out,
         _without_neutral_comments,
+        code=("assay.genrm.steps.code.mask_idle",),
     ),
     Part(
         "outcome-weighted-spans",
         "reward",
         "The spans of a response that is correct count for less.",
         f"{_CODE}, equation 3",
-        lambda c: _is_dense(c) and c.algorithm.dense.correct_share < 1,
-        to("algorithm.dense.correct_share", 1.0),
+        lambda c: _is_dense(c) and c.method.dense.correct_share < 1,
+        to("method.dense.correct_share", 1.0),
+        code=("algos.dense.prm_dense_line_rewards",),
+    ),
+    Part(
+        "step-interpolation",
+        "advantage",
+        "What steps earn takes a share of the outcome's weight, in place of being added to it.",
+        "RL Tango, arXiv 2505.15034",
+        lambda c: c.method.dense.weight > 0 and c.method.dense.mix == "interpolate",
+        to("method.dense.mix", "add"),
+        code=("algos.dense.tango_step_advantages",),
+        needs={
+            "group-baseline": "it mixes the advantages of a group",
+        },
+    ),
+    Part(
+        "step-decay",
+        "advantage",
+        "The weight of steps changes exponentially from the first step of the run to the last.",
+        "RL Tango, arXiv 2505.15034",
+        lambda c: c.method.dense.weight > 0 and c.method.dense.decay_to > 0,
+        to("method.dense.decay_to", 0.0),
+        code=("settings.DenseConfig",),
+        needs={
+            "group-baseline": "it weighs advantages of a group",
+        },
     ),
 )
+
+
+def reward_lines(config: Config) -> list[str]:
+    """What a token earns within a response."""
+    dense = config.method.dense
+    if not dense.weight or config.method.turns.on:
+        return []
+    share = ", divided by their number" if dense.normalise else ""
+    lines = [
+        (
+            f"r_t: {dense.weight:g} * the reward of each span (step, line, turn) that ends at "
+            f"token t{share}"
+        )
+    ]
+    if dense.correct_share < 1:
+        lines.append(f"of a correct response, {dense.correct_share:g} times that")
+    return lines
+
+
+def advantage_lines(config: Config) -> list[str]:
+    """What a token's own rewards make of its advantage, without a critic."""
+    dense = config.method.dense
+    if config.method.has_critic or not dense.weight:
+        return []
+    lines = ["a token's own: the scaled rewards of the spans that end at or after it"]
+    if dense.mix == "add" and not dense.decay_to:
+        return lines
+    form = "(1 - alpha) A + alpha A_steps" if dense.mix == "interpolate" else "A + alpha A_steps"
+    alpha = f"alpha from {dense.weight:g} to {dense.decay_to:g}, exponentially"
+    return [*lines, f"{form}, {alpha if dense.decay_to else f'alpha = {dense.weight:g}'}"]

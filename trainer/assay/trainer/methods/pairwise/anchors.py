@@ -30,7 +30,7 @@ from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Ranks
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 
 FIRST_DRAW = 2**62
 """Numbers of the draws of anchors; the run's own count from 0, those of evaluations from 2^63."""
@@ -118,7 +118,7 @@ def prepare_anchors(
         ConfigError: the service does not serve the selector.
         TrainingStoppedError: more problems have no anchor than reward.max_fault_ratio allows.
     """
-    pairwise = config.algorithm.pairwise
+    pairwise = config.method.pairwise
     judge.in_pairs = pairwise.against == "group"
     if pairwise.anchors == "none":
         return True
@@ -153,7 +153,7 @@ def needed(problems: Problems, stream: PromptStream, config: Config) -> list[tup
     Those that its draws reach, value pre-training included, and all that are held out. Where a
     selector chooses, any problem may be reached.
     """
-    steps = config.run.steps + config.algorithm.critic.pretrain_steps
+    steps = config.run.steps + config.method.critic.pretrain_steps
     draws = steps * config.rollout.prompts_per_step
     reached = set(problems.train)
     if draws < len(problems.train) and stream.selector is None:
@@ -256,7 +256,7 @@ class _Maker:
         encode: Callable[[Problem], Sequence[int]],
         ranks: Ranks,
     ) -> None:
-        pairwise = config.algorithm.pairwise
+        pairwise = config.method.pairwise
         selects = pairwise.anchors == "best-of-n"
         self._samples = pairwise.n if selects else 1
         self._selector: Judge | None = None

@@ -1,4 +1,4 @@
-"""The settings of pairwise training, algorithm.pairwise, and what does not go with them."""
+"""The settings of pairwise training, method.pairwise, and what does not go with them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.pairwise.parts import PARTS, lines
+from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,13 @@ class PairwiseConfig:
 
 def pairwise_problem(config: Config) -> str:
     """What does not go together, and what to do about it; empty where all does."""
-    algorithm, pairwise = config.algorithm, config.algorithm.pairwise
-    key, on, group = "algorithm.pairwise", pairwise.against != "none", pairwise.against == "group"
+    algorithm, pairwise = config.method, config.method.pairwise
+    key, on, group = "method.pairwise", pairwise.against != "none", pairwise.against == "group"
     estimator, anchors = algorithm.advantage.estimator, pairwise.anchors
-    verdicts = "which algorithm.pairwise does not know"
     rules = (
         (
             estimator == "symmetric" and not group,
-            f'algorithm.advantage.estimator = "symmetric" needs {key}.against = "group"',
+            f'method.advantage.estimator = "symmetric" needs {key}.against = "group"',
         ),
         (
             not on and (anchors, pairwise.reward) != ("none", "win"),
@@ -53,13 +54,6 @@ def pairwise_problem(config: Config) -> str:
         (
             pairwise.against == "anchor" and anchors == "none",
             f'{key}.against = "anchor" needs {key}.anchors: "data", "best-of-n" or "reference"',
-        ),
-        (
-            group and estimator == "gae",
-            (
-                f'{key}.against = "group" is a baseline by itself and takes no critic; use '
-                'algorithm.advantage.estimator = "symmetric"'
-            ),
         ),
         (
             group and pairwise.reward != "win",
@@ -83,16 +77,17 @@ def pairwise_problem(config: Config) -> str:
                 "out: a pair whose orders differ too much is a fault"
             ),
         ),
-        (
-            on and algorithm.dynamic_sampling.enabled,
-            f"algorithm.dynamic_sampling goes by right and wrong, {verdicts}",
-        ),
-        (
-            on and (algorithm.loss.positive_lm_coef > 0 or algorithm.shaping.cosine),
-            (
-                "algorithm.loss.positive_lm_coef and algorithm.shaping.cosine go by right and "
-                f"wrong, {verdicts}"
-            ),
-        ),
     )
     return next((problem for broken, problem in rules if broken), "")
+
+
+METHOD = Method(
+    name="pairwise",
+    settings=PairwiseConfig,
+    is_on=lambda c: c.method.pairwise.against != "none",
+    rank=100,
+    hooks="assay.trainer.methods.pairwise.method:Pairwise",
+    parts=PARTS,
+    lines=(Lines("Reward", 20, lines),),
+    check=pairwise_problem,
+)

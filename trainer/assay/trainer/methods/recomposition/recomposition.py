@@ -30,19 +30,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.trainer.engines.types import Draw
+from assay.trainer.methods.recomposition.settings import RecompositionConfig
 from assay.trainer.methods.replay.replay import size_of
+from assay.trainer.rollouts.keepers import Keeper
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.types import Group, Place, place
-from assay.trainer.selection.settings import RecompositionConfig
 
 
-class Recomposition:
+class Recomposition(Keeper):
     """The remainders that wait.
 
     Args:
         config: how large both parts are.
         prompts_per_step: groups of a batch, over all processes.
     """
+
+    name = "recomposition"
 
     def __init__(self, config: RecompositionConfig, prompts_per_step: int) -> None:
         self._config = config
@@ -68,6 +71,11 @@ class Recomposition:
             names = {place(rollout) for rollout in group}
             found |= priority if id(group) in due else names - priority
         return frozenset(found)
+
+    def metrics(self, replaced: int, stale: int) -> dict[str, float]:
+        """How many groups of the step wait no longer."""
+        del replaced
+        return {"compensation_groups": float(stale)}
 
     def keep(self, groups: Sequence[Group]) -> None:
         """Ends a step: what was due has trained, and the batch's other remainders wait."""

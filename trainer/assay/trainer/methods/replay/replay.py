@@ -19,20 +19,23 @@ from typing import Any
 import numpy as np
 
 from assay.trainer.engines.types import Draw
+from assay.trainer.methods.replay.settings import ReplayConfig
+from assay.trainer.rollouts.keepers import Keeper
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.types import Group
 from assay.trainer.selection.orders import dice
-from assay.trainer.selection.settings import ReplayConfig
 from assay.trainer.selection.types import Seen
 
 
-class Replay:
+class Replay(Keeper):
     """The latest groups with an advantage.
 
     Args:
         config: how many, and how they are drawn.
         seed: of the drawing.
     """
+
+    name = "replay"
 
     def __init__(self, config: ReplayConfig, seed: int) -> None:
         self._config = config
@@ -59,6 +62,11 @@ class Replay:
         for place, which in zip(silent, drawn.tolist(), strict=False):
             mixed[place] = self._groups[which]
         return mixed
+
+    def metrics(self, replaced: int, stale: int) -> dict[str, float]:
+        """How many groups came again."""
+        del stale
+        return {"replayed_groups": float(replaced)}
 
     def keep(self, groups: Sequence[Group]) -> None:
         """Takes in a step's own groups; the oldest make room."""

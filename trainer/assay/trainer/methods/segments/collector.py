@@ -36,7 +36,6 @@ from assay.trainer.rollouts.types import (
     Ranks,
     Rollout,
     ScoringRound,
-    SegmentTokens,
     place,
 )
 
@@ -58,6 +57,19 @@ class Inner(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Takes it up."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTokens:
+    """The T tokens of a response in segments (SPO, arXiv 2505.23564).
+
+    Attributes:
+        advantages: of each token, its segment's; NaN where a value at an end is not known.
+        trained: whether the token may be in the loss.
+    """
+
+    advantages: tuple[float, ...]
+    trained: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +156,7 @@ class SegmentCollector:
                 rewards[state].append(result.judgement.reward)
         values = {state: value_of(told) for state, told in rewards.items()}
         collected.continued = self._ranks.gather(results)
-        collected.segments = segments(cuts, values, self._config)
+        collected.notes["segments"] = segments(cuts, values, self._config)
         mine = (
             len(asked),
             sum(
@@ -207,7 +219,7 @@ def cut(groups: Sequence[Group], config: SegmentsConfig) -> list[Cut]:
             continue
         if rollout.response.logprobs is None:
             raise TrainingStoppedError(
-                'algorithm.advantage.estimator = "segments" cuts where the policy was not sure, '
+                'method.advantage.estimator = "segments" cuts where the policy was not sure, '
                 "and the generator told no log-probabilities"
             )
         probs = [math.exp(logp) for logp in rollout.response.logprobs]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.needs import Need, first_unmet
+from assay.trainer.methods.segments.parts import PARTS
+from assay.trainer.settings.method import Method
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,52 +36,22 @@ class SegmentsConfig:
 
 
 def segments_problem(config: Config) -> str:
-    """What advantages of segments do not go with, and what to do; empty where all is well."""
-    algorithm, rollout = config.algorithm, config.rollout
-    if algorithm.advantage.estimator != "segments":
-        return ""
-    needs: tuple[Need, ...] = (
-        (
-            algorithm.advantage.scale == "none" and algorithm.advantage.difficulty == "none",
-            'algorithm.advantage.scale = "none" and difficulty = "none"',
-            "a difference of values is not compared within a group",
-        ),
-        (
-            not algorithm.changes_rewards and not algorithm.dense.weight,
-            "no penalties, cosine, dense rewards or forms of them",
-            "continuations earn what the judgement says",
-        ),
-        (
-            algorithm.pairwise.against == "none",
-            'algorithm.pairwise.against = "none"',
-            "a continuation is judged by itself",
-        ),
-        (
-            not algorithm.truncation.window and not algorithm.turns.on,
-            'algorithm.truncation.window = 0 and algorithm.turns.mode = "off"',
-            "it values responses of one turn that are whole",
-        ),
-        (
-            not algorithm.replay.groups
-            and not algorithm.recomposition.groups
-            and not algorithm.dynamic_sampling.keep_surplus,
-            "no replay, recomposition or kept surplus",
-            "states are valued by the policy that came to them",
-        ),
-        (
-            algorithm.filter.prof == "none" and not algorithm.filter.min_group_std,
-            "algorithm.filter.prof and min_group_std as they are by default",
-            "they go by the group",
-        ),
-        (
-            not rollout.fire.enabled,
-            "rollout.fire.enabled = false",
-            "a continuation would begin with a first token that is none",
-        ),
-        (
-            rollout.backend != "vllm",
-            'rollout.backend = "hf" or "paged"',
-            "vLLM, as TRL asks it, gives all prompts one limit",
-        ),
-    )
-    return first_unmet('algorithm.advantage.estimator = "segments"', needs)
+    """What does not go together, and what to do; empty where all does."""
+    chosen = config.method.advantage
+    if chosen.estimator == "segments" and (chosen.scale, chosen.difficulty) != ("none", "none"):
+        return (
+            'method.advantage.estimator = "segments" needs method.advantage.scale = "none" and '
+            'difficulty = "none": a difference of values is not compared within a group'
+        )
+    return ""
+
+
+METHOD = Method(
+    name="segments",
+    settings=SegmentsConfig,
+    is_on=lambda c: c.method.advantage.estimator == "segments",
+    rank=130,
+    hooks="assay.trainer.methods.segments.method:Segments",
+    parts=PARTS,
+    check=segments_problem,
+)

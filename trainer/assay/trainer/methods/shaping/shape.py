@@ -3,7 +3,7 @@
 The verdict stays as the verifier gave it: dynamic sampling and accuracy go by it. A fault has no
 reward and gets none here.
 
-In this order, after the form of a chance of winning (algorithm.pairwise.reward), where there is
+In this order, after the form of a chance of winning (method.pairwise.reward), where there is
 one:
 
 1. cosine (arXiv 2502.03373, "Demystifying Long CoT"): the reward is replaced by one that depends on
@@ -19,7 +19,6 @@ A response's length counts its end-of-sequence token.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from assay.trainer.algos.shaping import (
@@ -27,8 +26,8 @@ from assay.trainer.algos.shaping import (
     ngram_repetition_penalty,
     soft_overlong,
 )
+from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.rollouts.types import Rollout
-from assay.trainer.settings import ShapingConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,36 +35,33 @@ class Shaped:
     """One rollout's reward, shaped.
 
     Attributes:
-        reward: the number that trains; None for a fault.
+        reward: the number that trains.
         in_loss: its tokens are trained on.
         components: what each shaper that is on gave: "cosine", "overlong", "repetition".
     """
 
-    reward: float | None
+    reward: float
     in_loss: bool
     components: dict[str, float] = field(default_factory=dict)
 
 
 def shape(
     rollout: Rollout,
+    reward: float,
     config: ShapingConfig,
     max_new_tokens: int,
-    form: Callable[[float], float] = lambda reward: reward,
 ) -> Shaped:
     """Shapes one rollout's reward. Pure.
 
     Args:
-        rollout: with its result.
-        config: which shapers; without any, the reward is the judgement's, to the bit.
+        rollout: with its judgement.
+        reward: that it has so far.
+        config: which shapers; without any, the reward stays, to the bit.
         max_new_tokens: the limit of a response, at least its length.
-        form: what the judgement's reward is turned into before anything else.
     """
     judgement = rollout.result.judgement
-    if judgement is None:
-        return Shaped(None, in_loss=False)
-    correct = judgement.verdict == "correct"
+    correct = judgement is not None and judgement.verdict == "correct"
     ids = rollout.response.ids
-    reward = form(judgement.reward)
     components: dict[str, float] = {}
     if config.cosine:
         reward = components["cosine"] = float(

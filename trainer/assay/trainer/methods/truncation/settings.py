@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.needs import Need, first_unmet
+from assay.trainer.methods.truncation.parts import (
+    PARTS,
+    advantage_lines,
+    critic_lines,
+    sampling_lines,
+)
+from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,71 +36,39 @@ class TruncationConfig:
 
 
 def check(config: Config) -> str:
-    """What truncation does not go with here, and what to do; empty where all is well."""
-    algorithm, loss = config.algorithm, config.algorithm.loss
-    if not algorithm.truncation.window:
+    """What does not go together, and what to do; empty where all does."""
+    method = config.method
+    if not method.truncation.window:
         return ""
-    kl_in_reward = bool(loss.kl_coef) and loss.kl_place == "reward"
-    needs: tuple[Need, ...] = (
-        (
-            algorithm.has_critic,
-            'algorithm.advantage.estimator = "gae"',
-            "samples of a prompt end in different steps, and only a critic values what has not",
-        ),
-        (
-            not algorithm.dynamic_sampling.enabled,
-            "algorithm.dynamic_sampling.enabled = false",
-            "which prompts to keep is known when all of their samples are judged",
-        ),
-        (
-            algorithm.critic.pretrain_steps > 0,
-            "algorithm.critic.pretrain_steps above 0",
-            "an unfinished response is worth what the critic says; for a saved critic 1 will do",
-        ),
-        (
-            algorithm.advantage.gamma == 1,
-            "algorithm.advantage.gamma = 1",
-            "a discount would punish the last token of every window",
-        ),
-        (
-            not kl_in_reward,
-            'algorithm.loss.kl_place = "loss", or kl_coef = 0',
-            "rewards are given when a response ends",
-        ),
-        (
-            loss.ratio == "token",
-            'algorithm.loss.ratio = "token"',
-            "the ratio of a response needs the whole response",
-        ),
-        (
-            not config.rollout.fire.enabled,
-            "rollout.fire.enabled = false",
-            "a window would begin with a first token that is none",
-        ),
-        (
-            config.algorithm.filter.prof == "none" and not config.algorithm.filter.min_group_std,
-            "algorithm.filter as it is by default",
-            "it compares the samples of a prompt, which end in different steps",
-        ),
-        (
-            not algorithm.replay.groups,
-            "algorithm.replay.groups = 0",
-            "it keeps whole groups, and there are none",
-        ),
-        (
-            config.data.selection.name == "uniform" and not config.data.selection.hints.enabled,
-            'data.selection.name = "uniform", without hints',
-            "a selector learns from whole groups, and there are none",
-        ),
-        (
-            algorithm.pairwise.against != "group",
-            'algorithm.pairwise.against other than "group"',
-            "samples of a prompt end in different steps",
-        ),
-        (
-            config.rollout.backend != "vllm",
-            'rollout.backend = "hf" or "paged"',
-            "vLLM, as TRL asks it, gives all prompts one limit",
-        ),
-    )
-    return first_unmet("algorithm.truncation.window above 0", needs)
+    if not method.critic.pretrain_steps:
+        return (
+            "method.truncation.window above 0 needs method.critic.pretrain_steps above 0: an "
+            "unfinished response is worth what the critic says; for a saved critic 1 will do"
+        )
+    if method.advantage.gamma != 1:
+        return (
+            "method.truncation.window above 0 needs method.advantage.gamma = 1: a discount would "
+            "punish the last token of every window"
+        )
+    if method.loss.kl_coef and method.loss.kl_place == "reward":
+        return (
+            'method.truncation.window above 0 needs method.loss.kl_place = "loss", or kl_coef = '
+            "0: rewards are given when a response ends"
+        )
+    return ""
+
+
+METHOD = Method(
+    name="truncation",
+    settings=TruncationConfig,
+    is_on=lambda c: c.method.truncation.window > 0,
+    rank=80,
+    hooks="assay.trainer.methods.truncation.method:Truncation",
+    parts=PARTS,
+    lines=(
+        Lines("Sampling", 60, sampling_lines),
+        Lines("Advantage", 30, advantage_lines),
+        Lines("Critic", 20, critic_lines),
+    ),
+    check=check,
+)

@@ -40,7 +40,7 @@ from assay.trainer.rollouts.types import (
     Stretch,
     Unfinished,
 )
-from assay.trainer.settings import RolloutConfig
+from assay.trainer.settings.sections import RolloutConfig
 
 # What one process tells the others of a slot: no result where the response goes on.
 _Told = tuple[Response, Result | None]
@@ -143,7 +143,7 @@ class SlotCollector:
             raise ConfigError(
                 f"the checkpoint holds {'no' if saved is None else len(saved)} slots, this run has "
                 f"{len(self._slots)}: resume with the rollout.prompts_per_step, rollout.group_size "
-                "and algorithm.truncation it was made with, or start a new run"
+                "and method.truncation it was made with, or start a new run"
             )
         most = max((len(one["ids"]) for one in saved if one is not None), default=0)
         limit = self._config.max_new_tokens

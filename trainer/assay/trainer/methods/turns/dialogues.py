@@ -283,6 +283,7 @@ class DialogueCollector:
             metrics={
                 **tally.metrics(self._group_size),
                 **turn_metrics(rollouts),
+                **self._stream.learn(groups),
                 "rounds": 1.0,
                 "surplus": 0.0,
                 "stale_groups": 0.0,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 
 def turn_lines(config: Config) -> list[str]:
     """Who speaks when; nothing for single responses."""
-    turns = config.algorithm.turns
+    turns = config.method.turns
     if not turns.on:
         return []
     limit = f"each of at most {config.rollout.max_new_tokens:,} tokens"
@@ -34,7 +34,9 @@ def turn_lines(config: Config) -> list[str]:
 
 def turn_reward_lines(config: Config) -> list[str]:
     """What each turn earns, on its last token."""
-    turns, verifier = config.algorithm.turns, config.reward.verifier
+    turns, verifier = config.method.turns, config.reward.verifier
+    if not turns.on:
+        return []
     lines = [f"acc_t: 1 where the verifier {verifier} finds attempt t correct, else 0"]
     if turns.reward == "final":
         lines.append("R = acc of the last attempt, at the end of the last turn; the others earn 0")
@@ -46,7 +48,7 @@ def turn_reward_lines(config: Config) -> list[str]:
             lines.append(f"verification: {told}")
         gain = f" + {turns.shaping:g} * (acc_2 - acc_1)" if turns.shaping else ""
         lines.append(f"second attempt: acc_2{gain}")
-    loss = config.algorithm.loss
+    loss = config.method.loss
     if loss.kl_coef and turns.kl == "first":
         lines.append("the KL is that of the first attempt's tokens")
     if loss.kl_coef and loss.kl_place == "reward":
@@ -63,7 +65,7 @@ def turn_reward_lines(config: Config) -> list[str]:
 
 def turn_credit_lines(config: Config) -> list[str]:
     """How far a turn's reward reaches; nothing for single responses."""
-    turns = config.algorithm.turns
+    turns = config.method.turns
     if not turns.on:
         return []
     return [

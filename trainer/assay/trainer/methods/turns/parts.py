@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.part import Part, Switches, to
+from assay.trainer.settings.part import Part, Switches, to
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 _PAG = "PAG, arXiv 2506.10406"
 
 
 def _verifies(config: Config) -> bool:
-    return config.algorithm.turns.mode == "verify"
+    return config.method.turns.mode == "verify"
 
 
 def _earns_by_turns(config: Config) -> bool:
-    return config.algorithm.turns.on and config.algorithm.turns.reward == "turns"
+    return config.method.turns.on and config.method.turns.reward == "turns"
 
 
 def _without_turns(config: Config) -> Switches:
     """One response; roles that are not there cannot be normalised."""
-    switches: dict[str, object] = {"algorithm.turns.mode": "off"}
-    if config.algorithm.advantage.normalise == "role":
-        switches["algorithm.advantage.normalise"] = "none"
+    switches: dict[str, object] = {"method.turns.mode": "off"}
+    if config.method.advantage.normalise == "role":
+        switches["method.advantage.normalise"] = "none"
     return switches
 
 
-TURN_PARTS: tuple[Part, ...] = (
+PARTS: tuple[Part, ...] = (
     Part(
         "self-verification",
         "sampling",
@@ -36,22 +36,41 @@ TURN_PARTS: tuple[Part, ...] = (
         _PAG,
         _verifies,
         _without_turns,
+        code=("methods.turns.dialogues.Dialogues",),
+        needs={
+            "critic": "turns are credited token by token",
+            "windows": "each turn has a limit of its own",
+        },
+        takes={
+            "one-turn": "a response is a dialogue",
+            "collector": "dialogues are held in lockstep",
+        },
     ),
     Part(
         "second-attempt",
         "sampling",
         "The policy is always asked for a second attempt, without a verification.",
         "SCoRe, arXiv 2409.12917; PAG's baselines, arXiv 2506.10406",
-        lambda c: c.algorithm.turns.mode == "reconsider",
+        lambda c: c.method.turns.mode == "reconsider",
         _without_turns,
+        code=("methods.turns.dialogues.Dialogues",),
+        needs={
+            "critic": "turns are credited token by token",
+            "windows": "each turn has a limit of its own",
+        },
+        takes={
+            "one-turn": "a response is a dialogue",
+            "collector": "dialogues are held in lockstep",
+        },
     ),
     Part(
         "selective-revision",
         "sampling",
         "A revision is asked for only where the verification says that the answer is wrong.",
         _PAG,
-        lambda c: _verifies(c) and c.algorithm.turns.revise == "selective",
-        to("algorithm.turns.revise", "always"),
+        lambda c: _verifies(c) and c.method.turns.revise == "selective",
+        to("method.turns.revise", "always"),
+        code=("methods.turns.dialogues.Dialogues",),
     ),
     Part(
         "turn-rewards",
@@ -59,46 +78,52 @@ TURN_PARTS: tuple[Part, ...] = (
         "Every turn earns a reward of its own, not the last attempt for all of them.",
         _PAG,
         _earns_by_turns,
-        to("algorithm.turns.reward", "final"),
+        to("method.turns.reward", "final"),
+        code=("methods.turns.credit.turn_tokens",),
     ),
     Part(
         "first-attempt-reward",
         "reward",
         "The first attempt earns its correctness.",
         _PAG,
-        lambda c: _earns_by_turns(c) and c.algorithm.turns.first_reward == "accuracy",
-        lambda c: {"algorithm.turns.first_reward": "verification" if _verifies(c) else "none"},
+        lambda c: _earns_by_turns(c) and c.method.turns.first_reward == "accuracy",
+        lambda c: {"method.turns.first_reward": "verification" if _verifies(c) else "none"},
+        code=("methods.turns.credit.rewards_of",),
     ),
     Part(
         "verifier-reward",
         "reward",
         "A verification earns 1 where its verdict is true.",
         _PAG,
-        lambda c: _verifies(c) and _earns_by_turns(c) and c.algorithm.turns.verifier_reward,
-        to("algorithm.turns.verifier_reward", False),
+        lambda c: _verifies(c) and _earns_by_turns(c) and c.method.turns.verifier_reward,
+        to("method.turns.verifier_reward", False),
+        code=("assay.clients.self_verification.turn_rewards",),
     ),
     Part(
         "turn-shaping",
         "reward",
         "A second attempt also earns what it gained over the first.",
         f"{_PAG}; SCoRe, arXiv 2409.12917",
-        lambda c: _earns_by_turns(c) and c.algorithm.turns.shaping > 0,
-        to("algorithm.turns.shaping", 0.0),
+        lambda c: _earns_by_turns(c) and c.method.turns.shaping > 0,
+        to("method.turns.shaping", 0.0),
+        code=("assay.clients.self_verification.turn_rewards",),
     ),
     Part(
         "turn-independence",
         "advantage",
         "A turn is credited with its own reward alone, a turn-level discount of 0.",
         _PAG,
-        lambda c: c.algorithm.turns.on and c.algorithm.turns.independent,
-        to("algorithm.turns.independent", False),
+        lambda c: c.method.turns.on and c.method.turns.independent,
+        to("method.turns.independent", False),
+        code=("algos.turns.turn_gae",),
     ),
     Part(
         "role-normalisation",
         "advantage",
         "The advantages of attempts and of verifications are whitened by themselves.",
         _PAG,
-        lambda c: c.algorithm.turns.on and c.algorithm.advantage.normalise == "role",
-        to("algorithm.advantage.normalise", "none"),
+        lambda c: c.method.turns.on and c.method.advantage.normalise == "role",
+        to("method.advantage.normalise", "none"),
+        code=("algos.advantages.standardise",),
     ),
 )

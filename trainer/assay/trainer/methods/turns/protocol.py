@@ -118,7 +118,7 @@ def _behind_the_mark(messages: Sequence[tuple[str, str]], tokenizer: Tokenizer) 
     if not ids:
         found = "nothing behind" if mark else "none of"
         raise ConfigError(
-            f"algorithm.turns: the tokenizer's chat template shows {found} the policy's earlier "
+            f"method.turns: the tokenizer's chat template shows {found} the policy's earlier "
             f"turns{'' if before or mark else ' at all'}; use a template for conversations of "
             "several turns, and prompts between the turns that are not empty"
         )

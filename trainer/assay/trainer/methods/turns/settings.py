@@ -1,4 +1,4 @@
-"""Settings of responses that are dialogues: the section `algorithm.turns` (see config.py)."""
+"""Settings of responses that are dialogues: the section `method.turns` (see config.py)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.turns.lines import turn_credit_lines, turn_lines, turn_reward_lines
+from assay.trainer.methods.turns.parts import PARTS
+from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
-    from assay.trainer.settings import Config
+    from assay.trainer.settings.config import Config
 
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -64,54 +67,38 @@ class TurnsConfig:
 
 def check_turns(config: Config) -> str:
     """What does not go with several turns, or with one, in a line; empty where all does."""
-    algorithm, turns = config.algorithm, config.algorithm.turns
+    algorithm, turns = config.method, config.method.turns
     if not turns.on:
         if algorithm.advantage.normalise == "role":
             return (
-                'algorithm.advantage.normalise = "role" needs several turns: set '
-                'algorithm.turns.mode, or normalise = "batch"'
+                'method.advantage.normalise = "role" needs several turns: set '
+                'method.turns.mode, or normalise = "batch"'
             )
         return ""
     if turns.first_reward == "verification" and turns.mode != "verify":
         return (
-            f'algorithm.turns.mode = "{turns.mode}" has no verification whose reward the first '
-            'attempt could earn: set algorithm.turns.first_reward = "accuracy" or "none"'
+            f'method.turns.mode = "{turns.mode}" has no verification whose reward the first '
+            'attempt could earn: set method.turns.first_reward = "accuracy" or "none"'
         )
     if algorithm.critic.pretrain_steps and not turns.independent:
         return (
-            "algorithm.critic.pretrain_steps fits the returns of each turn by itself; set it to 0, "
-            "or algorithm.turns.independent = true"
+            "method.critic.pretrain_steps fits the returns of each turn by itself; set it to 0, "
+            "or method.turns.independent = true"
         )
-    shaping = algorithm.shaping
-    others = (
-        ('algorithm.advantage.estimator = "gae"', algorithm.has_critic),
-        ("algorithm.dynamic_sampling.enabled = false", not algorithm.dynamic_sampling.enabled),
-        (
-            "algorithm.shaping without penalties, cosine and filter",
-            not shaping.changes_rewards and shaping.overlong == "none",
-        ),
-        ("algorithm.dense.weight = 0", not algorithm.dense.weight),
-        ("algorithm.loss.positive_lm_coef = 0", not algorithm.loss.positive_lm_coef),
-        (
-            "algorithm.advantage.length_adaptive_alpha = 0",
-            not algorithm.advantage.length_adaptive_alpha,
-        ),
-        ('algorithm.pairwise.against = "none"', algorithm.pairwise.against == "none"),
-        ("algorithm.truncation.window = 0", not algorithm.truncation.window),
-        (
-            "algorithm.filter and algorithm.replay as they are by default",
-            algorithm.filter.prof == "none"
-            and not algorithm.filter.min_group_std
-            and not algorithm.replay.groups,
-        ),
-        (
-            'data.selection.name = "uniform" without hints',
-            config.data.selection.name == "uniform" and not config.data.selection.hints.enabled,
-        ),
-        ("rollout.fire.enabled = false", not config.rollout.fire.enabled),
-        ('rollout.backend = "hf" or "paged"', config.rollout.backend != "vllm"),
-    )
-    wanted = [told for told, holds in others if not holds]
-    if wanted:
-        return f'algorithm.turns.mode = "{turns.mode}" goes with {", ".join(wanted)}'
     return ""
+
+
+METHOD = Method(
+    name="turns",
+    settings=TurnsConfig,
+    is_on=lambda c: c.method.turns.on,
+    rank=70,
+    hooks="assay.trainer.methods.turns.method:Turns",
+    parts=PARTS,
+    lines=(
+        Lines("Turns", 10, turn_lines),
+        Lines("Reward", 10, turn_reward_lines),
+        Lines("Advantage", 40, turn_credit_lines),
+    ),
+    check=check_turns,
+)

@@ -10,7 +10,7 @@ import click
 from assay.clients.cli import report_error
 from assay.clients.runs.environment import calm, keep_freed_memory
 from assay.rpc.errors import AssayError
-from assay.trainer import settings as configs
+from assay.trainer.settings import config as configs
 
 _INTERRUPTED = 130
 

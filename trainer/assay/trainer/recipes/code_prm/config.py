@@ -13,10 +13,10 @@ from pydantic import Field
 from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
 from assay.trainer.recipes.code_prm.problems import FAMILIES
 from assay.trainer.recipes.ladder.plan import merged
-from assay.trainer.settings import Config
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -246,7 +246,7 @@ def _baseline(common: Mapping[str, Any], config: PipelineConfig) -> dict[str, An
     count, steps = config.samples.checkpoints, tree.get("run", {}).get("steps", 100)
     every = steps // count if isinstance(steps, int) else 0
     changes = {
-        "algorithm": {
+        "method": {
             "name": "code-baseline",
             "dense": {"weight": 0.0},
             "critic": {"init": "policy"},
@@ -262,7 +262,7 @@ def _dense(common: Mapping[str, Any], config: PipelineConfig, folder: Path) -> d
     critic = str(folder / "prm" / "model") if config.start.value_init else "policy"
     splitting = "code-line" if config.guards.neutral_comments else "line"
     changes = {
-        "algorithm": {
+        "method": {
             "dense": {"normalise": config.guards.span_normalisation},
             "critic": {"init": critic},
         },
@@ -293,8 +293,8 @@ def _conflicts(config: PipelineConfig, baseline: Config, dense: Config) -> Itera
             "[train]: model.lora.rank must be 0: the checkpoints that samples are drawn from hold "
             "whole models"
         )
-    if not dense.algorithm.dense.weight:
-        yield "[train]: algorithm.dense.weight is 0, so that the PRM would be trained for nothing"
+    if not dense.method.dense.weight:
+        yield "[train]: method.dense.weight is 0, so that the PRM would be trained for nothing"
     if dense.rollout.backend == "vllm" and baseline.rollout.vllm.mode == "server":
         yield '[train]: rollout.vllm.mode = "server" serves one run; use "colocate"'
 

@@ -20,7 +20,7 @@ from assay.clients.runs.records import JsonLines, mend, read_rows
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.models import Policy, load_policy
 from assay.trainer.recipes.code_prm.rows import sample_row
-from assay.trainer.settings import Config
+from assay.trainer.settings.config import Config
 
 
 def draw(

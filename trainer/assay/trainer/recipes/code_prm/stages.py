@@ -20,12 +20,12 @@ from typing import Any
 
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
 from assay.trainer.recipes.code_prm.config import Plan
 from assay.trainer.recipes.code_prm.problems import generate
 from assay.trainer.recipes.code_prm.rows import prm_rows, program_rows
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config
 
 STAGES = ("problems", "baseline", "samples", "labels", "prm", "dense")
 PRM = "prm"

@@ -28,8 +28,8 @@ from pydantic import Field
 from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
-from assay.trainer.settings import Config
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config
 
 Against = Literal["previous", "first"]
 _Seed = Annotated[int, Field(ge=0)]

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Literal
 
 from assay.rpc.errors import ConfigError
-from assay.trainer import settings as configs
 from assay.trainer.recipes.ladder import outcome
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import Config
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config
 
 State = Literal["new", "interrupted", "finished"]
 # A console script may not be on the path of whoever runs this; the interpreter that runs this is.

@@ -11,10 +11,10 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from assay.trainer.methods.parts import PARTS, parts_on
 from assay.trainer.recipes.ladder.outcome import METRICS, TRAILING, Outcome
 from assay.trainer.recipes.ladder.plan import Plan
 from assay.trainer.recipes.ladder.stats import Estimate, difference, estimate
+from assay.trainer.settings.registry import parts, parts_on
 
 ACCURACY = "accuracy"
 _COMPARED = (ACCURACY, "reward")
@@ -245,7 +245,7 @@ def _legend(plan: Plan) -> list[str]:
 
 def _parts_table(summaries: Sequence[RungSummary]) -> list[str]:
     """Parts by rungs; only parts that some rung has."""
-    names = [part.name for part in PARTS if any(part.name in s.parts for s in summaries)]
+    names = [part.name for part in parts() if any(part.name in s.parts for s in summaries)]
     return [
         _row(["part", *(summary.name for summary in summaries)]),
         _row(["---", *([":-:"] * len(summaries))]),

@@ -1,0 +1,150 @@
+"""A composition in words, for `assay train --explain`.
+
+What is sampled, what it earns, what that is compared with, what is minimised, and how.
+
+Pure: settings in, text out. The lines are made of the settings and of the table of parts, so that
+what is said is what will be trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.trainer.explain.presets import departures
+from assay.trainer.settings.method import SECTIONS
+from assay.trainer.settings.part import Part
+from assay.trainer.settings.registry import estimator_of, methods, part_names, parts_on
+from assay.trainer.settings.words import begun, count
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Some lines under a heading."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A composition in words.
+
+    Attributes:
+        title: the method's name and its scale.
+        sections: in the order of a step.
+        on: the parts, in the order of the table.
+        off: the parts that `ablate` switched off.
+        missing: parts that the method of this name has and these settings lack, besides those.
+        added: parts that these settings add to it.
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+    on: tuple[Part, ...]
+    off: tuple[Part, ...]
+    missing: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+def explain(config: Config) -> Explanation:
+    """What settings compose."""
+    missing, added = departures(config) or ((), ())
+    sections = ((title, tuple(_lines(title, config))) for title in SECTIONS)
+    return Explanation(
+        title=f"{config.method.name}: {config.model.name}, {config.run.steps} steps of "
+        f"{config.samples_per_step} samples",
+        sections=tuple(Section(title, lines) for title, lines in sections if lines),
+        on=parts_on(config),
+        off=tuple(part_names()[name] for name in config.ablate),
+        missing=tuple(name for name in missing if name not in config.ablate),
+        added=added,
+    )
+
+
+def _lines(title: str, config: Config) -> list[str]:
+    """What the core and every method say under a heading, in order."""
+    core: dict[str, list[tuple[int, Callable[[Config], list[str]]]]] = {
+        "Sampling": [(0, _sampling)],
+        "Reward": [(0, _reward), (90, _faults)],
+        "Advantage": [(0, estimator_of(config.method.advantage).lines)],
+        "Optimiser": [(0, _optimiser)],
+    }
+    told = [(one.rank, one.write) for m in methods() for one in m.lines if one.section == title]
+    writers = sorted([*core.get(title, []), *told], key=lambda one: one[0])
+    return [line for _, write in writers for line in write(config)]
+
+
+def _faults(config: Config) -> list[str]:
+    if config.method.turns.on:
+        return []
+    return ["a response without a judgement (a fault) has no reward and leaves the loss"]
+
+
+def _sampling(config: Config) -> list[str]:
+    """What a step draws, whatever the method."""
+    rollout, chosen = config.rollout, config.data.selection
+    asked = f"{count(rollout.prompts_per_step, 'prompt')} x {count(rollout.group_size, 'sample')}"
+    made = count(config.samples_per_step, "response")
+    top_k = rollout.top_k or "off"
+    lines = [
+        f"{asked} = {made} a step, of at most {count(rollout.max_new_tokens, 'token')}",
+        f"temperature {rollout.temperature:g}, top-p {rollout.top_p:g}, top-k {top_k}; back end "
+        + rollout.backend,
+    ]
+    if chosen.name != "uniform":
+        part = part_names()[chosen.name]
+        lines.append(f"which problems ({part.name}): {begun(part.what)}")
+    return lines
+
+
+def _reward(config: Config) -> list[str]:
+    """Where rewards come from."""
+    if config.method.turns.on:
+        return []
+    shaping = config.method.shaping
+    given = "J" if config.method.pairwise.against == "none" else "w"
+    source = "correct or not, says" if shaping.cosine else f"{given}: what is given by"
+    return [
+        f"R = {' + '.join(_reward_terms(config))}",
+        f"{source} the verifier {config.reward.verifier}",
+    ]
+
+
+def _reward_terms(config: Config) -> list[str]:
+    shaping = config.method.shaping
+    terms = ["C(L)" if shaping.cosine else "J"]
+    if shaping.overlong == "soft":
+        terms.append("O(L)")
+    if shaping.repetition_ngram:
+        terms.append("rep")
+    if config.method.dense.weight:
+        terms.append("sum of r_t")
+    return terms
+
+
+def _optimiser(config: Config) -> list[str]:
+    optim = config.optim
+    size = config.samples_per_step // optim.mini_batches
+    warm_up = (
+        f" after {count(optim.warmup_steps, 'optimizer step')} of warm-up"
+        if optim.warmup_steps
+        else ""
+    )
+    clip = f", gradient norm at most {optim.max_grad_norm:g}" if optim.max_grad_norm else ""
+    lora = config.model.lora
+    trained = f"low-rank adapters of rank {lora.rank}" if lora.rank else "all weights"
+    passes = count(optim.epochs, "pass", "passes")
+    batches = count(optim.mini_batches, "mini-batch", "mini-batches")
+    updates = count(config.updates_per_rollout, "optimizer step")
+    in_all = count(config.updates_per_rollout * config.run.steps, "optimizer step")
+    pace = f"learning rate {optim.learning_rate:g}, {optim.schedule}{warm_up}"
+    return [
+        f"AdamW on {trained}: {pace}, weight decay {optim.weight_decay:g}{clip}",
+        f"each rollout: {passes} over {batches} of {count(size, 'response')} = {updates}",
+        f"{in_all} in all",
+    ]

@@ -1,0 +1,1 @@
+"""How rewards become advantages: the estimators of a group, scales, weights, whitening."""

@@ -1,0 +1,83 @@
+"""The estimators that go by the rewards of a prompt's samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.trainer.settings.method import Estimator
+from assay.trainer.settings.part import Part, to
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+
+def _of_group(config: Config, baseline: str) -> list[str]:
+    """A = (R - baseline) / scale."""
+    advantage = config.method.advantage
+    scale = {
+        "group": " / deviation of the same",
+        "batch": " / deviation over the batch",
+        "task": " / sqrt(mean variance within the prompts of its task)",
+        "none": "",
+    }[advantage.scale]
+    centred = f"R - {baseline}"
+    return [f"A = ({centred}){scale}" if scale else f"A = {centred}"]
+
+
+GROUP = Estimator(
+    name="group",
+    credit="group",
+    function="assay.trainer.algos.advantages:group_advantages",
+    lines=lambda c: _of_group(c, f"mean of the {c.rollout.group_size} rewards of its prompt"),
+    part=Part(
+        "group-normalisation",
+        "advantage",
+        "The mean reward of a prompt's samples is the baseline of each of them.",
+        "GRPO, arXiv 2402.03300, section 4.1.2",
+        lambda c: c.method.advantage.estimator == "group",
+        None,
+        code=("algos.advantages.group_advantages",),
+        takes={
+            "critic": "the group is the baseline",
+        },
+    ),
+)
+RLOO = Estimator(
+    name="rloo",
+    credit="group",
+    function="assay.trainer.algos.advantages:rloo_advantages",
+    lines=lambda c: _of_group(
+        c, f"mean of the {c.rollout.group_size - 1} other rewards of its prompt"
+    ),
+    part=Part(
+        "leave-one-out",
+        "advantage",
+        "The mean reward of the other samples of a prompt is the baseline of each of them.",
+        "RLOO, arXiv 2402.14740",
+        lambda c: c.method.advantage.estimator == "rloo",
+        to("method.advantage.estimator", "group"),
+        code=("algos.advantages.rloo_advantages",),
+        takes={
+            "critic": "the group is the baseline",
+        },
+    ),
+)
+SYMMETRIC = Estimator(
+    name="symmetric",
+    credit="group",
+    function="assay.trainer.algos.advantages:symmetric_advantages",
+    lines=lambda c: _of_group(c, "1/2"),
+    part=Part(
+        "symmetric-group",
+        "advantage",
+        "Parity is the baseline: mean chance of beating the others less 1/2, which sums to 0 over "
+        "a group and needs no critic.",
+        "Pairwise-RL, arXiv 2504.04950; the form is a derivation",
+        lambda c: c.method.advantage.estimator == "symmetric",
+        to("method.advantage.estimator", "group"),
+        code=("algos.advantages.symmetric_advantages",),
+        takes={
+            "critic": "parity is the baseline",
+        },
+    ),
+)

@@ -1,0 +1,1 @@
+"""DAPO: draws on until every group of the batch has right and wrong responses."""

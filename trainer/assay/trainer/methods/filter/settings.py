@@ -1,0 +1,84 @@
+"""Settings of which judged responses train."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from assay.clients.toml_config import STRICT
+from assay.trainer.methods.filter.parts import PARTS, lines
+from assay.trainer.settings.kinds import NonNegative
+from assay.trainer.settings.method import Lines, Method
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class FilterConfig:
+    """Which judged responses train; those left out are as if they had not been drawn."""
+
+    __pydantic_config__ = STRICT
+
+    prof: Literal["none", "both", "correct"] = "none"
+    """PROF (arXiv 2509.03403) on groups of correct and incorrect responses: the correct with the
+    worst steps go and the incorrect with the best (both), or the correct by their steps and the
+    incorrect by the order of their drawing (correct). Needs spans: steps that were judged."""
+    prof_keep: NonNegative = 0
+    """Responses of a group that stay; 0 for half of rollout.group_size."""
+    min_group_std: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Groups whose rewards deviate by less are left out (0.05 in ReST-RL's code); 0 for none."""
+    void: Literal["none", "text", "verifier"] = "none"
+    """SimpleTIR's filter: a response, or a dialogue with an attempt, that has neither a block of
+    code nor an answer is in no loss; its reward counts for its group. An answer is what
+    `void_answer` finds (text), or what the verifier extracted (verifier)."""
+    void_answer: str = r"\\boxed\{"
+    """A regular expression that finds an answer in a text."""
+    void_code: str = r"(?s)```[^\n`]*\n.*?```"
+    """A regular expression that finds a block of code."""
+
+
+def check(config: Config) -> str:
+    """What does not go together, and what to do; empty where all does."""
+    chosen, size = config.method.filter, config.rollout.group_size
+    if chosen.prof != "none" and not 2 <= (chosen.prof_keep or size // 2) <= size:
+        return (
+            "method.filter.prof_keep must leave at least 2 of the rollout.group_size = "
+            f"{size} responses"
+        )
+    for key in ("void_answer", "void_code"):
+        pattern = getattr(chosen, key)
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            return f"method.filter.{key} = {pattern!r} is no regular expression: {error}"
+    if chosen.void != "none" and config.method.truncation.window:
+        return (
+            "method.filter.void needs method.truncation.window = 0: whether a turn is void "
+            "is known when it has ended, and its beginning has trained by then"
+        )
+    if chosen.min_group_std and size < 2:
+        return (
+            "method.filter.min_group_std needs rollout.group_size of 2 or more: it goes by the "
+            "group"
+        )
+    return ""
+
+
+METHOD = Method(
+    name="filter",
+    settings=FilterConfig,
+    is_on=lambda c: (
+        c.method.filter.prof != "none"
+        or c.method.filter.min_group_std > 0
+        or c.method.filter.void != "none"
+    ),
+    rank=150,
+    hooks="assay.trainer.methods.filter.method:Filtering",
+    parts=PARTS,
+    lines=(Lines("Sampling", 34, lines),),
+    check=check,
+)

@@ -1,0 +1,1 @@
+"""FIRE: the first token of each response from a flat distribution."""

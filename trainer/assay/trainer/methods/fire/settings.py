@@ -1,0 +1,80 @@
+"""Settings of FIRE (arXiv 2410.21236)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from assay.clients.toml_config import STRICT
+from assay.trainer.methods.fire.parts import PARTS, lines
+from assay.trainer.settings.kinds import PositiveFloat
+from assay.trainer.settings.method import Lines, Method
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+
+VLLM_MAX_LOGPROBS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FireConfig:
+    """FIRE (arXiv 2410.21236): the first token of each response from a flat distribution.
+
+    Only where the policy learns, never in the evaluation.
+    """
+
+    __pydantic_config__ = STRICT
+
+    enabled: bool = False
+    temperature: PositiveFloat = 30.0
+    """Of the first token (30 in the code of the paper's first author)."""
+    top_k: Annotated[int, Field(ge=2)] = 16
+    """It is one of so many likeliest (16 in the same code)."""
+    mode: Literal["mask", "exact", "parity"] = "mask"
+    """mask: the first token is not in the policy's loss. exact: it is, weighed by pi_old /
+    probability that it was drawn with, at most 1. parity: it is, as if the policy had drawn it."""
+
+
+def check(config: Config) -> str:
+    """What FIRE does not go with here, and what to do; empty where all is well."""
+    rollout, fire = config.rollout, config.method.fire
+    if not fire.enabled:
+        return ""
+    if rollout.backend == "vllm" and (
+        rollout.vllm.mode != "colocate" or rollout.vllm.tensor_parallel_size > 1
+    ):
+        return (
+            'method.fire with rollout.backend = "vllm" needs rollout.vllm.mode = "colocate" and '
+            "tensor_parallel_size = 1: what goes on after the first token differs between processes"
+        )
+    if rollout.backend == "vllm" and fire.top_k > VLLM_MAX_LOGPROBS:
+        return (
+            f'method.fire.top_k is at most {VLLM_MAX_LOGPROBS} with rollout.backend = "vllm", '
+            "which tells no more log-probabilities of a token"
+        )
+    if fire.mode == "mask" and rollout.max_new_tokens == 1:
+        return (
+            'method.fire.mode = "mask" leaves nothing to learn from where rollout.max_new_tokens '
+            "= 1; raise it"
+        )
+    if fire.mode == "exact" and config.method.loss.ratio == "sequence":
+        return (
+            'method.fire.mode = "exact" weighs a token, and method.loss.ratio = "sequence" has '
+            'none; use mode = "mask"'
+        )
+    return ""
+
+
+METHOD = Method(
+    name="fire",
+    settings=FireConfig,
+    is_on=lambda c: c.method.fire.enabled,
+    rank=20,
+    hooks="assay.trainer.methods.fire.method:Fire",
+    parts=PARTS,
+    lines=(Lines("Sampling", 40, lines),),
+    check=check,
+)

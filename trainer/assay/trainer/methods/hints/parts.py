@@ -1,0 +1,40 @@
+"""Parts and words of hints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.trainer.settings.part import Part, to
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+
+PARTS: tuple[Part, ...] = (
+    Part(
+        "hints",
+        "sampling",
+        "A problem that nobody answered rightly comes again with the beginning of its solution.",
+        "GHPO, arXiv 2507.10628",
+        lambda c: c.method.hints.enabled,
+        to("method.hints.enabled", False),
+        code=("methods.hints.hints.Hinted",),
+        needs={
+            "outcomes": "a problem that nobody solved comes again with a hint",
+            "verdicts": "it goes by right and wrong",
+        },
+    ),
+)
+
+
+def lines(config: Config) -> list[str]:
+    """What becomes of a problem that nobody solved."""
+    if not config.method.hints.enabled:
+        return []
+    shares = ", ".join(f"{share:.0%}" for share in config.method.hints.shares)
+    return [
+        (
+            "a problem that nobody answered rightly comes again in the next step, with the first "
+            f"{shares} of its solution in the prompt"
+        )
+    ]

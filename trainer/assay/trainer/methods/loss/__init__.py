@@ -1,0 +1,1 @@
+"""What is minimised: the surrogates, and what stands beside them."""

@@ -1,0 +1,198 @@
+"""What is minimised: parts and words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.trainer.settings.part import Part, Switches, to
+from assay.trainer.settings.registry import loss_of
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+    from assay.trainer.settings.objective import LossConfig
+
+_DAPO = "DAPO, arXiv 2503.14476"
+_VAPO = "VAPO, arXiv 2504.05118"
+_STABLE = "StableReinforce, arXiv 2505.02835"
+_AGGREGATION = "method.loss.aggregation"
+_SEQUENCE_RANGE = 0.01
+
+
+def _without_sequence_ratio(config: Config) -> Switches:
+    """A range made for sequences gives way to that of GSPO's token-level baseline (section 5.1)."""
+    switches: dict[str, object] = {"method.loss.ratio": "token"}
+    loss = config.method.loss
+    if min(loss.clip_low, loss.clip_high) < _SEQUENCE_RANGE:
+        high = 0.27 if loss.clip_high > loss.clip_low else 0.2
+        switches |= {"method.loss.clip_low": 0.2, "method.loss.clip_high": high}
+    return switches
+
+
+PARTS: tuple[Part, ...] = (
+    Part(
+        "clip-higher",
+        "loss",
+        "The ratio may rise farther than it may fall.",
+        f"{_DAPO}, section 3.1, equation 10",
+        lambda c: (
+            c.method.loss.objective == "ppo" and c.method.loss.clip_high > c.method.loss.clip_low
+        ),
+        lambda c: {"method.loss.clip_high": c.method.loss.clip_low},
+        code=("algos.policy_losses.ppo_token_losses",),
+    ),
+    Part(
+        "dual-clip",
+        "loss",
+        "The loss of a token with a negative advantage is bounded.",
+        "Dual-clip PPO, arXiv 1912.09729; DAPO's script",
+        lambda c: (
+            c.method.loss.objective == "ppo"
+            and c.method.loss.importance_correction != "decoupled"
+            and c.method.loss.dual_clip > 0
+        ),
+        to("method.loss.dual_clip", 0.0),
+        code=("algos.policy_losses.ppo_token_losses",),
+    ),
+    Part(
+        "pre-clip",
+        "loss",
+        "The ratio is clamped into a wide range before anything else.",
+        _STABLE,
+        lambda c: c.method.loss.pre_clip > 0,
+        to("method.loss.pre_clip", 0.0),
+        code=("algos.ratios.pre_clip_log_ratio",),
+    ),
+    Part(
+        "sequence-ratio",
+        "loss",
+        "One ratio for a response, the geometric mean of its tokens'.",
+        "GSPO, arXiv 2507.18071, equations 5 and 7",
+        lambda c: c.method.loss.ratio == "sequence",
+        _without_sequence_ratio,
+        code=("algos.ratios.sequence_log_ratio",),
+        takes={
+            "token-ratio": "there is one for a response",
+        },
+    ),
+    Part(
+        "token-level-loss",
+        "loss",
+        "The mean over the tokens of the mini-batch, so that long responses count for more.",
+        f"{_DAPO}, section 3.3, equation 12",
+        lambda c: c.method.loss.aggregation == "token-mean",
+        to(_AGGREGATION, "seq-mean-token-mean"),
+        code=("algos.aggregation.aggregate",),
+    ),
+    Part(
+        "constant-normaliser",
+        "loss",
+        "The sum over tokens is divided by responses * max_new_tokens, whatever their lengths.",
+        "Dr. GRPO, arXiv 2503.20783",
+        lambda c: c.method.loss.aggregation == "constant",
+        to(_AGGREGATION, "seq-mean-token-mean"),
+        code=("algos.aggregation.aggregate",),
+    ),
+    Part(
+        "whole-response-loss",
+        "loss",
+        "The sum over a response's tokens: the whole response is one action.",
+        "RLOO, arXiv 2402.14740",
+        lambda c: c.method.loss.aggregation == "seq-mean-token-sum",
+        to(_AGGREGATION, "seq-mean-token-mean"),
+        code=("algos.aggregation.aggregate",),
+    ),
+    Part(
+        "positive-lm-loss",
+        "loss",
+        "The negative log-likelihood of the correct responses is minimised beside it.",
+        f"{_VAPO}, section 4.3, equations 9 and 10",
+        lambda c: c.method.loss.positive_lm_coef > 0,
+        to("method.loss.positive_lm_coef", 0.0),
+        code=("algos.auxiliary.positive_lm_loss",),
+        needs={
+            "verdicts": "it goes by correct responses",
+            "one-turn": "of several attempts, some are right",
+            "whole-batch": "its mean has a denominator of its own",
+        },
+    ),
+    Part(
+        "entropy-bonus",
+        "loss",
+        "The entropy of the policy is rewarded.",
+        "PPO, arXiv 1707.06347, section 5, equation 9",
+        lambda c: c.method.loss.entropy_coef > 0,
+        to("method.loss.entropy_coef", 0.0),
+        code=("algos.kl.token_entropies",),
+    ),
+    Part(
+        "kl",
+        "loss",
+        "The divergence from the initial policy costs.",
+        "GRPO, arXiv 2402.03300, equations 3 and 4",
+        lambda c: c.method.loss.kl_coef > 0,
+        to("method.loss.kl_coef", 0.0),
+        code=("algos.kl.kl_token_losses",),
+    ),
+    Part(
+        "importance-correction",
+        "loss",
+        "A token is weighed by the truncated ratio of the trainer's to the sampler's probability.",
+        "truncated importance sampling, as TRL 1.16 describes it",
+        lambda c: c.method.loss.importance_correction == "truncate",
+        to("method.loss.importance_correction", "none"),
+        code=("algos.ratios.truncated_importance_weights",),
+    ),
+    Part(
+        "decoupled-ppo",
+        "loss",
+        "The policy that sampled is another than the one that the ratio starts from.",
+        "AReaL, arXiv 2505.24298",
+        lambda c: c.method.loss.importance_correction == "decoupled",
+        to("method.loss.importance_correction", "none"),
+        code=("algos.policy_losses.decoupled_ppo_token_losses",),
+    ),
+)
+
+
+def lines(config: Config) -> list[str]:
+    """The objective."""
+    loss = config.method.loss
+    mean = {
+        "token-mean": "mean over the tokens of the mini-batch of",
+        "seq-mean-token-mean": "mean over responses of the mean over their tokens of",
+        "seq-mean-token-sum": "mean over responses of the sum over their tokens of",
+        "constant": f"sum over tokens / (responses * {config.rollout.max_new_tokens:,}) of",
+    }[loss.aggregation]
+    weight = "w * " if loss.importance_correction != "none" else ""
+    lines = [f"maximise  {mean} [", f"            {weight}{loss_of(loss).formula(config)}"]
+    if loss.kl_coef and loss.kl_place != "reward":
+        lines.append(f"            - {loss.kl_coef:g} * {loss.kl_estimator}(pi, pi_ref)")
+    if loss.entropy_coef:
+        lines.append(f"            + {loss.entropy_coef:g} * entropy of pi")
+    lines.append("          ]")
+    if loss.positive_lm_coef:
+        lines[-1] += (
+            f" + {loss.positive_lm_coef:g} * mean over the tokens of correct responses of log pi"
+        )
+    return lines + _ratio_lines(loss)
+
+
+def _ratio_lines(loss: LossConfig) -> list[str]:
+    lines = [
+        "r = pi / pi_old of the token"
+        if loss.ratio == "token"
+        else "r = (pi / pi_old of the whole response) ^ (1 / its tokens)"
+    ]
+    if loss.pre_clip:
+        lines[0] += f", first clamped into [1 / {loss.pre_clip:g}, {loss.pre_clip:g}]"
+    if loss.importance_correction != "none":
+        lines.append(f"w = min(pi_old / sampler's probability, {loss.importance_cap:g})")
+    return lines
+
+
+def reward_lines(config: Config) -> list[str]:
+    """The divergence, where the reward pays for it."""
+    loss = config.method.loss
+    if not loss.kl_coef or loss.kl_place != "reward" or config.method.turns.on:
+        return []
+    return [f"each token's reward less {loss.kl_coef:g} * log(pi / pi_ref)"]

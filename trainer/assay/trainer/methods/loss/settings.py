@@ -1,0 +1,40 @@
+"""What is minimised: `method.loss`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.trainer.methods.loss.parts import PARTS, lines, reward_lines
+from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.objective import LossConfig
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+
+def check(config: Config) -> str:
+    """What does not go together, and what to do; empty where all does."""
+    loss = config.method.loss
+    if loss.kl_place == "reward" and loss.kl_coef and not config.method.has_critic:
+        return 'method.loss.kl_place = "reward" needs method.advantage.estimator = "gae"'
+    if 0 < loss.dual_clip <= 1 or 0 < loss.pre_clip <= 1:
+        return "method.loss.dual_clip and method.loss.pre_clip are above 1, or 0 for none"
+    if loss.importance_correction == "decoupled" and (
+        loss.ratio == "sequence" or loss.objective != "ppo" or loss.pre_clip
+    ):
+        return (
+            'method.loss.importance_correction = "decoupled" is an objective of its own: it '
+            'goes with ratio = "token", objective = "ppo" and pre_clip = 0'
+        )
+    return ""
+
+
+METHOD = Method(
+    name="loss",
+    settings=LossConfig,
+    is_on=lambda _config: True,
+    rank=220,
+    parts=PARTS,
+    lines=(Lines("Objective", 10, lines), Lines("Reward", 50, reward_lines)),
+    check=check,
+)

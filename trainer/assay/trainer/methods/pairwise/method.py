@@ -1,0 +1,53 @@
+"""Pairwise-RL's hooks: the form of a chance of winning, and the responses to beat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assay.trainer.algos.shaping import win_reward
+from assay.trainer.core.batch import Scored
+from assay.trainer.core.build import encoder, reference_generator
+from assay.trainer.core.trainer import PolicyTrainer
+from assay.trainer.methods.pairwise.anchors import prepare_anchors
+from assay.trainer.recipes.hooks import RunHooks, Session
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.settings.config import Config
+
+
+class Pairwise(RunHooks):
+    """Rewards that are chances of beating another response (Pairwise-RL, arXiv 2504.04950)."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.changes_rewards = config.method.pairwise.reward != "win"
+
+    def scored(self, groups: list[list[Scored]]) -> list[list[Scored]]:
+        """See Hooks."""
+        return [[self._formed(item) for item in group] for group in groups]
+
+    def _formed(self, item: Scored) -> Scored:
+        if item.reward is None:
+            return item
+        chosen = self.config.method.pairwise
+        made = win_reward(item.reward, form=chosen.reward, clip=chosen.log_odds_clip)
+        return replace(item, reward=made)
+
+    def prepare(
+        self, session: Session, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
+    ) -> bool:
+        """See RunHooks: the responses to beat, made by the policy as it was loaded."""
+        config = session.config
+        return prepare_anchors(
+            session.judge,
+            config,
+            problems=session.problems,
+            stream=stream,
+            generator=lambda: reference_generator(trainer, config, session.policy),
+            encode=encoder(session.policy),
+            ranks=AccelerateRanks(trainer.accelerator),
+            folder=session.folder,
+            display=session.display,
+            stop=lambda: session.world.any(session.stop.requested),
+            may_retry=not resumed,
+        )

@@ -1,0 +1,131 @@
+"""Parts and words of rewards that are chances of winning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.trainer.settings.part import Part, Switches, to
+from assay.trainer.settings.words import count
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+_PAIRWISE = "Pairwise-RL, arXiv 2504.04950; the form is a derivation"
+_ESTIMATOR = "method.advantage.estimator"
+
+
+def _order_gap_limit(config: Config) -> float:
+    """The greatest order gap that counts, of a judge of pairs."""
+    limit = config.reward.parameters.get("max_order_gap", 1.0)
+    return float(limit) if isinstance(limit, int | float) else 1.0
+
+
+def _without_order_gap(config: Config) -> Switches:
+    """Any gap counts."""
+    return {"reward.parameters": {**config.reward.parameters, "max_order_gap": 1.0}}
+
+
+PARTS: tuple[Part, ...] = (
+    Part(
+        "anchor-reward",
+        "reward",
+        "The reward is the chance of beating the problem's anchor, asked of a judge in both "
+        "orders.",
+        _PAIRWISE,
+        lambda c: c.method.pairwise.against == "anchor",
+        None,
+        code=("rollouts.pairs.as_win",),
+        needs={
+            "one-turn": "an anchor is a response of one turn",
+        },
+        takes={
+            "verdicts": "they are chances of beating an anchor",
+        },
+    ),
+    Part(
+        "group-in-pairs",
+        "reward",
+        "The reward is the mean chance of beating the other samples of the prompt.",
+        _PAIRWISE,
+        lambda c: c.method.pairwise.against == "group",
+        None,
+        code=("rollouts.pairs.fold",),
+        needs={
+            "groups": "samples of a prompt are held against one another",
+            "one-turn": "a pair is two responses of one turn",
+            "group-baseline": "the others of its group are a response's baseline",
+        },
+        takes={
+            "verdicts": "they are chances of beating the others",
+        },
+    ),
+    Part(
+        "best-of-n-anchors",
+        "reward",
+        "The anchor is the best of several samples of the initial policy by a scalar reward, "
+        "instead of one sample of it.",
+        _PAIRWISE,
+        lambda c: c.method.pairwise.anchors == "best-of-n",
+        to("method.pairwise.anchors", "reference"),
+        code=("methods.pairwise.anchors.choose",),
+    ),
+    Part(
+        "order-gap-fault",
+        "reward",
+        "A pair that a judge sees too differently in its two orders has no judgement.",
+        _PAIRWISE,
+        lambda c: c.method.pairwise.against != "none" and _order_gap_limit(c) < 1,
+        _without_order_gap,
+        code=("rollouts.pairs.order_gap",),
+    ),
+    Part(
+        "centred-win",
+        "reward",
+        "The chance of winning counts from parity, w - 1/2.",
+        _PAIRWISE,
+        lambda c: c.method.pairwise.reward == "centred",
+        to("method.pairwise.reward", "win"),
+        code=("algos.shaping.win_reward",),
+        takes={
+            "judged-rewards": "they are taken from parity",
+        },
+    ),
+    Part(
+        "log-odds-win",
+        "reward",
+        "The chance of winning counts by its log-odds, within bounds.",
+        _PAIRWISE,
+        lambda c: c.method.pairwise.reward == "log-odds",
+        to("method.pairwise.reward", "win"),
+        code=("algos.shaping.win_reward",),
+        takes={
+            "judged-rewards": "they are log-odds",
+        },
+    ),
+)
+
+
+def lines(config: Config) -> list[str]:
+    """What a response is held against."""
+    pairwise = config.method.pairwise
+    if config.method.turns.on:
+        return []
+    if pairwise.against == "none":
+        return []
+    form = {
+        "win": "w",
+        "centred": "w - 1/2",
+        "log-odds": f"log(w / (1 - w)) within +-{pairwise.log_odds_clip:g}",
+    }[pairwise.reward]
+    beaten = {"anchor": "the problem's anchor", "group": "the other samples, mean over pairs"}
+    anchors = {
+        "data": "a column of the data",
+        "best-of-n": f"the best of {count(pairwise.n, 'sample')} of the initial policy, by the "
+        f"verifier {pairwise.selector}",
+        "reference": "one sample of the initial policy",
+    }
+    lines = [f"J = {form}, where w is the chance of beating {beaten[pairwise.against]}"]
+    if pairwise.anchors != "none":
+        only = " (for the evaluation alone)" if pairwise.against == "group" else ""
+        lines.append(f"anchor{only}: {anchors[pairwise.anchors]}")
+    return [*lines, "a pair that the judge abstains from is a fault, never parity"]

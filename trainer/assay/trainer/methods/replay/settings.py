@@ -1,0 +1,54 @@
+"""Settings of the replay of groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from assay.clients.toml_config import STRICT
+from assay.trainer.methods.replay.parts import PARTS, lines
+from assay.trainer.settings.kinds import NonNegative
+from assay.trainer.settings.method import Lines, Method
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayConfig:
+    """VL-Rethinker's selective sample replay."""
+
+    __pydantic_config__ = STRICT
+
+    groups: NonNegative = 0
+    """The latest groups with rewards that differ, kept to take the place of groups whose rewards do
+    not; 0 for no replay."""
+    alpha: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """A group comes with a chance in proportion to its mean |advantage| ^ alpha."""
+
+
+def check(config: Config) -> str:
+    """What does not go together, and what to do; empty where all does."""
+    rollout = config.rollout
+    told = rollout.backend != "vllm" or (not rollout.top_k and rollout.top_p == 1)
+    if config.method.replay.groups and not told:
+        return (
+            "method.replay needs the sampler's log-probabilities, and vLLM does not tell those "
+            "of the policy with rollout.top_k or rollout.top_p; take these out"
+        )
+    return ""
+
+
+METHOD = Method(
+    name="replay",
+    settings=ReplayConfig,
+    is_on=lambda c: c.method.replay.groups > 0,
+    rank=40,
+    hooks="assay.trainer.methods.replay.method:Replaying",
+    parts=PARTS,
+    lines=(Lines("Sampling", 32, lines),),
+    check=check,
+    compares="method.replay",
+)

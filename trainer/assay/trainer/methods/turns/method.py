@@ -1,0 +1,159 @@
+"""The hooks of responses of several turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from assay.trainer.algos.turns import turn_gae
+from assay.trainer.core.batch import Batch, Scored, filled
+from assay.trainer.core.build import Workshop, encoder, generating
+from assay.trainer.core.evaluation import Evaluation, end_token_ids
+from assay.trainer.core.trainer import PolicyTrainer, Source
+from assay.trainer.engines.models import Policy
+from assay.trainer.engines.types import Generator
+from assay.trainer.methods.turns.confidence import Confidence
+from assay.trainer.methods.turns.credit import TurnTokens, turn_tokens
+from assay.trainer.methods.turns.dialogues import DialogueCollector, Dialogues
+from assay.trainer.methods.turns.evaluation import evaluate_dialogues
+from assay.trainer.methods.turns.protocol import protocol_of
+from assay.trainer.recipes.hooks import RunHooks, Session
+from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.rollouts.types import Collected, Ranks, Rollout
+from assay.trainer.settings.config import Config
+
+NAME = "turns"
+
+
+class Turns(RunHooks):
+    """Attempt, verification, revision in one response (PAG, arXiv 2506.10406; SCoRe)."""
+
+    def needs_single_judgements(self) -> str:
+        """See Hooks."""
+        return 'method.turns has each attempt judged by itself; set method.turns.mode = "off"'
+
+    def room(self, policy: Policy, most: int) -> int:
+        """See Hooks."""
+        return protocol_of(self.config.method.turns, policy.tokenizer).room(most)
+
+    def source(self, shop: Workshop, *, whole: bool) -> Source:
+        """See Hooks."""
+        del whole
+        rollout = self.config.rollout
+        return DialogueCollector(
+            shop.stream,
+            make_dialogues(shop.generator(), self.config, shop.policy, shop.ranks),
+            lambda: shop.judge.open_round(0),
+            prompts_per_step=rollout.prompts_per_step,
+            group_size=rollout.group_size,
+            ranks=shop.ranks,
+        )
+
+    def scored(self, groups: list[list[Scored]]) -> list[list[Scored]]:
+        """See Hooks: what the turns earn, in place of the judgement's reward."""
+        return [[self._by_turns(item) for item in group] for group in groups]
+
+    def _by_turns(self, item: Scored) -> Scored:
+        if not isinstance(item.rollout, Rollout):
+            return item
+        tokens, reward = turn_tokens(item.rollout, self.config.method.turns)
+        return replace(item, reward=reward, in_loss=True, notes={**item.notes, NAME: tokens})
+
+    def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
+        """See Hooks; of shape (B, T).
+
+        `turn`, from 1, and `role`, 0 for both where a token is not the policy's; `turn_rewards`, on
+        the last token of each turn; `own`, `loss_mask` and `value_mask` of the policy's tokens.
+        """
+        del collected
+        dialogues: list[TurnTokens] = [item.notes[NAME] for item in scored]
+        device = batch["rewards"].device
+        turn_BT = filled([one.turns for one in dialogues], 0, torch.long).to(device)
+        trained_BT = filled([one.trained for one in dialogues], False, torch.bool).to(device)
+        rewards_BT = filled([one.rewards for one in dialogues], 0.0, torch.float32).to(device)
+        loss_mask_BT = batch["loss_mask"] & trained_BT
+        marked = {
+            **batch,
+            "turn": turn_BT,
+            "role": filled([one.roles for one in dialogues], 0, torch.long).to(device),
+            "turn_rewards": rewards_BT,
+            "own": turn_BT > 0,
+            "loss_mask": loss_mask_BT,
+            "value_mask": loss_mask_BT,
+        }
+        if self.config.method.turns.kl == "first":
+            marked["kl_mask"] = turn_BT == 1
+        return marked
+
+    def earned(self, batch: Batch, rewards_BT: torch.Tensor) -> torch.Tensor:
+        """See Hooks: a turn's reward is on its last token."""
+        del rewards_BT
+        return batch["turn_rewards"]
+
+    def returns(self, batch: Batch) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+        """See Hooks."""
+        del batch
+        return partial(turn_gae, independent=self.config.method.turns.independent)
+
+    def evaluate(
+        self, session: Session, trainer: PolicyTrainer, generator: Generator
+    ) -> Evaluation:
+        """See RunHooks."""
+        config, ranks = session.config, AccelerateRanks(trainer.accelerator)
+        return evaluate_dialogues(
+            session.problems.eval,
+            make_dialogues(
+                generator,
+                config,
+                session.policy,
+                ranks,
+                validation=True,
+                confidence=make_confidence(trainer, config, session.policy),
+            ),
+            lambda: session.judge.open_round(0),
+            encoder(session.policy),
+            samples=config.eval.samples,
+            batch_size=config.eval.batch_size,
+            ranks=ranks,
+            on_progress=session.display.advance,
+        )
+
+
+def make_dialogues(
+    generator: Generator,
+    config: Config,
+    policy: Policy,
+    ranks: Ranks,
+    *,
+    validation: bool = False,
+    confidence: Confidence | None = None,
+) -> Dialogues:
+    """The policy in conversation with itself, as the settings say."""
+    tokenizer = policy.tokenizer
+    return Dialogues(
+        generator,
+        protocol_of(config.method.turns, tokenizer),
+        lambda ids: str(tokenizer.decode(ids, skip_special_tokens=True)),
+        ranks,
+        validation=validation,
+        confidence=confidence,
+    )
+
+
+def make_confidence(trainer: PolicyTrainer, config: Config, policy: Policy) -> Confidence | None:
+    """Asks the policy how sure it is of its attempts, where an evaluation can choose among several.
+
+    None where it has not.
+    """
+    if config.method.turns.mode != "verify" or config.eval.samples == 1:
+        return None
+    return Confidence(
+        lambda: generating(trainer),
+        policy.tokenizer,
+        end_ids=end_token_ids(policy),
+        batch=config.eval.batch_size,
+        autocast=policy.autocast,
+    )

@@ -1,1 +1,0 @@
-"""VC-PPO: the critic learns before the policy moves."""

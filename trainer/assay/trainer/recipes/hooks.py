@@ -1,0 +1,91 @@
+"""What a method may do around a run: hooks beside those of a step (core/hooks.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from assay.clients.runs.interrupt import Interrupt
+from assay.trainer.core.evaluation import Evaluation
+from assay.trainer.core.hooks import Hooks
+from assay.trainer.core.rewards import Judge
+from assay.trainer.core.trainer import PolicyTrainer
+from assay.trainer.core.world import World
+from assay.trainer.data.problems import Problems
+from assay.trainer.engines.models import Policy
+from assay.trainer.engines.types import Generator
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.records.progress import Display
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.settings.config import Config
+
+
+@dataclass(slots=True)
+class Session:
+    """What the parts of a run share."""
+
+    config: Config
+    folder: RunFolder
+    display: Display
+    world: World
+    problems: Problems
+    policy: Policy
+    judge: Judge
+    stop: Interrupt
+
+
+class Beside(Protocol):
+    """What learns in turns with the policy."""
+
+    def train(self, policy: Callable[[], Any]) -> None:
+        """Trains both, each in its turn; `policy` trains the policy to its last step."""
+        ...
+
+    def finish(self) -> Mapping[str, Any]:
+        """Saves the outcome; what the report says of it, by its name."""
+        ...
+
+    def close(self) -> None:
+        """Ends what it holds open. May be called twice."""
+        ...
+
+
+class RunHooks(Hooks):
+    """The hooks of a method that does more than its steps."""
+
+    def settle(self, folder: RunFolder) -> None:
+        """Leaves the folder as the method wants to find it, before a checkpoint is looked for.
+
+        Raises:
+            ConfigError: what it holds cannot be continued.
+        """
+
+    def prepare(
+        self, session: Session, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
+    ) -> bool:
+        """What is done with the policy as it was loaded, before it is evaluated.
+
+        Args:
+            session: of the run.
+            trainer: whose policy has not moved, and whose checkpoint is not loaded yet.
+            stream: of prompts.
+            resumed: whether there is a checkpoint.
+
+        Returns:
+            False when it was interrupted.
+        """
+        del session, trainer, stream, resumed
+        return True
+
+    def evaluate(
+        self, session: Session, trainer: PolicyTrainer, generator: Generator
+    ) -> Evaluation | None:
+        """The held-out problems answered in the method's own way; None for single responses."""
+        del session, trainer, generator
+        return None
+
+    def beside(self, session: Session, trainer: PolicyTrainer) -> Beside | None:
+        """What learns in turns with the policy; None for nothing."""
+        del session, trainer
+        return None

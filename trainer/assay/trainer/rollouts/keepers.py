@@ -1,0 +1,68 @@
+"""Groups of earlier steps that come into this one: what a collector asks of whoever keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from assay.trainer.engines.types import Draw
+from assay.trainer.rollouts.types import Group, Place
+
+
+class Keeper:
+    """Keeps groups; each hook does nothing unless a keeper says otherwise.
+
+    Attributes:
+        name: of its part of a checkpoint.
+    """
+
+    name = ""
+
+    def due(self) -> list[Group]:
+        """Groups that open the next step, in place of draws. Changes nothing."""
+        return []
+
+    def mix(self, groups: Sequence[Group], first: int) -> list[Group]:
+        """A step's groups, some replaced. Changes nothing.
+
+        Args:
+            groups: of the step, in the order of their draws.
+            first: the number of a draw that no other step has, which fixes what is drawn at random.
+        """
+        del first
+        return list(groups)
+
+    def left_out(self, groups: Sequence[Group]) -> frozenset[Place]:
+        """Rollouts of a step that do not train in it, while their rewards count for their group."""
+        del groups
+        return frozenset()
+
+    def keep(self, groups: Sequence[Group]) -> None:
+        """Takes in a step's groups, as they were before `mix`."""
+
+    def metrics(self, replaced: int, stale: int) -> dict[str, float]:
+        """Numbers of a step.
+
+        Args:
+            replaced: groups that `mix` replaced.
+            stale: groups that were answered before this step.
+        """
+        del replaced, stale
+        return {}
+
+    def state_dict(self) -> Any:
+        """What is kept, in plain containers."""
+        return None
+
+    def load_state_dict(self, state: Any, draw: Callable[[int], Draw]) -> None:
+        """Takes up what `state_dict` told.
+
+        Args:
+            state: of a keeper with the same settings.
+            draw: gives the draw of a number.
+        """
+
+
+def saved(keepers: Sequence[Keeper]) -> Mapping[str, Any]:
+    """The keepers' parts of a checkpoint."""
+    return {keeper.name: keeper.state_dict() for keeper in keepers}

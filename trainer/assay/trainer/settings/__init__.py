@@ -1,0 +1,1 @@
+"""What may be set: sections, checks, methods and parts as they are declared, the registry."""

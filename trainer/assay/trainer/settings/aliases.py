@@ -1,0 +1,72 @@
+"""Old names of settings, which work for one release and say the new one. Pure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from assay.rpc.errors import ConfigError
+
+RENAMED: Mapping[str, str] = {
+    "algorithm": "method",
+    "cotraining": "method.cotraining",
+    "rollout.fire": "method.fire",
+    "data.selection.hints": "method.hints",
+}
+"""Tables of 0.1 and where they are now."""
+UNTIL = "0.3"
+
+
+def renamed(
+    tree: Mapping[str, Any], overrides: Iterable[str]
+) -> tuple[Mapping[str, Any], tuple[str, ...], tuple[str, ...]]:
+    """Tables and overrides under today's names.
+
+    Args:
+        tree: sections, as TOML has them.
+        overrides: `section.key=value`.
+
+    Returns:
+        The tables, the overrides, and a line for each old name that was met.
+
+    Raises:
+        ConfigError: a key is given under both names.
+    """
+    found: Any = copy.deepcopy(dict(tree))
+    met: dict[str, str] = {}
+    for old, new in RENAMED.items():
+        *above, last = old.split(".")
+        holder = found
+        for name in above:
+            holder = holder.get(name) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and isinstance(holder.get(last), dict):
+            _merge(_table(found, new), holder.pop(last), old, new)
+            met[old] = new
+    texts = []
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        for old, new in RENAMED.items():
+            if equals and key.strip().startswith(f"{old}."):
+                key, met[old] = new + key.strip()[len(old) :], new
+        texts.append(f"{key}{equals}{value}")
+    lines = (
+        f"[{old}] is now [{new}]; the old name works until {UNTIL}" for old, new in met.items()
+    )
+    return found, tuple(texts), tuple(lines)
+
+
+def _table(tree: dict[str, Any], path: str) -> dict[str, Any]:
+    for name in path.split("."):
+        tree = tree.setdefault(name, {})
+    return tree
+
+
+def _merge(into: dict[str, Any], table: Mapping[str, Any], old: str, new: str) -> None:
+    for key, value in table.items():
+        if isinstance(value, Mapping) and isinstance(into.setdefault(key, {}), dict):
+            _merge(into[key], value, f"{old}.{key}", f"{new}.{key}")
+        elif key in into:
+            raise ConfigError(f"{old}.{key} is now {new}.{key}, and both are given; take one out")
+        else:
+            into[key] = value

@@ -1,0 +1,58 @@
+"""What goes together: what parts need of a run, and what others take away. Pure.
+
+A run has every capability until a part that is on, or its engine, takes it away. Nobody says which
+parts exclude one another: it follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from assay.trainer.settings.part import Part
+from assay.trainer.settings.registry import engine_of, parts_on
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+CAPABILITIES: Mapping[str, str] = {
+    "groups": "all samples of a prompt in one step",
+    "collector": "the collector of single responses, which draws on and keeps groups",
+    "outcomes": "what came of a step before the next prompts are chosen",
+    "fresh": "responses of the very policy that learns from them",
+    "one-turn": "responses of one turn",
+    "verdicts": "rewards that say right or wrong",
+    "judged-rewards": "rewards as they were judged",
+    "whole-batch": "all of a batch before any of it trains",
+    "token-ratio": "a ratio for each token",
+    "first-tokens": "first tokens that the policy drew",
+    "critic": "a critic",
+    "group-baseline": "advantages of a group's rewards",
+    "windows": "an engine that gives each response a limit of its own",
+    "beside": "an engine that generates beside the training",
+    "two-policies": "an engine for each of two policies",
+}
+"""What a part may need of a run, in words."""
+
+
+def clash(config: Config) -> str:
+    """The first need of a part that another takes away, as a sentence; empty where all are met."""
+    on = parts_on(config)
+    engine = engine_of(config.rollout)
+    takers = [(_told(part, config), part.takes) for part in on]
+    takers.append((f'rollout.backend = "{engine.name}"', engine.takes))
+    for part in on:
+        for capability, why in part.needs.items():
+            for taker, takes in takers:
+                if capability in takes:
+                    return (
+                        f"{_told(part, config)} needs {CAPABILITIES[capability]}: {why}; with "
+                        f"{taker}, {takes[capability]}. Leave one of them out"
+                    )
+    return ""
+
+
+def _told(part: Part, config: Config) -> str:
+    """A part and the setting that switches it off."""
+    key = next(iter(part.off(config)), "") if part.off else ""
+    return f"{part.name} ({key})" if key else part.name

@@ -1,0 +1,172 @@
+"""Settings of a training run: a TOML file and `key=value` overrides become one frozen Config.
+
+Untrusted text enters here, so here it is checked strictly, once: a wrong type, an unknown key or a
+value out of range is a one-line ConfigError that names the file, the key and what is expected.
+Everything behind this module trusts a Config.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.clients import toml_config
+from assay.clients.toml_config import STRICT
+from assay.rpc.errors import ConfigError
+from assay.trainer.settings import aliases, rules
+from assay.trainer.settings.ablation import ablated
+from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
+from assay.trainer.settings.overrides import expand, keys_of
+from assay.trainer.settings.registry import estimators, losses, methods
+from assay.trainer.settings.sections import (
+    DataConfig,
+    EvalConfig,
+    ModelConfig,
+    OptimConfig,
+    RewardConfig,
+    RolloutConfig,
+    RunConfig,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Objective:
+    """What every method has; beside it stands a table for each that is installed."""
+
+    __pydantic_config__ = STRICT
+
+    name: str = "grpo"
+    """Of the composition, for reports; the parts are what counts."""
+    advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
+    critic: CriticConfig = field(default_factory=CriticConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+
+    @property
+    def has_critic(self) -> bool:
+        """Whether a value function is trained."""
+        return any(
+            one.credit == "critic" for one in estimators() if one.name == self.advantage.estimator
+        )
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+def _tables() -> list[tuple[str, type[Any], Any]]:
+    """The tables of what is plugged in, by name."""
+    shared = {"advantage", "critic", "loss"}
+    tables = {m.name: m.settings for m in methods() if m.name not in shared}
+    tables |= {one.table: one.settings for one in losses() if one.settings}
+    return [(name, kind, field(default_factory=kind)) for name, kind in tables.items()]
+
+
+if TYPE_CHECKING:
+    MethodSettings = _Objective
+else:
+    MethodSettings = make_dataclass(
+        "MethodSettings",
+        _tables(),
+        bases=(_Objective,),
+        namespace={"__pydantic_config__": STRICT, "__module__": __name__},
+        frozen=True,
+        slots=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A whole run. Every field has a default, so that a config file holds what differs."""
+
+    __pydantic_config__ = STRICT
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    method: MethodSettings = field(default_factory=MethodSettings)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+    ablate: tuple[str, ...] = ()
+    """Parts that are switched off; `assay train --explain` lists those that are on."""
+
+    @property
+    def samples_per_step(self) -> int:
+        """B = P * G, over all processes."""
+        return self.rollout.prompts_per_step * self.rollout.group_size
+
+    @property
+    def updates_per_rollout(self) -> int:
+        """Optimizer steps that one rollout feeds."""
+        return self.optim.mini_batches * self.optim.epochs
+
+    def micro_batch(self, processes: int = 1) -> int:
+        """Samples per forward and backward pass of one process."""
+        return self.optim.micro_batch or self.samples_per_step // (
+            self.optim.mini_batches * processes
+        )
+
+
+def _to_stderr(line: str) -> None:
+    print(f"note: {line}", file=sys.stderr)
+
+
+def load(
+    path: Path, overrides: Iterable[str] = (), *, say: Callable[[str], None] = _to_stderr
+) -> Config:
+    """Reads a config file and applies overrides.
+
+    Args:
+        path: a TOML file.
+        overrides: `section.key=value`; the value is read as TOML, or as bare text where the field
+            is a text. For short forms see `overrides`.
+        say: is told of each old name that was read as a new one.
+
+    Raises:
+        ConfigError: the file cannot be read, a setting is unknown, of a wrong type or out of
+            range, or a part that is to be switched off is not there.
+    """
+    return build(toml_config.read(path), overrides, origin=str(path), say=say)
+
+
+def build(
+    tree: Mapping[str, Any],
+    overrides: Iterable[str] = (),
+    *,
+    origin: str,
+    say: Callable[[str], None] = _to_stderr,
+) -> Config:
+    """A Config from nested tables and overrides.
+
+    Args:
+        tree: sections, as TOML has them.
+        overrides: as for `load`.
+        origin: where the tables come from, for messages.
+        say: as for `load`.
+
+    Raises:
+        ConfigError: a setting is unknown, of a wrong type or out of range, or a part that is to be
+            switched off is not there.
+    """
+    given = expand(overrides)
+    tree, texts, renamed = aliases.renamed(tree, given.texts)
+    for line in renamed:
+        say(f"{origin}: {line}")
+    config = toml_config.build(Config, tree, texts, origin=origin)
+    config = ablated(config, config.ablate, written=keys_of(tree))
+    config = ablated(config, given.ablate)
+    broken = rules.problem(config)
+    if broken:
+        raise ConfigError(f"{origin}: {broken}")
+    return config
+
+
+def to_toml(config: Config) -> str:
+    """The whole config as TOML; `load` reads it back to an equal Config."""
+    return toml_config.to_toml(
+        config, "The complete settings of this run. `assay train` reads this file."
+    )

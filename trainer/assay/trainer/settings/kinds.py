@@ -1,0 +1,16 @@
+"""The kinds of values that settings have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+Positive = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Ratio = Annotated[float, Field(ge=0, le=1)]
+PositiveShare = Annotated[float, Field(gt=0, le=1)]
+BelowHalf = Annotated[float, Field(ge=0, lt=0.5)]
+Scalar = str | int | float | bool

@@ -1,0 +1,124 @@
+"""How rewards become advantages, what values them, and what is minimised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from assay.clients.toml_config import STRICT
+from assay.trainer.settings.kinds import (
+    NonNegative,
+    NonNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Ratio,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AdvantageConfig:
+    """How rewards become advantages."""
+
+    __pydantic_config__ = STRICT
+
+    estimator: str = "group"
+    """group: the group's mean is the baseline. rloo: the mean of the others. gae: a critic.
+    symmetric: parity is, 1/2, of chances of beating the others (Pairwise-RL). segments: what the
+    policy makes of a state, by continuing from it (SPO)."""
+    scale: Literal["group", "batch", "task", "none"] = "group"
+    """All but gae: what the centred reward is divided by: its group's deviation, the batch's, that
+    of its task's prompts (GoLongRL), or nothing (Dr. GRPO)."""
+    difficulty: Literal["none", "exp", "linear"] = "none"
+    """group, rloo: weighs harder prompts more, by the form of GoLongRL's code, or linearly; see
+    algos/difficulty.py."""
+    difficulty_alpha: Ratio = 0.8
+    """The prompt's share in its smoothed mean, its task has the rest (0.8 in GoLongRL's script)."""
+    difficulty_gamma: NonNegativeFloat = 1.0
+    """exp: how much difficulty tells (1 in GoLongRL's code)."""
+    normalise: Literal["none", "batch", "task", "role"] = "none"
+    """Whitens the advantages of tokens: over the batch, for each task by itself, or, where
+    `method.turns` has several turns, for attempts and verifications by themselves (PAG)."""
+    max_sigma: NonNegativeFloat = 0.0
+    """Advantages farther than so many deviations from their mean become 0; 0 keeps all."""
+    gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
+    lam: Ratio = 0.95
+    """gae: lambda of the policy's advantages."""
+    length_adaptive_alpha: NonNegativeFloat = 0.0
+    """gae: above 0, lambda is 1 - 1 / (alpha * length) instead of `lam` (VAPO: 0.05)."""
+    min_lam: Ratio = 0.9
+    """gae: the least that a length-adaptive lambda may be; below a length of 1 / alpha the formula
+    itself is negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriticConfig:
+    """The value function, where the advantage estimator is gae."""
+
+    __pydantic_config__ = STRICT
+
+    sharing: Literal["separate", "trunk"] = "separate"
+    """separate: a model of its own. trunk: a head on the policy's hidden states."""
+    init: Annotated[str, Field(min_length=1)] = "policy"
+    """separate: `policy`, or a folder or hub name of a reward model, or of a saved critic."""
+    lam: Ratio = 1.0
+    """lambda of the critic's targets; 1 makes them Monte-Carlo returns. Another value than
+    `advantage.lam` decouples the two (VC-PPO)."""
+    loss: Literal["mse", "clipped", "hl-gauss", "two-hot"] = "mse"
+    clip: PositiveFloat = 0.2
+    """clipped: how far a value may move from the old one."""
+    bins: Annotated[int, Field(ge=2)] = 51
+    """hl-gauss, two-hot: classes between `value_min` and `value_max`."""
+    value_min: float = -1.0
+    value_max: float = 1.0
+    coef: PositiveFloat = 0.5
+    """trunk: weight of the value loss beside the policy's."""
+    learning_rate: PositiveFloat = 2e-6
+    weight_decay: NonNegativeFloat = 0.0
+    max_grad_norm: NonNegativeFloat = 1.0
+    warmup_steps: NonNegative = 0
+    """Optimizer steps of the critic, those of pre-training included."""
+    pretrain_steps: NonNegative = 0
+    """At most so many steps of value pre-training before the policy moves; 0 for none."""
+    pretrain_patience: Positive = 10
+    """Pre-training ends when neither loss nor explained variance has improved for so many steps."""
+    min_explained_variance: Annotated[float, Field(le=1, allow_inf_nan=False)] = 0.0
+    """What the critic should explain of the returns before the policy's first step."""
+    below_minimum: Literal["warn", "refuse", "ignore"] = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class LossConfig:
+    """What is minimised."""
+
+    __pydantic_config__ = STRICT
+
+    objective: str = "ppo"
+    """ppo: the clipped surrogate. cispo: clipped importance weights on the log-likelihood."""
+    ratio: Literal["token", "sequence"] = "token"
+    """sequence: one ratio per response, the geometric mean of its tokens' (GSPO)."""
+    clip_low: PositiveFloat = 0.2
+    clip_high: PositiveFloat = 0.2
+    dual_clip: NonNegativeFloat = 0.0
+    """Bounds the loss at -dual_clip * A where A < 0; above 1, 0 for none."""
+    pre_clip: NonNegativeFloat = 0.0
+    """Clamps the ratio into [1 / pre_clip, pre_clip] before anything else; above 1, 0 for none."""
+    aggregation: Literal["token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "constant"] = (
+        "token-mean"
+    )
+    """Over tokens of the mini-batch (DAPO), over responses of their tokens' mean (GRPO) or sum, or
+    sum over responses * max_new_tokens (Dr. GRPO)."""
+    positive_lm_coef: NonNegativeFloat = 0.0
+    """Weight of the negative log-likelihood of correct responses (VAPO: 0.1)."""
+    entropy_coef: NonNegativeFloat = 0.0
+    kl_coef: NonNegativeFloat = 0.0
+    """Weight of the KL to the initial policy. 0 keeps no reference model, and then no KL is
+    measured either."""
+    kl_estimator: Literal["k1", "k2", "k3"] = "k3"
+    kl_place: Literal["loss", "reward"] = "loss"
+    """reward: each token's reward less kl_coef * k1 (PPO); needs estimator gae."""
+    importance_correction: Literal["none", "truncate", "decoupled"] = "none"
+    """For what was not sampled by the policy that the ratio starts from: weigh a token by the
+    truncated ratio of trainer to sampler, or use the decoupled objective."""
+    importance_cap: PositiveFloat = 2.0

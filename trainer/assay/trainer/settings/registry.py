@@ -1,0 +1,161 @@
+"""What is plugged in: everything that installed packages declare as entry points, ours included.
+
+group               what
+assay.methods       a Method: a mechanism with a table of its own under [method]
+assay.losses        a Loss: what is minimised
+assay.estimators    an Estimator: how rewards become advantages
+assay.engines       an Engine: who generates
+assay.selectors     a Selection: a way to choose the next problem
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from assay.rpc.errors import ConfigError
+from assay.rpc.hints import did_you_mean
+from assay.trainer.settings.method import Engine, Estimator, Loss, Method, Selection
+from assay.trainer.settings.part import KINDS, Part
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+    from assay.trainer.settings.objective import AdvantageConfig, LossConfig
+    from assay.trainer.settings.sections import RolloutConfig
+
+
+@functools.cache
+def declared(group: str) -> Mapping[str, Any]:
+    """What the entry points of a group declare, by name.
+
+    Raises:
+        ConfigError: a package cannot be imported, or two declare one name.
+    """
+    found: dict[str, Any] = {}
+    for point in entry_points(group=group):
+        whose = point.dist.name if point.dist else "a package"
+        try:
+            value = point.load()
+        except Exception as error:  # whatever a package does when it is imported
+            raise ConfigError(
+                f"{point.name} of {whose} ({group}: {point.value}) cannot be loaded: "
+                f"{type(error).__name__}: {error}; mend or uninstall {whose}"
+            ) from error
+        if value.name in found:
+            raise ConfigError(
+                f"{value.name} is declared twice ({group}), the second time by {whose}: uninstall "
+                "one of the packages"
+            )
+        found[value.name] = value
+    return found
+
+
+def chosen(group: str, name: str, key: str) -> Any:
+    """What a setting names.
+
+    Args:
+        group: of entry points.
+        name: the setting's value.
+        key: the setting, for the message.
+
+    Raises:
+        ConfigError: nothing of that name is installed; the message says what is.
+    """
+    known = declared(group)
+    if name not in known:
+        raise ConfigError(
+            f'{key} = "{name}" is not known{did_you_mean(name, known)}; known here: '
+            f"{', '.join(sorted(known))}"
+        )
+    return known[name]
+
+
+def resolved(reference: str) -> Any:
+    """The object that `package.module:name` names; its module is imported."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
+@functools.cache
+def methods() -> tuple[Method, ...]:
+    """All methods, in the order in which they act."""
+    return tuple(sorted(declared(Method.group).values(), key=lambda m: (m.rank, m.name)))
+
+
+@functools.cache
+def losses() -> tuple[Loss, ...]:
+    """All surrogates, by name."""
+    return tuple(sorted(declared(Loss.group).values(), key=lambda one: one.name))
+
+
+@functools.cache
+def estimators() -> tuple[Estimator, ...]:
+    """All estimators, by name."""
+    return tuple(sorted(declared(Estimator.group).values(), key=lambda one: one.name))
+
+
+def loss_of(config: LossConfig) -> Loss:
+    """The surrogate that settings name.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    found: Loss = chosen(Loss.group, config.objective, "method.loss.objective")
+    return found
+
+
+def estimator_of(config: AdvantageConfig) -> Estimator:
+    """The estimator that settings name.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    found: Estimator = chosen(Estimator.group, config.estimator, "method.advantage.estimator")
+    return found
+
+
+def engine_of(config: RolloutConfig) -> Engine:
+    """The engine that settings name.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    found: Engine = chosen(Engine.group, config.backend, "rollout.backend")
+    return found
+
+
+@functools.cache
+def selections() -> tuple[Selection, ...]:
+    """All ways to choose problems, by name."""
+    return tuple(sorted(declared(Selection.group).values(), key=lambda one: one.name))
+
+
+def methods_on(config: Config) -> tuple[Method, ...]:
+    """The methods that settings have, in the order in which they act."""
+    return tuple(method for method in methods() if method.is_on(config))
+
+
+@functools.cache
+def parts() -> tuple[Part, ...]:
+    """All parts, in the order of a step."""
+    every = [
+        *(one.part for one in estimators()),
+        *(part for method in methods() for part in method.parts),
+        *(one.part for one in selections()),
+        *(one.part for one in losses() if one.part),
+    ]
+    return tuple(part for kind in KINDS for part in every if part.kind == kind)
+
+
+@functools.cache
+def part_names() -> Mapping[str, Part]:
+    """The parts by name."""
+    return {part.name: part for part in parts()}
+
+
+def parts_on(config: Config) -> tuple[Part, ...]:
+    """The parts that settings have, in the order of a step."""
+    return tuple(part for part in parts() if part.is_on(config))

