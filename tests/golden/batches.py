@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -16,12 +15,12 @@ import torch
 from assay.clients import Judgement, Result, Span
 from assay.clients.verdicts import Verdict
 from assay.trainer.core.batch import Batch, Scored, pad
-from assay.trainer.core.build import with_spans
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.turns.credit import turn_tokens
 from assay.trainer.rollouts.types import Rollout, Turn, Unfinished
 from assay.trainer.settings import DenseConfig, TurnsConfig
+from dense_support import placed
 from tokenizers_support import characters
 
 Vector = Sequence[float]
@@ -67,6 +66,11 @@ def unfinished_row(length: int) -> Scored:
     return Scored(Unfinished(REQUEST, begun, 0), None)
 
 
+def one_step(correct: bool, reward: float) -> Scored:
+    """A response of one judged step."""
+    return Scored(response((0,), judged(correct, Span(0, 0, reward, "step"))), float(correct))
+
+
 def with_judged_spans(
     length: int, ends: Sequence[int], rewards: Vector, dense: DenseConfig, *, correct: bool
 ) -> Scored:
@@ -79,8 +83,7 @@ def with_judged_spans(
     ]
     result = judged(correct, *spans)
     rollout = response(characters()(text)["input_ids"], result, text=text)
-    policy: Any = SimpleNamespace(tokenizer=characters())
-    return with_spans(Scored(rollout, float(correct)), rollout, policy, dense)
+    return placed(Scored(rollout, float(correct)), rollout, characters(), dense)
 
 
 def dialogue(mask: Vector) -> Scored:

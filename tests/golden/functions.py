@@ -21,14 +21,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-from trl.trainer.utils import add_fused_lm_head
 
-from assay.clients import Span
 from assay.clients.verdicts import Verdict
 from assay.genrm.judges import numbers
 from assay.genrm.steps import labels
@@ -41,15 +38,11 @@ from assay.trainer.algos.selection import prof_filter as prof_kernel
 from assay.trainer.algos.shaping import cosine_length_reward as cosine_kernel
 from assay.trainer.algos.value_losses import SIGMA_RATIO, ValueBins
 from assay.trainer.core.batch import (
-    Scored,
     critic_advantages,
     group_advantages,
     refined,
     token_rewards,
 )
-from assay.trainer.core.objective import Counts, count, policy_loss
-from assay.trainer.core.trainer import PolicyTrainer
-from assay.trainer.critic.objective import value_loss
 from assay.trainer.critic.pretraining import measure
 from assay.trainer.engines.seeded import draw_first
 from assay.trainer.methods.filters.filters import filtered
@@ -75,6 +68,7 @@ from golden.batches import (
     batch_of,
     dialogue,
     judged,
+    one_step,
     plain_rows,
     response,
     row,
@@ -82,6 +76,16 @@ from golden.batches import (
     turn,
     unfinished_row,
     with_judged_spans,
+)
+from golden.losses import (
+    PolicyTrainer,
+    entropies_of,
+    histograms,
+    loss,
+    policy_loss,
+    token_losses,
+    value_loss,
+    value_token_loss,
 )
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -299,67 +303,6 @@ def pag_turn_rewards(
 # The policy's loss.
 
 
-def loss(
-    logprobs: Matrix,
-    config: LossConfig,
-    *,
-    advantages: torch.Tensor | None = None,
-    mask: Matrix | None = None,
-    entropies: torch.Tensor | None = None,
-    counts: Counts | None = None,
-    max_length: int = 1,
-    **columns: torch.Tensor,
-) -> torch.Tensor:
-    """The loss of a mini-batch in one piece.
-
-    Without `old_logps` these very weights drew the tokens; without advantages they are 0.
-    """
-    logps_BT = tensor(logprobs)
-    batch = batch_of(
-        plain_rows(*logps_BT.shape),
-        **{
-            "advantages": torch.zeros_like(logps_BT) if advantages is None else advantages,
-            "loss_mask": torch.ones_like(logps_BT).bool() if mask is None else tensor(mask).bool(),
-            "old_logps": torch.full_like(logps_BT, math.nan),
-            **columns,
-        },
-    )
-    return policy_loss(
-        logps_BT,
-        torch.zeros_like(logps_BT) if entropies is None else entropies,
-        batch,
-        config,
-        count(batch) if counts is None else counts,
-        max_length=max_length,
-    ).loss
-
-
-ONE = torch.ones(())
-
-
-def token_losses(
-    logprobs: Matrix,
-    advantages_BT: torch.Tensor,
-    config: LossConfig,
-    mask: Matrix | None = None,
-    **columns: torch.Tensor,
-) -> torch.Tensor:
-    """What each token adds to the loss: the loss of a batch where no other has an advantage."""
-    losses_BT = torch.zeros_like(advantages_BT)
-    for place in range(advantages_BT.numel()):
-        alone_BT = torch.zeros_like(advantages_BT)
-        alone_BT.view(-1)[place] = advantages_BT.reshape(-1)[place]
-        losses_BT.view(-1)[place] = loss(
-            logprobs,
-            config,
-            advantages=alone_BT,
-            mask=mask,
-            counts=Counts(ONE, ONE, ONE),
-            **columns,
-        )
-    return losses_BT
-
-
 @golden(policy_loss)
 def ppo_token_losses_dual_clip(
     *,
@@ -471,58 +414,14 @@ def mean_entropy(logits: Sequence[Matrix], mask: Matrix) -> Any:
     return -loss(zeros, LossConfig(entropy_coef=1.0), mask=mask, entropies=entropies_BT)
 
 
-class Fixed(torch.nn.Module):
-    """A model that gives these logits, (B, T, V), whatever it reads."""
-
-    def __init__(self, logits_BTV: torch.Tensor) -> None:
-        super().__init__()
-        size = logits_BTV.shape[-1]
-        self.config = SimpleNamespace(get_text_config=SimpleNamespace)
-        self._states = torch.nn.functional.pad(logits_BTV, (0, 0, 0, 1))
-        self._head = torch.nn.Linear(size, size, bias=False, dtype=torch.float64)
-        torch.nn.init.eye_(self._head.weight)
-
-    def base_model(self, **_: Any) -> Any:
-        return SimpleNamespace(last_hidden_state=self._states)
-
-    def get_output_embeddings(self) -> torch.nn.Linear:
-        return self._head
-
-    def forward(self, **_: Any) -> Any:
-        raise NotImplementedError
-
-
-def entropies_of(logits_BTV: torch.Tensor) -> torch.Tensor:
-    """As the trainer has them of a model, (B, T)."""
-    rows, length, _ = logits_BTV.shape
-    model: Any = Fixed(logits_BTV)
-    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
-    trainer: Any = SimpleNamespace(
-        accelerator=SimpleNamespace(autocast=nullcontext, is_main_process=False)
-    )
-    ids = torch.zeros(rows, 1 + length, dtype=torch.long)
-    entropies_BT: torch.Tensor = PolicyTrainer._get_per_token_logps_and_entropies(
-        trainer, model, ids, torch.ones_like(ids), length, compute_entropy=True
-    )[1]
-    return entropies_BT
-
-
 # The critic's loss.
-
-
-def sum_of(
-    outputs_K: torch.Tensor, old: float, target: float, config: CriticConfig
-) -> torch.Tensor:
-    """The loss of one token."""
-    ones = torch.ones(1, 1)
-    return value_loss(outputs_K.view(1, 1, -1), row([old]), row([target]), ones, config)[0]
 
 
 @golden(value_loss)
 def clipped_value_loss(values: Vector, old_values: Vector, returns: Vector, clip: float) -> Any:
     config = CriticConfig(loss="clipped", clip=clip)
     return [
-        sum_of(tensor(value), old, target, config)
+        value_token_loss(tensor(value), old, target, config)
         for value, old, target in zip(values, old_values, returns, strict=True)
     ]
 
@@ -531,7 +430,7 @@ def clipped_value_loss(values: Vector, old_values: Vector, returns: Vector, clip
 def mse_value_loss(values: Vector, returns: Vector) -> Any:
     config = CriticConfig(loss="mse")
     return [
-        sum_of(tensor(value), 0.0, target, config)
+        value_token_loss(tensor(value), 0.0, target, config)
         for value, target in zip(values, returns, strict=True)
     ]
 
@@ -549,15 +448,6 @@ def two_hot(targets: Vector, low: float, high: float, bins: int) -> Any:
     return histograms(
         targets, CriticConfig(loss="two-hot", bins=bins, value_min=low, value_max=high)
     )
-
-
-def histograms(targets: Vector, config: CriticConfig) -> torch.Tensor:
-    """What the loss trains towards: its gradient in the logits is softmax(logits) - histogram."""
-    outputs = torch.zeros(1, len(targets), config.bins, dtype=torch.float64, requires_grad=True)
-    returns_BT = row(targets)
-    total, _ = value_loss(outputs, returns_BT, returns_BT, torch.ones(1, len(targets)), config)
-    (slope,) = torch.autograd.grad(total, outputs)
-    return 1 / config.bins - slope[0]
 
 
 @golden(ValueBins.cross_entropy)
@@ -613,13 +503,9 @@ def ngram_repetition_penalty(tokens: Sequence[int], n: int, max_penalty: float) 
 
 @golden(filtered, prof_kernel)
 def prof_filter(correct: Sequence[int], prm_mean: Vector, keep: int) -> Any:
-    """Each response has one step, whose reward is the mean."""
     if len(set(map(bool, correct))) < 2 or not keep:
         return prof_kernel(list(map(bool, correct)), prm_mean, keep)
-    group = [
-        Scored(response((0,), judged(bool(yes), Span(0, 0, mean, "step"))), float(yes))
-        for yes, mean in zip(correct, prm_mean, strict=True)
-    ]
+    group = [one_step(bool(yes), mean) for yes, mean in zip(correct, prm_mean, strict=True)]
     left = filtered([group], FilterConfig(prof="both", prof_keep=keep))
     return [
         [place for place, item in enumerate(left) if item.in_loss is stays]
