@@ -29,13 +29,13 @@ from pathlib import Path
 from typing import Any
 
 from assay.clients.runs import environment
-from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.hf import HfGenerator
 from assay.trainer.engines.types import Draw, Request
-from assay.trainer.recipes.ladder import plan
-from assay.trainer.settings.config import Config
 from assay.trainer.methods.fire.settings import FireConfig
+from assay.trainer.recipes.ladder import plan
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config
 from assay.trainer.settings.sections import RolloutConfig
 from bench.miniature import (
     Item,

@@ -32,11 +32,11 @@ from unittest import mock
 from assay.clients import Result, RewardClient
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer.settings import config as configs
 from assay.trainer.core import rewards
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.rollouts.scoring import StreamingRound
+from assay.trainer.settings import config as configs
 from bench.miniature import Service, as_data, keep, over_seeds, pretrained, told, train
 from bench.miniature_tasks import (
     ROAD_LIMIT,

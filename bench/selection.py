@@ -51,23 +51,23 @@ from typing import Any
 import numpy as np
 
 from assay.clients import Judgement, Result
-from assay.trainer.settings import config as configs
 from assay.trainer.core.batch import Scored
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.filter.filters import filtered
+from assay.trainer.methods.filter.settings import FilterConfig
+from assay.trainer.methods.hints.settings import HintsConfig
 from assay.trainer.methods.replay.replay import Replay
+from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import difference
 from assay.trainer.rollouts.types import Group, Rollout
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.orders import Uniform
-from assay.trainer.methods.filter.settings import FilterConfig
-from assay.trainer.methods.hints.settings import HintsConfig
-from assay.trainer.methods.replay.settings import ReplayConfig
-from assay.trainer.settings.selecting import SelectionConfig
 from assay.trainer.selection.subsets import PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen, Selector
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.selecting import SelectionConfig
 from bench.miniature import as_data, keep, over_seeds, told
 
 TASKS = ("sums", "products", "proofs", "puzzles")

@@ -27,10 +27,10 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import Estimate, difference
 from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import Service, as_data, keep, over_seeds, read, told, train
 from bench.miniature_tasks import LIMIT, counting, counts_right

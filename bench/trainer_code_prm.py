@@ -37,8 +37,8 @@ from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
 from assay.genrm.steps import label_lines, prefix_search, search_prefix, split
-from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder.outcome import read as read_outcome
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,

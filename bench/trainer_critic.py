@@ -34,9 +34,9 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import outcome, plan
 from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import IsRight, Job, Service, begin, finished, job_of, keep, options, train
 from bench.miniature_report import compare, draw

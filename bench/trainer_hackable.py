@@ -53,10 +53,10 @@ from typing import Any, NamedTuple
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import Row, read_rows
-from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import difference
 from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,

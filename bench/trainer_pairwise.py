@@ -52,9 +52,9 @@ from typing import Any
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,

@@ -37,11 +37,11 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
-from assay.trainer.settings import config as configs
 from assay.trainer.methods.cotraining.measures import Verified, verifier_metrics
 from assay.trainer.methods.cotraining.protocol import read as read_verdicts
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,

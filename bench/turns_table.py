@@ -25,7 +25,6 @@ from pathlib import Path
 import torch
 
 from assay.clients import Judgement, Result
-from assay.trainer.settings import config as configs
 from assay.trainer.algos.policy_losses import ppo_token_losses
 from assay.trainer.core.batch import Batch, Scored, critic_advantages, pad, refined
 from assay.trainer.data.problems import Problem
@@ -34,6 +33,7 @@ from assay.trainer.methods.turns.credit import row_result, turn_metrics, turn_to
 from assay.trainer.methods.turns.protocol import Protocol
 from assay.trainer.methods.turns.settings import TurnsConfig
 from assay.trainer.rollouts.types import Rollout, Turn
+from assay.trainer.settings import config as configs
 
 PRESET = Path(__file__).parents[1] / "configs" / "pag.toml"
 SAYS = ("The answer is correct.", "The answer is wrong.")

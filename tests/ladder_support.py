@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from assay.trainer.settings import config as configs
 from assay.trainer.recipes.ladder.plan import Plan
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 
 Curve = list[dict[str, Any]]

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Request, Response
+from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Group, OneRank
-from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.settings.sections import RolloutConfig
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import Problem
 from assay.trainer.selection.choose import make_selector
-from assay.trainer.settings.selecting import SelectionConfig
 from assay.trainer.selection.types import Scorable, Seen, Selector
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.selecting import SelectionConfig
 
 LEARNING = ("mopps", "vade", "dump", "dads", "curriculum", "hard-focus", "vas", "pre-ppo")
 

@@ -53,9 +53,9 @@ def do(job: Job) -> None:
 
     from rich.console import Console
 
-    from assay.trainer.settings import config
     from assay.trainer.recipes.train import run
     from assay.trainer.records import folder
+    from assay.trainer.settings import config
     from trainer_support import ExactTransport
 
     def transport() -> Any:

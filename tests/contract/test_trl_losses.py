@@ -13,8 +13,8 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from assay.trainer.algos.aggregation import aggregate, masked_mean, row_count
-from assay.trainer.algos.kl import kl_token_losses, token_entropies
+from assay.trainer.algos.aggregation import aggregate, row_count
+from assay.trainer.algos.kl import kl_token_losses
 from assay.trainer.algos.policy_losses import cispo_token_losses, ppo_token_losses
 from assay.trainer.algos.ratios import log_ratio, sequence_log_ratio
 from genrm_support import make_model
@@ -80,7 +80,7 @@ def forward(model: Any, inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, 
     )
     logits = model(input_ids=ids, attention_mask=mask).logits[:, PROMPT - 1 : -1]
     logps = logits.log_softmax(-1).gather(-1, inputs["completion_ids"].unsqueeze(-1)).squeeze(-1)
-    return logps, token_entropies(logits)
+    return logps, torch.distributions.Categorical(logits=logits).entropy()
 
 
 def ours(model: Any, inputs: dict[str, torch.Tensor], settings: dict[str, Any]) -> torch.Tensor:
@@ -104,7 +104,7 @@ def ours(model: Any, inputs: dict[str, torch.Tensor], settings: dict[str, Any]) 
     losses_BT = losses_BT + settings["beta"] * kl_BT
     mode: Any = AGGREGATIONS[settings["loss_type"]]
     loss = aggregate(losses_BT, mask_BT, mode, max_length=T)
-    return loss - settings["entropy_coef"] * masked_mean(entropies_BT, mask_BT)
+    return loss - settings["entropy_coef"] * aggregate(entropies_BT, mask_BT, "token-mean")
 
 
 def theirs(

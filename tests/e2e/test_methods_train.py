@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from assay.trainer.settings import config as configs
 from assay.trainer.explain.presets import METHODS
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 
 Train = Callable[..., list[dict[str, Any]]]

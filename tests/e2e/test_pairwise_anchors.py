@@ -14,12 +14,12 @@ from rich.console import Console
 
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError, make_status
-from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import load_problems
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.pairwise import anchors as anchoring
 from assay.trainer.recipes.train import run
 from assay.trainer.records import folder as folders
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from trainer_support import ExactTransport
 

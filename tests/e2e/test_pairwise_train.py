@@ -15,9 +15,9 @@ import pytest
 
 from assay.clients import EmbeddedServices
 from assay.clients.runs.records import read_rows
-from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import load_problems
 from assay.trainer.methods.pairwise.anchors import key_of
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from genrm_support import make_model
 

@@ -15,9 +15,9 @@ from bench.trainer_tango import SMALL, problems
 
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
 from assay.trainer.core.build import check_processes
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.settings import config as configs
 
 Train = Callable[..., list[dict[str, Any]]]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
@@ -157,7 +157,9 @@ def test_a_faulted_solution_takes_its_verifications_out(
 ) -> None:
     """No truth, no verdict on the verdict; and a run of nothing else stops, and can go on."""
     judge = last_step_right(exact_transport)
-    config = together("run.steps=1", "method.cotraining.warmup_steps=1", "reward.max_fault_ratio=0.9")
+    config = together(
+        "run.steps=1", "method.cotraining.warmup_steps=1", "reward.max_fault_ratio=0.9"
+    )
     rows = train(config, transport=lambda: judge(lambda _call, item: int(item.id) % 3 == 0))
     (row,) = read_rows(tmp_path / "run" / "verifier" / "metrics.jsonl")
     assert row["faults"] == {"WORKER_DIED": 10}, "two of six solutions, five verifications each"

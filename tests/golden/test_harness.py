@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -14,7 +15,7 @@ import pytest
 
 from golden import cases, checking, reference
 from golden.conftest import OWN
-from golden.functions import FUNCTIONS
+from golden.functions import FUNCTIONS, ROADS
 
 GOOD = {"function": "soft_overlong", "spec": "x", "expected": -0.5} | {
     "inputs": {"length": 18432, "max_length": 20480, "cache_length": 4096, "factor": 1.0}
@@ -96,6 +97,46 @@ def test_our_own_file_is_the_reference_s_and_covers_every_function() -> None:
     assert [row | {"expected": None} for row in rows] == [row | {"expected": None} for row in made]
     for row, other in zip(rows, made, strict=True):
         assert checking.difference(row["expected"], other["expected"]) == ""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_our_own_rows_come_through_every_road_of_a_function(name: str) -> None:
+    """An adapter that computes by itself what it is to ask the project for is no check."""
+    roads = {inspect.unwrap(road).__code__ for road in ROADS[name]}
+    assert all({"assay", "trl"} & {*Path(road.co_filename).parts} for road in roads)
+    seen = set()
+    sys.setprofile(lambda frame, event, _: seen.add(frame.f_code) if event == "call" else None)
+    try:
+        for row in checking.rows(OWN):
+            if row["function"] == name:
+                FUNCTIONS[name](**row["inputs"])
+    finally:
+        sys.setprofile(None)
+    assert roads
+    assert not roads - seen
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "message"),
+    [
+        ("group_advantage", {"rewards": [1.0, 0.0], "eps": 1e-4, "ddof": 0}, "is 1 in every run"),
+        (
+            "pre_clip_ratio",
+            {"logprobs": [[0.0]], "old_logprobs": [[0.0]], "low": 0.5, "high": 3.0},
+            "low \\* high is 1 in every run, not 1.5",
+        ),
+        (
+            "hl_gauss",
+            {"targets": [0.0], "low": -1.0, "high": 1.0, "bins": 5, "sigma_ratio": 1.0},
+            "sigma_ratio is 0.75 in every run, not 1",
+        ),
+    ],
+)
+def test_numbers_that_no_run_has_are_refused(
+    name: str, inputs: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        FUNCTIONS[name](**inputs)
 
 
 def test_the_reference_agrees_with_the_design(repository: Path) -> None:

@@ -16,10 +16,9 @@ from assay.trainer.algos.advantages import (
     group_advantages,
     rloo_advantages,
     standardise,
-    turn_index,
     within_sigmas,
 )
-from assay.trainer.algos.dense import dense_group_advantages, tango_step_advantages
+from assay.trainer.algos.dense import dense_group_advantages
 
 FAULT = math.nan
 scales: st.SearchStrategy[Scale] = st.sampled_from(get_args(Scale))
@@ -155,7 +154,7 @@ def test_whitening_undoes_scale_and_shift(batch: Batch, scale: float, shift: flo
 def test_masked_tokens_never_matter(batch: Batch, value: float) -> None:
     a_BT, keep_BT = batch.normal(1), batch.mask_BT
     spoiled = batch.spoiled(a_BT, value)
-    roles_BT = turn_index(keep_BT) % 2
+    roles_BT = torch.arange(keep_BT.shape[1]).expand(keep_BT.shape) % 2
     assert torch.equal(
         standardise(a_BT, keep_BT, keys_BT=roles_BT),
         standardise(spoiled, keep_BT, keys_BT=roles_BT),
@@ -187,18 +186,6 @@ def test_equal_advantages_are_all_near() -> None:
 
 
 @law
-@given(batches())
-def test_turns_are_counted_from_one(batch: Batch) -> None:
-    for turns, mask in zip(turn_index(batch.mask_BT).tolist(), batch.mask_BT.tolist(), strict=True):
-        expected, turn, before = [], 0, False
-        for inside in mask:
-            turn += inside and not before
-            before = inside
-            expected.append(turn if inside else 0)
-        assert turns == expected
-
-
-@law
 @given(batches(max_rows=6), st.data())
 def test_step_advantages_are_sums_of_what_comes_and_faults_leave_no_trace(
     batch: Batch, data: st.DataObject
@@ -219,12 +206,3 @@ def test_step_advantages_are_sums_of_what_comes_and_faults_leave_no_trace(
     )
     assert torch.equal(with_fault[:-1], advantages_BT)
     assert (with_fault[-1] == 0).all()
-
-
-@law
-@given(batches(max_rows=4, least=1))
-def test_tango_without_steps_is_the_outcome_alone(batch: Batch) -> None:
-    outcomes_G = batch.normal(5)[:, 0]
-    only = tango_step_advantages(outcomes_G, batch.normal(1), batch.mask_BT, alpha=0.0)
-    expected = group_advantages(outcomes_G.unsqueeze(0), eps=1e-6)[0].unsqueeze(1)
-    assert close(only, expected.expand(only.shape))

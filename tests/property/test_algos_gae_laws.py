@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from algos_support import Batch, batches, close, law
 from assay.trainer.algos.gae import (
+    boundary_values,
     decoupled_gae,
-    egae,
     explained_variance,
     gae,
     length_adaptive_lambda,
@@ -27,6 +27,15 @@ gammas = st.sampled_from([0.5, 0.99, 1.0])
 
 def run(batch: Batch, **settings_of: Any) -> torch.Tensor:
     return gae(batch.normal(1), batch.normal(2), batch.mask_BT, **settings_of)
+
+
+def cut_short(
+    r_BT: torch.Tensor, v_BT: torch.Tensor, keep_BT: torch.Tensor, *, lam: float, cut: bool = True
+) -> torch.Tensor:
+    """Advantages of responses none of which is finished, or all of which are."""
+    cut_B = torch.full((len(keep_BT),), cut)
+    after_B = boundary_values(v_BT, keep_BT, cut_B)
+    return decoupled_gae(r_BT, v_BT, keep_BT, lam_actor=lam, bootstrap_B=after_B)[0]
 
 
 def to_go(x_T: torch.Tensor) -> torch.Tensor:
@@ -107,10 +116,8 @@ def test_masked_tokens_never_matter(batch: Batch, lam: float, value: float) -> N
     for one, other in zip(both, decoupled_gae(*spoiled, keep_BT, lam_actor=lam), strict=True):
         assert torch.equal(one, other)
         assert (one[~keep_BT] == 0).all()
-    everyone_B = torch.ones(len(keep_BT), dtype=torch.bool)
-    assert torch.equal(
-        egae(r_BT, v_BT, keep_BT, everyone_B, lam=lam), egae(*spoiled, keep_BT, everyone_B, lam=lam)
-    )
+    cut_BT = cut_short(r_BT, v_BT, keep_BT, lam=lam)
+    assert torch.equal(cut_BT, cut_short(*spoiled, keep_BT, lam=lam))
     assert close(
         explained_variance(v_BT, r_BT, keep_BT).nan_to_num(7.0),
         explained_variance(*spoiled[::-1], keep_BT).nan_to_num(7.0),
@@ -157,12 +164,12 @@ def test_the_last_token_of_a_cut_response_has_no_advantage(batch: Batch, lam: fl
     v_BT, keep_BT = batch.normal(2), batch.mask_BT
     rows = torch.arange(len(keep_BT))
     last_B = keep_BT.sum(dim=1) - 1
-    everyone_B, zeros = torch.ones(len(rows), dtype=torch.bool), torch.zeros_like(v_BT)
-    cut = egae(zeros, v_BT, keep_BT, everyone_B, lam=lam)
+    zeros = torch.zeros_like(v_BT)
+    cut = cut_short(zeros, v_BT, keep_BT, lam=lam)
     assert close(cut[rows, last_B], torch.zeros(len(rows), dtype=torch.float64))
     value_difference = torch.where(keep_BT, v_BT[rows, last_B].unsqueeze(1) - v_BT, 0.0)
-    assert close(egae(zeros, v_BT, keep_BT, everyone_B, lam=1.0), value_difference)
-    finished = egae(batch.normal(1), v_BT, keep_BT, ~everyone_B, lam=lam)
+    assert close(cut_short(zeros, v_BT, keep_BT, lam=1.0), value_difference)
+    finished = cut_short(batch.normal(1), v_BT, keep_BT, lam=lam, cut=False)
     assert close(finished, run(batch, lam=lam))
 
 
@@ -220,4 +227,4 @@ def test_shapes_that_differ_are_refused() -> None:
     with pytest.raises(ValueError, match=r"one shape \(B, T\)"):
         gae(torch.zeros(1, 3), torch.zeros(1, 3), torch.ones(1, 2))
     with pytest.raises(ValueError, match=r"one shape \(B, T\)"):
-        egae(torch.zeros(3), torch.zeros(3), torch.ones(3), torch.ones(1))
+        decoupled_gae(torch.zeros(3), torch.zeros(3), torch.ones(3))

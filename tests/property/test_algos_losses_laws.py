@@ -15,12 +15,11 @@ from algos_support import Batch, batches, close, gradient, law
 from assay.trainer.algos.aggregation import (
     Aggregation,
     aggregate,
-    masked_mean,
     row_count,
     token_count,
 )
 from assay.trainer.algos.auxiliary import positive_lm_loss, positive_mask
-from assay.trainer.algos.kl import kl_token_losses, token_entropies
+from assay.trainer.algos.kl import kl_token_losses
 from assay.trainer.algos.policy_losses import (
     TokenLosses,
     cispo_token_losses,
@@ -335,22 +334,6 @@ def test_the_positive_loss_is_of_correct_tokens_only_and_adds_up(
     slope = gradient(lambda x: positive_lm_loss(x, keep_BT, correct_B), logps_BT)
     assert (slope[~correct_B] == 0).all()
     assert torch.isfinite(slope).all()
-
-
-@law
-@given(batches(least=1))
-def test_entropy_is_between_nothing_and_that_of_a_fair_die(batch: Batch) -> None:
-    logits_BTV = torch.stack([batch.normal(n, 3.0) for n in range(6)], dim=-1)
-    entropies_BT = token_entropies(logits_BTV)
-    assert ((entropies_BT >= -1e-12) & (entropies_BT <= math.log(6) + 1e-12)).all()
-    assert close(token_entropies(torch.zeros(2, 6)), torch.full((2,), math.log(6)), 1e-6)
-    assert close(token_entropies(logits_BTV + 100), entropies_BT)
-    barred = torch.cat([logits_BTV, torch.full_like(logits_BTV[..., :1], -math.inf)], dim=-1)
-    assert close(token_entropies(barred), entropies_BT)
-    expected = torch.distributions.Categorical(logits=logits_BTV).entropy()
-    assert close(entropies_BT, expected)
-    mean = masked_mean(entropies_BT, batch.mask_BT)
-    assert mean.item() == pytest.approx(expected[batch.mask_BT].mean().item())
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda one: one.__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -25,8 +24,9 @@ from assay.trainer.methods.cotraining.measures import (
 from assay.trainer.methods.cotraining.protocol import Verification, asked, read, steps_of
 from assay.trainer.methods.cotraining.schedule import Schedule, State
 from assay.trainer.methods.cotraining.settings import CotrainingConfig
-from assay.trainer.settings.config import MethodSettings
 from assay.trainer.methods.dense.settings import DenseConfig
+from assay.trainer.settings.config import MethodSettings
+from golden.batches import batch_of, plain_rows, tensor
 
 schedules = st.builds(
     Schedule, st.integers(1, 12), st.integers(1, 4), st.integers(0, 3), st.integers(0, 4)
@@ -234,29 +234,14 @@ def test_the_weight_of_steps_decays_exponentially(first: float, last: float, ste
     assert DenseConfig(weight=first).weight_at(3, steps) == first
 
 
-def test_the_advantages_of_a_batch_are_the_golden_ones(repository: Path) -> None:
-    """To the eps of the outcome's deviation, 1e-4 in a batch and 1e-6 in the vectors."""
-    text = (repository / "tests" / "golden" / "own.json").read_text(encoding="utf-8")
-    (case,) = (one for one in json.loads(text) if one["function"] == "tango_step_advantages")
-    inputs = case["inputs"]
-    rewards_BT = torch.zeros(2, 5)
-    spans_BT = torch.zeros(2, 5, dtype=torch.bool)
-    for row, steps in enumerate(inputs["steps"]):
-        for place, verdict in steps:
-            rewards_BT[row, place] = verdict / len(steps)
-            spans_BT[row, place] = True
-    batch = {
-        "rewards": torch.tensor(inputs["outcome_rewards"]).float(),
-        "completion_mask": torch.ones(2, 5),
-        "task": torch.zeros(2, dtype=torch.long),
-        "token_rewards": rewards_BT,
-        "spans": spans_BT,
-    }
+@given(st.lists(st.floats(0.1, 4.0), min_size=4, max_size=4))
+def test_the_weight_of_a_class_is_of_the_whole_advantage(weights: list[float]) -> None:
+    """Of the outcome's part and of the steps'."""
+    rows, weights_B = plain_rows(4, 3), tensor(weights)
+    outcomes_B, rewards_BT = tensor([1, 0, 0, 1]), tensor([[0, 1, -1]] * 3 + [[1, 0, 0]])
+    batch = batch_of(rows, rewards=outcomes_B, token_rewards=rewards_BT, spans=rewards_BT != 0)
     config = MethodSettings(dense=DenseConfig(weight=0.1, mix="interpolate"))
-    found_BT = group_advantages(batch, config, 2, dense_weight=inputs["alpha"])
-    for row, expected in enumerate(case["expected"]):
-        assert found_BT[row][spans_BT[row]].tolist() == pytest.approx(expected, abs=2e-4)
-    weighed = group_advantages(
-        {**batch, "weights": torch.tensor([2.0, 0.5])}, config, 2, dense_weight=inputs["alpha"]
-    )
-    assert torch.allclose(weighed, found_BT * torch.tensor([[2.0], [0.5]]))
+    plain_BT = group_advantages(batch, config, 4)
+    assert plain_BT.abs().min() > 0
+    weighed_BT = group_advantages({**batch, "weights": weights_B}, config, 4)
+    assert torch.allclose(weighed_BT, plain_BT * weights_B.unsqueeze(1))

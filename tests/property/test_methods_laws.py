@@ -6,18 +6,18 @@ import dataclasses
 import tomllib
 from typing import Any
 
+from assay.trainer.methods.parts import PARTS, parts_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.trainer.settings import config as configs
-from assay.trainer.settings.ablation import ablated
 from assay.trainer.explain.explanation import explain
-from assay.trainer.methods.parts import PARTS, parts_on
-from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
-from assay.trainer.settings.config import MethodSettings, Config
 from assay.trainer.methods.dense.settings import DenseConfig
 from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.methods.shaping.settings import ShapingConfig
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.ablation import ablated
+from assay.trainer.settings.config import Config, MethodSettings
+from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
 
 _CHOICES: dict[str, dict[str, list[Any]]] = {
     "advantage": {

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.trainer.methods.recomposition.recomposition import Recomposition, priority_of, share_at
-from assay.trainer.rollouts.types import Collected, Group, place
 from assay.trainer.methods.recomposition.settings import RecompositionConfig
+from assay.trainer.rollouts.types import Collected, Group, place
 from rollouts_collecting_support import (
     Outcome,
     bernoulli,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from assay.clients import Span
 from assay.trainer.methods.dense import spans as dense
-from assay.trainer.methods.dense.spans import token_ends, token_rewards
+from assay.trainer.methods.dense.spans import token_ends
+from dense_support import token_rewards
 from tokenizers_support import FAMILIES, TEXTS
 
 families = st.sampled_from(sorted(FAMILIES)).map(lambda name: FAMILIES[name]())
@@ -76,7 +77,7 @@ def test_nothing_is_lost_and_nothing_made_up(
     case: tuple[Any, list[int], str, list[Span]], normalise: bool
 ) -> None:
     tokenizer, ids, text, spans = case
-    rewards = token_rewards(spans, len(text), ids, tokenizer, normalise=normalise)
+    rewards = token_rewards(spans, text, ids, tokenizer, normalise=normalise)
     assert len(rewards) == len(ids)
     whole = math.fsum(span.reward for span in spans) / (len(spans) if normalise and spans else 1)
     assert math.fsum(rewards) == pytest.approx(whole, abs=1e-9)
@@ -92,9 +93,9 @@ def test_a_reward_lies_where_its_last_character_is_completed(
     ends = prefix_ends(ids, tokenizer)
     for span in spans:
         rewards = token_rewards(
-            [Span(span.start, span.end, 1.0)], len(text), ids, tokenizer, normalise=False
+            [Span(span.start, span.end, 1.0)], text, ids, tokenizer, normalise=False
         )
-        place = rewards.index(1.0)
+        place = list(rewards).index(1.0)
         assert ends[place] >= span.end
         assert place == 0 or ends[place - 1] < span.end
 
@@ -105,8 +106,8 @@ def test_the_order_of_spans_does_not_matter(
     case: tuple[Any, list[int], str, list[Span]],
 ) -> None:
     tokenizer, ids, text, spans = case
-    forward = token_rewards(spans, len(text), ids, tokenizer, normalise=True)
-    backward = token_rewards(spans[::-1], len(text), ids, tokenizer, normalise=True)
+    forward = token_rewards(spans, text, ids, tokenizer, normalise=True)
+    backward = token_rewards(spans[::-1], text, ids, tokenizer, normalise=True)
     assert forward == pytest.approx(backward)
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.trainer.core.batch import Scored, pad, scored_stretches
+from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import Collected, OneRank, Rollout, Unfinished
-from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import bernoulli, on_ranks, stream
 from rollouts_slots_support import LIMIT, ContinuingGenerator, Round, slots, whole

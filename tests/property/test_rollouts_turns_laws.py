@@ -24,8 +24,8 @@ from assay.trainer.methods.turns.credit import (
 )
 from assay.trainer.methods.turns.settings import TurnsConfig
 from assay.trainer.rollouts.types import Collected, Rollout
-from assay.trainer.settings.objective import AdvantageConfig, CriticConfig
 from assay.trainer.settings.config import MethodSettings
+from assay.trainer.settings.objective import AdvantageConfig, CriticConfig
 from rollouts_collecting_support import on_ranks
 from turns_support import (
     RECONSIDERS,

@@ -18,11 +18,11 @@ from assay.trainer.algos.segments import cut_points, segment_advantages, value_o
 from assay.trainer.engines.continuing import answered, place_of, with_texts
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.methods.segments.collector import SegmentCollector
 from assay.trainer.methods.segments.settings import SegmentsConfig
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import Collected, OneRank, place
-from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import on_ranks, stream
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.trainer.methods.replay.replay import Replay
+from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Collected
-from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.selection.types import Seen
 from rollouts_collecting_support import (
     FakeGenerator,

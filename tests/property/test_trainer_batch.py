@@ -18,10 +18,11 @@ from assay.trainer.core import objective
 from assay.trainer.core.batch import Scored
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
-from assay.trainer.rollouts.types import Collected, Rollout, SegmentTokens
-from assay.trainer.settings.objective import AdvantageConfig, LossConfig
-from assay.trainer.settings.config import MethodSettings
 from assay.trainer.methods.dense.settings import DenseConfig
+from assay.trainer.methods.segments.collector import SegmentTokens
+from assay.trainer.rollouts.types import Collected, Rollout
+from assay.trainer.settings.config import MethodSettings
+from assay.trainer.settings.objective import AdvantageConfig, LossConfig
 
 CPU = torch.device("cpu")
 REWARDS = st.one_of(st.none(), st.floats(-1, 1, width=32))

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 import torch
+from assay.trainer.methods.parts import parts_on
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
 from assay.trainer.core import batch as batches
 from assay.trainer.core import objective
 from assay.trainer.engines.drift import alarm, drift
 from assay.trainer.explain.explanation import explain
-from assay.trainer.methods.parts import parts_on
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.objective import LossConfig
 
 _SEEDS = st.integers(0, 10_000)
@@ -155,9 +155,7 @@ def test_what_does_not_go_with_fire_is_refused(overrides: list[str], said: str) 
 
 @pytest.mark.parametrize("mode", ["mask", "exact", "parity"])
 def test_fire_is_a_part_that_is_told_and_can_be_switched_off(mode: str) -> None:
-    on = configs.build(
-        {}, ["method.fire.enabled=true", f"method.fire.mode={mode}"], origin="test"
-    )
+    on = configs.build({}, ["method.fire.enabled=true", f"method.fire.mode={mode}"], origin="test")
     assert "fire" in {part.name for part in parts_on(on)}
     sampling = next(s for s in explain(on).sections if s.title == "Sampling")
     assert any("16 largest logits / 30" in line for line in sampling.lines)

@@ -13,7 +13,8 @@ from assay.trainer.algos.advantages import TRL_EPS, Scale, group_advantages, rlo
 @pytest.mark.parametrize(
     ("rewards", "expected"),
     [
-        # GRPO (arXiv 2402.03300), A = (r - mean) / (std + eps) with the unbiased std and eps = 1e-6
+        # GRPO (arXiv 2402.03300), A = (r - mean) / (std + eps) with the unbiased std. Its eps of
+        # 1e-6 is TRL's of 1e-4 for rewards a hundred times as large.
         ([1.0, 0.0, 1.0, 0.0], [0.866023904, -0.866023904, 0.866023904, -0.866023904]),
         (
             [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0],
@@ -30,7 +31,7 @@ from assay.trainer.algos.advantages import TRL_EPS, Scale, group_advantages, rlo
     ],
 )
 def test_the_paper_s_formula(rewards: list[float], expected: list[float]) -> None:
-    advantages = group_advantages(torch.tensor([rewards]), eps=1e-6)
+    advantages = group_advantages(100 * torch.tensor([rewards]))
     assert advantages[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 

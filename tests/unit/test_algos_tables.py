@@ -17,7 +17,6 @@ from assay.trainer.algos.policy_losses import ppo_token_losses
 from assay.trainer.algos.shaping import (
     cosine_length_reward,
     ngram_repetition_penalty,
-    overlong_filter,
     soft_overlong,
 )
 from assay.trainer.algos.value_losses import ValueBins
@@ -120,8 +119,6 @@ def test_shapers_take_whole_batches() -> None:
     for length, correct, reward in zip(lengths_B, correct_B, rewards_B, strict=True):
         one = cosine_length_reward(length, bool(correct), max_length=20480)
         assert one == reward
-    filtered = overlong_filter(torch.ones(2, 3), torch.tensor([True, False]))
-    assert filtered.tolist() == [[0, 0, 0], [1, 1, 1]]
     for wrong in (0, 20481):
         with pytest.raises(ValueError, match="between 1 and max_length = 20480"):
             soft_overlong(3, max_length=20480, cache_length=wrong)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 import torch
+from assay.trainer.methods.asynchrony.source import make_background_source
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
 from assay.trainer.core import build
 from assay.trainer.methods.asynchrony.periodic import Iteration, provisional
 from assay.trainer.methods.asynchrony.settings import admits, portion_prompts
 from assay.trainer.methods.asynchrony.shadow import Shadow, StoppedError
-from assay.trainer.methods.asynchrony.source import make_background_source
+from assay.trainer.settings import config as configs
 
 BOUNDED = ("method.asynchrony.mode=bounded",)
 TRUNCATED = " ".join(

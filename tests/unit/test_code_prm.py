@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assay.trainer.methods.parts import parts_on
 from bench.miniature_programs import (
     WORDS,
     asked_letters,
@@ -27,9 +28,7 @@ from rich.console import Console
 from assay.clients.row_tests import read_tests
 from assay.clients.runs.progress import Display
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as train_configs
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.parts import parts_on
 from assay.trainer.recipes.code_prm import config as configs
 from assay.trainer.recipes.code_prm import stages
 from assay.trainer.recipes.code_prm.commands import code_prm
@@ -37,6 +36,7 @@ from assay.trainer.recipes.code_prm.problems import FAMILIES, append_problem, ge
 from assay.trainer.recipes.code_prm.rows import label_summary, prm_rows, program_rows
 from assay.trainer.recipes.code_prm.running import Pipeline, as_text
 from assay.trainer.recipes.code_prm.stages import STAGES, Paths
+from assay.trainer.settings import config as train_configs
 
 
 def holds(program: str, asserts: list[str]) -> bool:

@@ -14,8 +14,8 @@ import pytest
 from assay.clients import Fault, Judgement, Result, Span
 from assay.clients.runs import checkpoints
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
 from assay.trainer.engines.types import Request, Response
+from assay.trainer.explain.explanation import explain
 from assay.trainer.methods.cotraining import display, turns
 from assay.trainer.methods.cotraining.measures import RIGHT, WRONG
 from assay.trainer.methods.cotraining.protocol import make_prompts
@@ -23,10 +23,10 @@ from assay.trainer.methods.cotraining.roles import folder_of, settle, verifier_c
 from assay.trainer.methods.cotraining.schedule import Role, Schedule, State
 from assay.trainer.methods.cotraining.settings import CotrainingConfig
 from assay.trainer.methods.cotraining.sources import Asker, Solutions, Verifications
-from assay.trainer.explain.explanation import explain
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.metrics import step_row
 from assay.trainer.rollouts.types import Collected, Rollout
+from assay.trainer.settings import config as configs
 from rollouts_collecting_support import stream
 from trainer_support import tiny_tokenizer
 
@@ -297,7 +297,10 @@ def test_a_template_that_hides_the_message_is_refused() -> None:
             ["method.cotraining.prompts_per_step=1", "optim.mini_batches=2"],
             "samples of the verifier's step",
         ),
-        (["method.cotraining.micro_batch=7"], "method.cotraining.micro_batch = 7 does not divide the 1280"),
+        (
+            ["method.cotraining.micro_batch=7"],
+            "method.cotraining.micro_batch = 7 does not divide the 1280",
+        ),
         (
             ["rollout.backend=paged", "model.lora.dropout=0.1", "method.dense.mix=add"],
             'goes with rollout.backend = "hf", model.lora.dropout = 0',
@@ -344,7 +347,9 @@ def test_checkpoints_that_only_one_role_made_are_taken_away(
     repository: Path, tmp_path: Path
 ) -> None:
     path = repository / "configs" / "tango.toml"
-    config = configs.load(path, ["data=rows.jsonl", "method.cotraining.warmup_steps=2", "run.steps=9"])
+    config = configs.load(
+        path, ["data=rows.jsonl", "method.cotraining.warmup_steps=2", "run.steps=9"]
+    )
     folder = RunFolder(tmp_path)
 
     def made(place: Path, *steps: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 import pytest
+from assay.trainer.methods.parts import PARTS
 from bench.__main__ import BENCHES
 
 from assay.clients.cli import cli
@@ -25,11 +26,10 @@ from assay.genrm.training import config as rm_configs
 from assay.reward_server.profiles.reading import read_profiles
 from assay.reward_server.registry import FAMILIES
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
-from assay.trainer.methods.parts import PARTS
-from assay.trainer.settings.overrides import expand
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.overrides import expand
 from docs_support import Block, anchors, blocks, commands, links, pages
 
 # Blocks that are a part of a whole which a test of its own runs, and import nothing themselves.

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from assay.trainer.methods.parts import BY_NAME, parts_on
 from rich.console import Console
 
 from assay.clients.cli import run
-from assay.trainer.settings import config as configs
 from assay.trainer.explain.explanation import Explanation, explain
-from assay.trainer.methods.parts import BY_NAME, parts_on
 from assay.trainer.explain.presets import METHODS
 from assay.trainer.explain.show import show
+from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assay.trainer.methods.parts import BY_NAME, PARTS, parts_on
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.ablation import ablated
-from assay.trainer.methods.parts import BY_NAME, PARTS, parts_on
-from assay.trainer.settings.overrides import expand, keys_of
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.overrides import expand, keys_of
 
 # For every part the least that switches it on.
 ON: dict[str, dict[str, Any]] = {

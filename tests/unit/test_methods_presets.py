@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assay.trainer.methods.parts import PARTS, parts_on
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
-from assay.trainer.methods.dense.parts import DENSE_PARTS
-from assay.trainer.methods.parts import PARTS, parts_on
 from assay.trainer.explain.presets import METHODS, departures
+from assay.trainer.methods.dense.parts import DENSE_PARTS
 from assay.trainer.recipes.ladder import plan
+from assay.trainer.settings import config as configs
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
 from assay.trainer.explain.explanation import explain
+from assay.trainer.settings import config as configs
 
 OWN = ("data=rows.jsonl", "model=org/model")
 

@@ -11,8 +11,8 @@ from assay.trainer.methods.dense.spans import (
     ends_by_beginnings,
     span_tokens,
     token_ends,
-    token_rewards,
 )
+from dense_support import token_rewards
 from tokenizers_support import FAMILIES, TEXTS, byte_fallback, byte_level, characters, word_piece
 
 
@@ -22,7 +22,7 @@ def ids_of(tokenizer: Any, text: str) -> list[int]:
 
 
 def place(spans: list[Span], text: str, ids: list[int], tokenizer: Any) -> list[float]:
-    return token_rewards(spans, len(text), ids, tokenizer, normalise=False)
+    return list(token_rewards(spans, text, ids, tokenizer, normalise=False))
 
 
 def test_one_token_a_character() -> None:
@@ -32,7 +32,7 @@ def test_one_token_a_character() -> None:
     assert token_ends(ids, tokenizer) == [1, 2, 3, 4, 5, 5]
     spans = [Span(0, 3, 1.0, "step"), Span(3, 5, -0.5, "step")]
     assert place(spans, text, ids, tokenizer) == [0, 0, 1.0, 0, -0.5, 0]
-    halved = token_rewards(spans, len(text), ids, tokenizer, normalise=True)
+    halved = token_rewards(spans, text, ids, tokenizer, normalise=True)
     assert halved == [0, 0, 0.5, 0, -0.25, 0]
     assert span_tokens(spans, len(text), ids, tokenizer) == [2, 4]
 
@@ -143,7 +143,7 @@ def test_spans_without_characters() -> None:
 
 
 def test_no_spans_no_rewards() -> None:
-    assert token_rewards([], 3, [4, 5], None, normalise=True) == [0.0, 0.0]
+    assert token_rewards([], "abc", [4, 5], None, normalise=True) == [0.0, 0.0]
     assert token_ends([], characters()) == []
 
 
@@ -159,13 +159,13 @@ def test_no_spans_no_rewards() -> None:
 def test_spans_that_do_not_fit_are_refused(span: Span, message: str) -> None:
     tokenizer = characters()
     with pytest.raises(ValueError, match=message):
-        place([Span(0, 1, 1.0), span], "abc", ids_of(tokenizer, "abc"), tokenizer)
+        span_tokens([Span(0, 1, 1.0), span], 3, ids_of(tokenizer, "abc"), tokenizer)
 
 
 def test_another_text_than_the_tokens_is_refused() -> None:
     tokenizer = characters()
     with pytest.raises(ValueError, match=r"text of 2 characters .* tokens that decode to 3"):
-        place([Span(0, 1, 1.0)], "ab", ids_of(tokenizer, "abc"), tokenizer)
+        span_tokens([Span(0, 1, 1.0)], 2, ids_of(tokenizer, "abc"), tokenizer)
 
 
 class Rewriting:

@@ -9,9 +9,9 @@ import pytest
 from assay.clients import Fault, Judgement, Result
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import shape
 from assay.trainer.rollouts.types import Rollout
-from assay.trainer.methods.shaping.settings import ShapingConfig
 
 
 def rollout(

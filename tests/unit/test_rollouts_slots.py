@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
 from assay.trainer.core import batch as batches
 from assay.trainer.core.batch import Scored
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.types import Rollout, Unfinished
+from assay.trainer.settings import config as configs
 from rollouts_collecting_support import bernoulli, problems, result
 from rollouts_slots_support import LIMIT, ContinuingGenerator, slots, whole
 

@@ -11,13 +11,13 @@ import torch
 
 from assay.clients.self_verification import RECONSIDER, REVISE, VERIFY
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
 from assay.trainer.core.batch import pad
 from assay.trainer.core.build import scorer
 from assay.trainer.engines.seeded import uniform_rows, uniforms
 from assay.trainer.methods.turns.credit import rewards_of, turn_metrics, turn_tokens
 from assay.trainer.methods.turns.protocol import Protocol, protocol_of
 from assay.trainer.methods.turns.settings import TurnsConfig
+from assay.trainer.settings import config as configs
 from trainer_support import tiny_tokenizer
 from turns_support import RECONSIDERS, VERIFIES, dialogue
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
 from assay.trainer.data.problems import Problem, Problems
 from assay.trainer.methods.hints.hints import Hinted, with_hint
 from assay.trainer.methods.pairwise.anchors import needed
@@ -20,10 +19,11 @@ from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.choose import SELECTORS, make_selector
 from assay.trainer.selection.domains import Curriculum, Dads, Dump
 from assay.trainer.selection.settings import Name
-from assay.trainer.settings.selecting import SelectionConfig
 from assay.trainer.selection.subsets import HardFocus, PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen
 from assay.trainer.selection.variance import VarianceAware, distinct_pairs
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.selecting import SelectionConfig
 from rollouts_collecting_support import collector, encode, stream
 from selection_support import first, problems, selector, settings
 

@@ -11,16 +11,16 @@ import pytest
 
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config as configs
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.build import check_judge
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.filter.filters import filtered, is_void, without_void
-from assay.trainer.methods.replay.replay import Replay, size_of
-from assay.trainer.rollouts.types import Rollout, Turn
 from assay.trainer.methods.filter.settings import FilterConfig
+from assay.trainer.methods.replay.replay import Replay, size_of
 from assay.trainer.methods.replay.settings import ReplayConfig
+from assay.trainer.rollouts.types import Rollout, Turn
+from assay.trainer.settings import config as configs
 from rollouts_collecting_support import stream
 
 

@@ -8,22 +8,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.execution.v1 import execution_pb2
 from assay.clients import Judgement, Result, Span
 from assay.rpc.errors import ConfigError
-from assay.trainer.algos.dense import prm_dense_line_rewards
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.build import with_spans
 from assay.trainer.core.rewards import Judge, sample_of
 from assay.trainer.data.problems import load_problems
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.dense.settings import DenseConfig
 from assay.trainer.rollouts.types import Rollout
 from assay.trainer.settings.sections import ColumnsConfig, DataConfig, RewardConfig
-from assay.trainer.methods.dense.settings import DenseConfig
+from golden import reference
 from tokenizers_support import characters
 
 ROWS = [
@@ -89,8 +88,8 @@ def test_rewards_of_lines_are_those_of_the_paper(scores: list[float], passed: bo
         if ends
     ]
     found[-1] += float(passed)
-    expected = prm_dense_line_rewards(torch.tensor(scores, dtype=torch.float64), passed=passed)
-    assert found == pytest.approx(expected.tolist(), abs=1e-12)
+    expected = reference.prm_dense_line_rewards(scores, passed, lam_fail=0.25, lam_pass=0.025)
+    assert found == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.integers(1, 8))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings import config
 from assay.trainer.data.problems import Problem, load_problems, render, training_order
+from assay.trainer.settings import config
 
 ROWS = [{"question": f"q{n}", "answer": str(n)} for n in range(10)]
 

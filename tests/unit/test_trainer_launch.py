@@ -13,9 +13,9 @@ import torch.distributed as dist
 
 from assay.rpc.errors import ConfigError
 from assay.trainer import launch
-from assay.trainer.settings import config
 from assay.trainer.launch import Peers
 from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import config
 
 
 @pytest.fixture

@@ -42,7 +42,6 @@ def group_advantages(
     *,
     scale: Scale = "group",
     tasks_P: torch.Tensor | None = None,
-    eps: float = TRL_EPS,
 ) -> torch.Tensor:
     """Advantages of P groups of G samples: GRPO (arXiv 2402.03300, section 4.1.2).
 
@@ -53,7 +52,6 @@ def group_advantages(
         scale: what the centred reward is divided by: the std of its group, of the batch, of the
             prompts of its task, or nothing.
         tasks_P: whole numbers, for the scale "task"; without it all prompts are of one task.
-        eps: added to the std.
 
     Returns:
         Advantages, shape (P, G) and dtype of the rewards, never NaN: 0 for a faulted sample, and 0
@@ -64,9 +62,7 @@ def group_advantages(
     """
     rewards, judged_PG, count_P1 = _judged(rewards_PG)
     centred_PG = _centred(rewards, judged_PG, count_P1)
-    return _scaled(centred_PG, rewards, judged_PG, scale, eps=eps, tasks_P=tasks_P).to(
-        rewards_PG.dtype
-    )
+    return _scaled(centred_PG, rewards, judged_PG, scale, tasks_P).to(rewards_PG.dtype)
 
 
 def rloo_advantages(
@@ -74,7 +70,6 @@ def rloo_advantages(
     *,
     scale: Scale = "none",
     tasks_P: torch.Tensor | None = None,
-    eps: float = TRL_EPS,
 ) -> torch.Tensor:
     """A_i = R_i - mean over j != i of R_j: RLOO (arXiv 2402.14740).
 
@@ -84,7 +79,6 @@ def rloo_advantages(
         rewards_PG: rewards, shape (P, G); NaN where there is no judgement.
         scale: what the difference is divided by; the paper has "none".
         tasks_P: as for `group_advantages`.
-        eps: added to the std.
 
     Returns:
         As `group_advantages`.
@@ -94,7 +88,7 @@ def rloo_advantages(
     """
     rewards, judged_PG, count_P1 = _judged(rewards_PG)
     centred_PG = _centred(rewards, judged_PG, count_P1)
-    scaled_PG = _scaled(centred_PG, rewards, judged_PG, scale, eps=eps, tasks_P=tasks_P)
+    scaled_PG = _scaled(centred_PG, rewards, judged_PG, scale, tasks_P)
     return (scaled_PG * (count_P1 / (count_P1 - 1).clamp(min=1))).to(rewards_PG.dtype)
 
 
@@ -103,7 +97,6 @@ def symmetric_advantages(
     *,
     scale: Scale = "none",
     tasks_P: torch.Tensor | None = None,
-    eps: float = TRL_EPS,
 ) -> torch.Tensor:
     """A_i = mean over j != i of w_ij - 1/2, a derivation from Pairwise-RL (arXiv 2504.04950).
 
@@ -116,7 +109,6 @@ def symmetric_advantages(
             shape (P, G), NaN where no pair was judged.
         scale: what the difference is divided by; "none" is the form above.
         tasks_P: as for `group_advantages`.
-        eps: added to the std.
 
     Returns:
         As `group_advantages`, but a sample that alone was judged keeps its advantage: what it was
@@ -127,7 +119,7 @@ def symmetric_advantages(
     """
     wins, judged_PG, _ = _judged(wins_PG)
     centred_PG = torch.where(judged_PG, wins - 0.5, 0.0)
-    return _scaled(centred_PG, wins, judged_PG, scale, eps=eps, tasks_P=tasks_P).to(wins_PG.dtype)
+    return _scaled(centred_PG, wins, judged_PG, scale, tasks_P).to(wins_PG.dtype)
 
 
 def standardise(
@@ -189,23 +181,6 @@ def within_sigmas(
     return torch.where(keep_BT & near_BT, advantages_BT, 0.0)
 
 
-def turn_index(mask_BT: torch.Tensor) -> torch.Tensor:
-    """The number of the turn that each token belongs to, from 1.
-
-    Turns are separated by masked tokens. In PAG (arXiv 2506.10406) odd turns are attempts and even
-    ones verifications.
-
-    Args:
-        mask_BT: shape (B, T).
-
-    Returns:
-        Whole numbers, shape (B, T); at masked tokens 0.
-    """
-    mask = mask_BT.bool()
-    before_BT = torch.nn.functional.pad(mask[:, :-1], (1, 0))
-    return (mask & ~before_BT).cumsum(dim=1) * mask
-
-
 def _judged(rewards_PG: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     if rewards_PG.dim() != 2:
         raise ValueError(f"rewards must have the shape (P, G), got {tuple(rewards_PG.shape)}")
@@ -226,15 +201,13 @@ def _scaled(
     rewards: torch.Tensor,
     judged_PG: torch.Tensor,
     scale: Scale,
-    *,
-    eps: float,
     tasks_P: torch.Tensor | None,
 ) -> torch.Tensor:
     count_P1 = judged_PG.sum(dim=1, keepdim=True)
     variance_P1 = centred_PG.square().sum(dim=1, keepdim=True) / (count_P1 - 1).clamp(min=1)
     match scale:
         case "group":
-            return centred_PG / (variance_P1.sqrt() + eps)
+            return centred_PG / (variance_P1.sqrt() + TRL_EPS)
         case "task":
             keys_P = torch.zeros_like(count_P1[:, 0]) if tasks_P is None else tasks_P
             keys_P = keys_P.unique(return_inverse=True)[1]
@@ -244,11 +217,11 @@ def _scaled(
             sums_K = prompts_K.index_add(0, keys_P, variance_P1[:, 0] * counted_P)
             prompts_K = prompts_K.index_add(0, keys_P, counted_P)
             deviations_K = (sums_K / prompts_K.clamp(min=1)).sqrt()
-            return centred_PG / (deviations_K[keys_P].unsqueeze(1) + eps)
+            return centred_PG / (deviations_K[keys_P].unsqueeze(1) + TRL_EPS)
         case "batch":
             judged = rewards[judged_PG]
             deviation = judged.std() if judged.numel() > 1 else judged.new_zeros(())
-            return centred_PG / (deviation + eps)
+            return centred_PG / (deviation + TRL_EPS)
         case "none":
             return centred_PG
         case _:

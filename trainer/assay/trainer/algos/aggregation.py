@@ -76,12 +76,5 @@ def aggregate(
             raise ValueError(f"unknown mode {mode!r}; known: {', '.join(get_args(Aggregation))}")
 
 
-def masked_mean(
-    x_BT: torch.Tensor, mask_BT: torch.Tensor, *, tokens: torch.Tensor | float | None = None
-) -> torch.Tensor:
-    """The mean over unmasked tokens: `aggregate` with token-mean."""
-    return aggregate(x_BT, mask_BT, "token-mean", tokens=tokens)
-
-
 def _at_least_one(count: torch.Tensor | float, like: torch.Tensor) -> torch.Tensor:
     return torch.as_tensor(count, dtype=like.dtype, device=like.device).clamp(min=1)

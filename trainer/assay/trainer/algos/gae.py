@@ -105,43 +105,12 @@ def decoupled_gae(
     return actor_BT.to(values_BT.dtype), (critic_BT + values).to(values_BT.dtype)
 
 
-def egae(
-    rewards_BT: torch.Tensor,
-    values_BT: torch.Tensor,
-    mask_BT: torch.Tensor,
-    truncated_B: torch.Tensor,
-    *,
-    gamma: float = 1.0,
-    lam: Lambda = 0.95,
-) -> torch.Tensor:
-    """Advantages of responses some of which are not finished: T-PPO's EGAE (arXiv 2506.15050).
-
-    A truncated row's state after its last token is taken to be worth what the state before it is,
-    so that with gamma = 1 its last token has an advantage of its reward alone. [derivation]
-
-    Args:
-        rewards_BT: as for `gae`; 0 in a truncated row, whose outcome is not known.
-        values_BT: as for `gae`.
-        mask_BT: as for `gae`.
-        truncated_B: shape (B,), true where the response is not finished.
-        gamma: as for `gae`.
-        lam: as for `gae`.
-
-    Returns:
-        As `gae`.
-
-    Raises:
-        ValueError: the shapes do not agree.
-    """
-    _check_shapes(rewards_BT, values_BT, mask_BT)
-    bootstrap_B = boundary_values(values_BT, mask_BT, truncated_B)
-    return gae(rewards_BT, values_BT, mask_BT, gamma=gamma, lam=lam, bootstrap_B=bootstrap_B)
-
-
 def boundary_values(
     values_BT: torch.Tensor, mask_BT: torch.Tensor, truncated_B: torch.Tensor
 ) -> torch.Tensor:
     """V(s_l) := V(s_{l-1}) of rows that are not finished: T-PPO's EGAE (arXiv 2506.15050).
+
+    With gamma = 1 the last token of such a row has an advantage of its reward alone. [derivation]
 
     Args:
         values_BT: as for `gae`.

@@ -1,4 +1,4 @@
-"""How far a policy is from another, estimated on the tokens it drew, and how spread it is.
+"""How far a policy is from another, estimated on the tokens it drew.
 
     k1 = log(pi / ref)    k2 = k1^2 / 2    k3 = exp(-k1) - 1 + k1
 
@@ -77,18 +77,3 @@ def kl_token_losses(
         return losses_BT
     weight_BT = log_ratio_BT.detach() if estimator == "k2" else log_ratio_BT
     return weight_BT.exp() * losses_BT
-
-
-def token_entropies(logits_BTV: torch.Tensor) -> torch.Tensor:
-    """-sum p log p of each token's distribution, in nats.
-
-    Args:
-        logits_BTV: already divided by the temperature, shape (..., V); -inf for a token that cannot
-            be drawn.
-
-    Returns:
-        Shape (...), in [0, log V].
-    """
-    logps_BTV = torch.log_softmax(logits_BTV, dim=-1)
-    probabilities_BTV = logps_BTV.exp()
-    return -torch.where(probabilities_BTV > 0, probabilities_BTV * logps_BTV, 0.0).sum(dim=-1)

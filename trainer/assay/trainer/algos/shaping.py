@@ -1,7 +1,6 @@
 """What is added to, or takes the place of, the reward of a response for its length and repetition.
 
     soft overlong     0, falling to -factor over the last tokens   DAPO (arXiv 2503.14476, eq. 13)
-    overlong filter   a response that was cut leaves the loss      DAPO
     cosine            reward by correctness and length             arXiv 2502.03373, appendix C.1
     repetition        share of n-grams that occurred before        arXiv 2502.03373, appendix C.2
     win               w, w - 1/2 or log(w / (1 - w))               Pairwise-RL, arXiv 2504.04950
@@ -44,19 +43,6 @@ def soft_overlong(
         )
     over = torch.as_tensor(length_B, dtype=torch.float64) - (max_length - cache_length)
     return -factor * (over / cache_length).clamp(0, 1)
-
-
-def overlong_filter(mask_BT: torch.Tensor, truncated_B: torch.Tensor) -> torch.Tensor:
-    """The mask without the rows that were cut: overlong filtering (arXiv 2503.14476).
-
-    Args:
-        mask_BT: of bool or 0 and 1, shape (B, T).
-        truncated_B: shape (B,), true where the response hit its maximum length.
-
-    Returns:
-        Shape and dtype of the mask.
-    """
-    return mask_BT.masked_fill(truncated_B.bool().unsqueeze(1), 0)
 
 
 def cosine_length_reward(

@@ -23,6 +23,9 @@ from dataclasses import dataclass
 
 import torch
 
+SIGMA_RATIO = 0.75
+"""The spread of HL-Gauss in bin widths."""
+
 
 def mse_value_losses(values_BT: torch.Tensor, returns_BT: torch.Tensor) -> torch.Tensor:
     """(V - R)^2 / 2: PPO's usual loss, and that of VC-PPO's pre-training (arXiv 2503.01491)."""
@@ -75,12 +78,11 @@ class ValueBins:
             self.low, self.high, self.count, dtype=torch.float64, device=like.device
         )
 
-    def hl_gauss(self, targets_BT: torch.Tensor, sigma_ratio: float = 0.75) -> torch.Tensor:
+    def hl_gauss(self, targets_BT: torch.Tensor) -> torch.Tensor:
         """The mass of a normal distribution around each target in each bin (arXiv 2403.03950).
 
         Args:
             targets_BT: of any shape.
-            sigma_ratio: its standard deviation in bin widths; above 0.
 
         Returns:
             Probabilities, shape (..., K), dtype of the targets.
@@ -88,7 +90,7 @@ class ValueBins:
         centres_K = self.centres(targets_BT)
         edges_E = torch.cat([centres_K - self.width / 2, centres_K[-1:] + self.width / 2])
         distance = edges_E - self._inside(targets_BT).unsqueeze(-1)
-        below = torch.erf(distance / (sigma_ratio * self.width * math.sqrt(2)))
+        below = torch.erf(distance / (SIGMA_RATIO * self.width * math.sqrt(2)))
         mass = below[..., -1:] - below[..., :1]
         return (below.diff(dim=-1) / mass).to(targets_BT.dtype)
 
@@ -109,11 +111,6 @@ class ValueBins:
         """The mean of the histogram that the logits stand for: V, shape (...)."""
         probabilities = torch.softmax(logits_BTK.double(), dim=-1)
         return (probabilities @ self.centres(logits_BTK)).to(logits_BTK.dtype)
-
-    def mean(self, probabilities_BTK: torch.Tensor) -> torch.Tensor:
-        """The mean of a histogram, shape (...)."""
-        wide = probabilities_BTK.double()
-        return (wide @ self.centres(wide)).to(probabilities_BTK.dtype)
 
     def cross_entropy(
         self, logits_BTK: torch.Tensor, target_probabilities_BTK: torch.Tensor

@@ -42,7 +42,7 @@ PARTS: tuple[Part, ...] = (
         f"{_VAPO}, section 4.3",
         lambda c: c.method.has_critic and c.rollout.group_size > 1,
         _without_group_sampling,
-        code=("settings.RolloutConfig",),
+        code=("settings.sections.RolloutConfig",),
     ),
     Part(
         "value-init",

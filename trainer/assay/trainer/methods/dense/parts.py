@@ -46,7 +46,7 @@ PARTS: tuple[Part, ...] = (
         without_steps,
         code=(
             "algos.dense.dense_group_advantages",
-            "methods.dense.spans.token_rewards",
+            "methods.dense.method.with_spans",
         ),
         needs={
             "one-turn": "spans are of one text",
@@ -62,7 +62,7 @@ PARTS: tuple[Part, ...] = (
         f"{_CODE}; the form is a derivation",
         lambda c: _is_dense(c) and c.method.dense.normalise,
         to("method.dense.normalise", False),
-        code=("methods.dense.spans.token_rewards",),
+        code=("methods.dense.method.with_spans",),
     ),
     Part(
         "neutral-comments",
@@ -81,7 +81,7 @@ PARTS: tuple[Part, ...] = (
         f"{_CODE}, equation 3",
         lambda c: _is_dense(c) and c.method.dense.correct_share < 1,
         to("method.dense.correct_share", 1.0),
-        code=("algos.dense.prm_dense_line_rewards",),
+        code=("methods.dense.method.with_spans",),
     ),
     Part(
         "step-interpolation",
@@ -90,7 +90,7 @@ PARTS: tuple[Part, ...] = (
         "RL Tango, arXiv 2505.15034",
         lambda c: c.method.dense.weight > 0 and c.method.dense.mix == "interpolate",
         to("method.dense.mix", "add"),
-        code=("algos.dense.tango_step_advantages",),
+        code=("methods.dense.method.Dense",),
         needs={
             "group-baseline": "it mixes the advantages of a group",
         },
@@ -102,7 +102,7 @@ PARTS: tuple[Part, ...] = (
         "RL Tango, arXiv 2505.15034",
         lambda c: c.method.dense.weight > 0 and c.method.dense.decay_to > 0,
         to("method.dense.decay_to", 0.0),
-        code=("settings.DenseConfig",),
+        code=("methods.dense.settings.DenseConfig",),
         needs={
             "group-baseline": "it weighs advantages of a group",
         },

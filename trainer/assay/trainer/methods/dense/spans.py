@@ -35,39 +35,6 @@ _LONGEST = 128
 _REPLACEMENT = "\ufffd"
 
 
-def token_rewards(
-    spans: Sequence[Span],
-    text_length: int,
-    ids: Sequence[int],
-    tokenizer: Tokenizer,
-    *,
-    normalise: bool,
-) -> list[float]:
-    """The spans' rewards on the response's tokens.
-
-    Their sum is that of the spans' rewards, divided by the number of spans under `normalise`.
-
-    Args:
-        spans: of one judgement.
-        text_length: code points of the response's text.
-        ids: T tokens of the response, at least one.
-        tokenizer: that the text was decoded with, without special tokens.
-        normalise: divides each reward by the number of spans.
-
-    Returns:
-        T rewards; 0 for a token on which no span ends.
-
-    Raises:
-        ValueError: as for `span_tokens`.
-    """
-    rewards_T = [0.0] * len(ids)
-    divisor = len(spans) if normalise else 1
-    places = span_tokens(spans, text_length, ids, tokenizer)
-    for place, span in zip(places, spans, strict=True):
-        rewards_T[place] += span.reward / divisor
-    return rewards_T
-
-
 def span_tokens(
     spans: Sequence[Span], text_length: int, ids: Sequence[int], tokenizer: Tokenizer
 ) -> list[int]:

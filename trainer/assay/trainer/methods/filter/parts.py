@@ -19,7 +19,7 @@ PARTS: tuple[Part, ...] = (
         "SimpleTIR, arXiv 2509.02479, its abstract and its code",
         lambda c: c.method.filter.void != "none",
         to("method.filter.void", "none"),
-        code=("methods.filters.filters.without_void",),
+        code=("methods.filter.filters.without_void",),
     ),
     Part(
         "prof-filter",
@@ -43,7 +43,7 @@ PARTS: tuple[Part, ...] = (
         "ours, after the code of ReST-RL",
         lambda c: c.method.filter.min_group_std > 0,
         to("method.filter.min_group_std", 0.0),
-        code=("methods.filters.filters.filtered",),
+        code=("methods.filter.filters.filtered",),
         needs={
             "groups": "it compares the samples of a prompt",
         },

@@ -122,7 +122,7 @@ PARTS: tuple[Part, ...] = (
         "PPO, arXiv 1707.06347, section 5, equation 9",
         lambda c: c.method.loss.entropy_coef > 0,
         to("method.loss.entropy_coef", 0.0),
-        code=("algos.kl.token_entropies",),
+        code=("core.objective.policy_loss",),
     ),
     Part(
         "kl",

@@ -36,7 +36,7 @@ PARTS: tuple[Part, ...] = (
         f"{_DAPO}, section 3.4",
         lambda c: c.method.shaping.overlong == "filter",
         to("method.shaping.overlong", "none"),
-        code=("algos.shaping.overlong_filter",),
+        code=("methods.shaping.shape.shape",),
         needs={
             "one-turn": "its length is that of one response",
         },

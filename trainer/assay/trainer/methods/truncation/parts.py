@@ -20,10 +20,7 @@ PARTS: tuple[Part, ...] = (
         "T-PPO, arXiv 2506.15050",
         lambda c: c.method.truncation.window > 0,
         to("method.truncation.window", 0),
-        code=(
-            "algos.gae.egae",
-            "algos.gae.boundary_values",
-        ),
+        code=("algos.gae.boundary_values",),
         needs={
             "critic": "only a critic values what has not ended",
             "token-ratio": "the ratio of a response needs the whole response",
