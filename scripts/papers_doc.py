@@ -13,9 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.trainer.settings.registry import parts
-
 import written
+from assay.trainer.settings.registry import parts
 
 DOCUMENT = written.ROOT / "docs" / "papers.md"
 BEGIN = "<!-- parts: written by scripts/papers_doc.py from the registry of parts -->\n"
