@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from assay.trainer.engines.types import Draw
 from assay.trainer.rollouts.types import Group, Place
+from assay.trainer.selection.types import Seen
 
 
 class Keeper:
@@ -66,3 +69,10 @@ class Keeper:
 def saved(keepers: Sequence[Keeper]) -> Mapping[str, Any]:
     """The keepers' parts of a checkpoint."""
     return {keeper.name: keeper.state_dict() for keeper in keepers}
+
+
+def size_of(group: Group) -> float:
+    """Mean |advantage| of the judged responses; 0 where their rewards are all alike."""
+    judgements = [r.result.judgement for r in group]
+    rewards = tuple(judgement.reward for judgement in judgements if judgement is not None)
+    return float(np.abs(Seen(0, rewards).advantages).mean()) if rewards else 0.0

@@ -9,10 +9,10 @@ from typing import Any
 from assay.rpc.errors import ConfigError
 
 RENAMED: Mapping[str, str] = {
-    "method": "method",
+    "algorithm": "method",
     "cotraining": "method.cotraining",
-    "method.fire": "method.fire",
-    "method.hints": "method.hints",
+    "rollout.fire": "method.fire",
+    "data.selection.hints": "method.hints",
 }
 """Tables of 0.1 and where they are now."""
 UNTIL = "0.3"

@@ -19,7 +19,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.settings import aliases, rules
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
-from assay.trainer.settings.overrides import expand, keys_of
+from assay.trainer.settings.overrides import expand, keys_of, with_source
 from assay.trainer.settings.registry import estimators, losses, methods
 from assay.trainer.settings.sections import (
     DataConfig,
@@ -156,7 +156,7 @@ def build(
     tree, texts, renamed = aliases.renamed(tree, given.texts)
     for line in renamed:
         say(f"{origin}: {line}")
-    config = toml_config.build(Config, tree, texts, origin=origin)
+    config = toml_config.build(Config, tree, with_source(tree, texts), origin=origin)
     config = ablated(config, config.ablate, written=keys_of(tree))
     config = ablated(config, given.ablate)
     broken = rules.problem(config)

@@ -82,3 +82,23 @@ def keys_of(tree: Mapping[str, Any], prefix: str = "") -> frozenset[str]:
         key = f"{prefix}{name}"
         keys |= keys_of(value, f"{key}.") if isinstance(value, Mapping) else {key}
     return frozenset(keys)
+
+
+def with_source(tree: Mapping[str, Any], texts: Iterable[str]) -> tuple[str, ...]:
+    """Overrides, with the source that a file of one's own stands for.
+
+    `data.path` without `data.source` is a file to read, and no reason to train on another data set.
+
+    Args:
+        tree: sections, as TOML has them.
+        texts: `section.key=value`.
+    """
+    given = dict.fromkeys(keys_of(tree))
+    path = tree.get("data", {}).get("path", "") if "data.path" in given else ""
+    for text in texts:
+        key, _, value = text.partition("=")
+        given[key.strip()] = None
+        if key.strip() == "data.path":
+            path = value.strip().strip("\"'")
+    implied = ("data.source=jsonl",) if path and "data.source" not in given else ()
+    return (*texts, *implied)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.methods.cotraining.schedule import schedule_of
-from assay.trainer.methods.dense.parts import without_steps
-from assay.trainer.settings.part import Part, to
+from assay.trainer.settings.part import Part, Switches, to
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -18,6 +17,16 @@ def _together(config: Config) -> bool:
     return config.method.cotraining.enabled
 
 
+def _without_verifier(_config: Config) -> Switches:
+    """Nobody judges steps: they earn nothing, however they were to count."""
+    return {
+        "method.cotraining.enabled": False,
+        "method.dense.weight": 0.0,
+        "method.dense.decay_to": 0.0,
+        "method.dense.mix": "add",
+    }
+
+
 PARTS: tuple[Part, ...] = (
     Part(
         "cotrained-verifier",
@@ -26,7 +35,7 @@ PARTS: tuple[Part, ...] = (
         "verdicts; its verdicts on steps are spans of the policy's judgements.",
         _TANGO,
         _together,
-        lambda c: {"method.cotraining.enabled": False, **without_steps(c)},
+        _without_verifier,
         code=("methods.cotraining.roles.Partner",),
         needs={
             "group-baseline": "both roles train by one algorithm, and the verifier has no critic",

@@ -26,7 +26,7 @@ def _without_neutral_comments(config: Config) -> Switches:
     return {"reward.parameters": {**config.reward.parameters, "splitting": "line"}}
 
 
-def without_steps(_config: Config) -> Switches:
+def _without_steps(_config: Config) -> Switches:
     """No rewards of steps, however they were to count."""
     return {
         "method.dense.weight": 0.0,
@@ -43,7 +43,7 @@ PARTS: tuple[Part, ...] = (
         "they end.",
         "DeepSeekMath, arXiv 2402.03300, section 4.1.3",
         _is_dense,
-        without_steps,
+        _without_steps,
         code=(
             "algos.dense.dense_group_advantages",
             "methods.dense.method.with_spans",

@@ -31,8 +31,7 @@ from typing import Any
 
 from assay.trainer.engines.types import Draw
 from assay.trainer.methods.recomposition.settings import RecompositionConfig
-from assay.trainer.methods.replay.replay import size_of
-from assay.trainer.rollouts.keepers import Keeper
+from assay.trainer.rollouts.keepers import Keeper, size_of
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.types import Group, Place, place
 

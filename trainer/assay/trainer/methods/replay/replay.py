@@ -20,11 +20,10 @@ import numpy as np
 
 from assay.trainer.engines.types import Draw
 from assay.trainer.methods.replay.settings import ReplayConfig
-from assay.trainer.rollouts.keepers import Keeper
+from assay.trainer.rollouts.keepers import Keeper, size_of
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.types import Group
 from assay.trainer.selection.orders import dice
-from assay.trainer.selection.types import Seen
 
 
 class Replay(Keeper):
@@ -84,10 +83,3 @@ class Replay(Keeper):
     ) -> None:
         """Takes up what `state_dict` told."""
         self._groups = [group_from_plain(saved, draw) for saved in state]
-
-
-def size_of(group: Group) -> float:
-    """Mean |advantage| of the judged responses; 0 where their rewards are all alike."""
-    judgements = [r.result.judgement for r in group]
-    rewards = tuple(judgement.reward for judgement in judgements if judgement is not None)
-    return float(np.abs(Seen(0, rewards).advantages).mean()) if rewards else 0.0
