@@ -31,7 +31,7 @@ from typing import Any
 from assay.clients.runs import environment
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.hf import HfGenerator
-from assay.trainer.engines.types import Draw, Request
+from assay.trainer.engines.types import Draw, FirstToken, Request
 from assay.trainer.methods.fire.settings import FireConfig
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.settings import config as configs
@@ -60,7 +60,7 @@ LETTERS = "abcdefghijklmnopqrstuvw"
 NAMES = tuple(f"{LETTERS[n // 8]}{n % 8}" for n in range(PROBLEMS))
 WORDS = (*(f"{name}{form}" for name in NAMES for form in "xy"), "=", *STRATEGIES, *"0123456789")
 SHAPE = Shape(width=64, layers=2, context=16, steps=900, batch=128)
-FIRE = FireConfig(enabled=True)
+FIRE = FirstToken(FireConfig().temperature, FireConfig().top_k)
 ARMS: dict[str, tuple[str, ...]] = {
     "regular": (),
     **{
@@ -140,23 +140,23 @@ def sampling(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
     tokenizer: Any = AutoTokenizer.from_pretrained(path)
     model: Any = AutoModelForCausalLM.from_pretrained(path)
     runs = {
-        name: {seed: _sampled(model, tokenizer, fire, seed) for seed in seeds}
-        for name, fire in (("regular", FireConfig()), ("fire", FIRE))
+        name: {seed: _sampled(model, tokenizer, first, seed) for seed in seeds}
+        for name, first in (("regular", None), ("fire", FIRE))
     }
     print("\nthe pretrained model, 16 responses to each problem\n")
     return compare(runs, SAMPLED, "regular")
 
 
-def _sampled(model: Any, tokenizer: Any, fire: FireConfig, seed: int) -> dict[str, float]:
+def _sampled(model: Any, tokenizer: Any, first: FirstToken | None, seed: int) -> dict[str, float]:
     draws = [
         Draw(n, Problem(str(n), "", (), ""), tuple(tokenizer(f"{NAMES[n]}y=")["input_ids"]))
         for n in range(PROBLEMS)
     ]
     requests = [Request(draw, index) for draw in draws for index in range(SAMPLES)]
-    config = RolloutConfig(group_size=SAMPLES, max_new_tokens=3, fire=fire)
+    config = RolloutConfig(group_size=SAMPLES, max_new_tokens=3)
     generator = HfGenerator(
         lambda: nullcontext(model), tokenizer, config, seed=seed,
-        end_ids=frozenset({tokenizer.eos_token_id}),
+        end_ids=frozenset({tokenizer.eos_token_id}), first=first,
     )  # fmt: skip
     responses = generator.generate(requests, lambda _place, _response: None)
     rows = [responses[n * SAMPLES : (n + 1) * SAMPLES] for n in range(PROBLEMS)]

@@ -56,6 +56,7 @@ from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.filter.filters import filtered
 from assay.trainer.methods.filter.settings import FilterConfig
+from assay.trainer.methods.hints.hints import Hinted
 from assay.trainer.methods.hints.settings import HintsConfig
 from assay.trainer.methods.replay.replay import Replay
 from assay.trainer.methods.replay.settings import ReplayConfig
@@ -67,7 +68,6 @@ from assay.trainer.selection.orders import Uniform
 from assay.trainer.selection.subsets import PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen, Selector
 from assay.trainer.settings import config as configs
-from assay.trainer.settings.selecting import SelectionConfig
 from bench.miniature import as_data, keep, over_seeds, told
 
 TASKS = ("sums", "products", "proofs", "puzzles")
@@ -259,12 +259,12 @@ def contestant(name: str, bandit: Bandit, steps: int) -> Selector:
     if choice == "limr":
         return earlier_run(bandit.seed, steps)
     if choice == "hints":
-        selection = SelectionConfig(hints=HINTS)
-    elif choice in CHOICES:
-        tree = {"data": {"selection": {"name": choice, **CHOICES[choice]}}}
-        selection = configs.build(tree, origin="bench").data.selection
-    else:
+        solvable = [bool(problem.solution) for problem in problems()]
+        return Hinted(Uniform(range(size), bandit.seed), solvable, len(HINTS.shares))
+    if choice not in CHOICES:
         return Uniform(range(size), bandit.seed)
+    tree = {"data": {"selection": {"name": choice, **CHOICES[choice]}}}
+    selection = configs.build(tree, origin="bench").data.selection
     made = make_selector(selection, problems(), bandit.seed)
     assert made is not None
     if isinstance(made, PrePpo):

@@ -1,7 +1,7 @@
 """PAG's failures without a model: a policy of tables in dialogue with itself (arXiv 2506.10406).
 
 What stands between the tables and what they learn from is the trainer's: the protocol says when a
-revision is asked for, `turn_tokens` what each turn earns, `critic_advantages` and `refined` how
+revision is asked for, the hooks of turns what each earns, `critic_advantages` and `refined` how
 that becomes advantages, as configs/pag.toml and its ablations have it.
 
     first attempt   at a problem, easy or hard: with care, or carelessly, which is always wrong
@@ -29,10 +29,10 @@ from assay.trainer.algos.policy_losses import ppo_token_losses
 from assay.trainer.core.batch import Batch, Scored, critic_advantages, pad, refined
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
-from assay.trainer.methods.turns.credit import row_result, turn_metrics, turn_tokens
+from assay.trainer.methods.turns.credit import row_result, turn_metrics
+from assay.trainer.methods.turns.method import Turns
 from assay.trainer.methods.turns.protocol import Protocol
-from assay.trainer.methods.turns.settings import TurnsConfig
-from assay.trainer.rollouts.types import Rollout, Turn
+from assay.trainer.rollouts.types import Collected, Rollout, Turn
 from assay.trainer.settings import config as configs
 
 PRESET = Path(__file__).parents[1] / "configs" / "pag.toml"
@@ -82,11 +82,12 @@ class Table:
         self, overrides: Sequence[str] = (), seed: int = 0, says_L2: torch.Tensor = SAYS_L2
     ) -> None:
         config = configs.load(PRESET, ["data=rows.jsonl", *overrides])
-        self._algorithm = config.method
+        self._method = config.method
+        self._hooks = (Turns(config),)
         always = config.method.turns.revise == "always"
         protocol = Protocol(((0,), (0,)), verifies=True, always=always)
         self._outcomes, self._places = _outcomes(protocol)
-        self._batch = _as_batch(self._outcomes, config.method.turns)
+        self._batch = _as_batch(self._outcomes, *self._hooks)
         self._dice = torch.Generator().manual_seed(seed)
         first_3SA = (CARES_K2, says_L2, REVISES_3.expand(2, -1))
         self._logits = [chances_SA.log().requires_grad_() for chances_SA in first_3SA]
@@ -120,8 +121,8 @@ class Table:
         batch = {name: value[held.places_B] for name, value in self._batch.items()}
         batch["values"] = torch.zeros_like(batch["turn_rewards"])
         batch["values"][:, ::2] = self._values_3S[torch.arange(3), held.shown_B3]
-        advantages_BT, returns_BT, _ = critic_advantages(batch, self._algorithm)
-        advantages_BT = refined(advantages_BT, batch, self._algorithm.advantage)
+        advantages_BT, returns_BT, _ = critic_advantages(batch, self._method, self._hooks)
+        advantages_BT = refined(advantages_BT, batch, self._method.advantage)
         mask_B3 = batch["loss_mask"][:, ::2]
         logps_B3 = torch.stack(
             [
@@ -199,10 +200,8 @@ def _dialogue(answers: Sequence[str], says: str, protocol: Protocol) -> Rollout:
     return Rollout(Request(draw, 0), response, row_result(turns), 0, tuple(turns))
 
 
-def _as_batch(dialogues: Sequence[Rollout], config: TurnsConfig) -> Batch:
+def _as_batch(dialogues: Sequence[Rollout], turns: Turns) -> Batch:
     """Their tensors, as in a training step."""
-    scored = []
-    for dialogue in dialogues:
-        tokens, reward = turn_tokens(dialogue, config)
-        scored.append(Scored(dialogue, reward, turns=tokens))
-    return pad(scored, pad_id=0, policy_step=0, device=torch.device("cpu"))
+    (scored,) = turns.scored([[Scored(dialogue, None) for dialogue in dialogues]])
+    batch = pad(scored, pad_id=0, policy_step=0, device=torch.device("cpu"))
+    return turns.mark(batch, scored, Collected([tuple(dialogues)], list(dialogues)))

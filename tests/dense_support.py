@@ -8,16 +8,10 @@ from typing import Any
 
 from assay.clients import Judgement, Result, Span
 from assay.trainer.core.batch import Scored
-from assay.trainer.core.build import with_spans
 from assay.trainer.engines.types import Response
+from assay.trainer.methods.dense.method import with_spans
 from assay.trainer.methods.dense.settings import DenseConfig
 from assay.trainer.rollouts.types import Rollout
-
-
-def placed(item: Scored, rollout: Rollout, tokenizer: Any, dense: DenseConfig) -> Scored:
-    """The rollout with its spans' rewards on the tokens of this tokenizer."""
-    policy: Any = SimpleNamespace(tokenizer=tokenizer)
-    return with_spans(item, rollout, policy, dense)
 
 
 def token_rewards(
@@ -28,5 +22,5 @@ def token_rewards(
     judgement = Judgement(0.0, "incorrect", spans=tuple(spans))
     response = Response(tuple(ids), text, None, truncated=False)
     rollout = Rollout(request, response, Result("", judgement), 0)
-    found = placed(Scored(rollout, 0.0), rollout, tokenizer, DenseConfig(normalise=normalise))
+    found = with_spans(Scored(rollout, 0.0), tokenizer, DenseConfig(normalise=normalise))
     return found.token_rewards or [0.0] * len(ids)

@@ -42,8 +42,8 @@ def sizes(**more: Any) -> dict[str, Any]:
 def test_a_run_with_fire(
     tiny_config: MakeConfig, train: Train, tmp_path: Path, backend: str, mode: str
 ) -> None:
-    rollout = {"backend": backend, "fire": {**FIRE, "mode": mode}}
-    rows = train(tiny_config(**sizes(rollout=rollout, optim={"mini_batches": 2})))
+    sections = {"rollout": {"backend": backend}, "method": {"fire": {**FIRE, "mode": mode}}}
+    rows = train(tiny_config(**sizes(**sections, optim={"mini_batches": 2})))
     samples = read_rows(tmp_path / "run" / "samples.jsonl")
     assert len(samples) == 2 * 64
     for row in rows:
@@ -66,7 +66,7 @@ def test_the_evaluation_decodes_regularly(
     answers = {}
     for name, fire in (("with", FIRE), ("without", {})):
         config = tiny_config(
-            rollout={"fire": fire}, run={"steps": 1}, eval={"prompts": 20, "samples": 4}
+            method={"fire": fire}, run={"steps": 1}, eval={"prompts": 20, "samples": 4}
         )
         train(config, name)
         answers[name] = (tmp_path / name / "eval_before.json").read_text(encoding="utf-8")
@@ -129,10 +129,10 @@ def test_what_nobody_answers_rightly_comes_again_with_a_hint_that_is_in_no_loss(
     data = {
         "path": str(path),
         "columns": {"solution": "solution"},
-        "selection": {"hints": {"enabled": True}},
     }
+    method = {"hints": {"enabled": True}}
     rollout = {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4}
-    rows_ = train(tiny_config(**sizes(data=data, rollout=rollout, run={"steps": 5})))
+    rows_ = train(tiny_config(**sizes(data=data, method=method, rollout=rollout, run={"steps": 5})))
     assert [row["hinted_groups"] for row in rows_] == [0, 2, 2, 2, 0]
     samples = read_rows(tmp_path / "run" / "samples.jsonl")
     by_step = [{s["hint"] for s in samples if s["step"] == n} for n in range(1, 6)]
@@ -157,8 +157,8 @@ class Steps(ExactTransport):
 def test_filtered_responses_are_as_if_they_had_not_been_drawn(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:
-    algorithm = {"filter": {"prof": "both", "prof_keep": 4}}
-    rows = train(tiny_config(**sizes(method=algorithm)), transport=Steps)
+    method = {"filter": {"prof": "both", "prof_keep": 4}}
+    rows = train(tiny_config(**sizes(method=method)), transport=Steps)
     samples = read_rows(tmp_path / "run" / "samples.jsonl")
     for row in rows:
         own = [sample for sample in samples if sample["step"] == row["step"]]
@@ -167,7 +167,7 @@ def test_filtered_responses_are_as_if_they_had_not_been_drawn(
         assert row["tokens"] == sum(sample["tokens"] for sample in stays)
         assert row["fault_ratio"] == 0
     with pytest.raises(TrainingStoppedError, match="judges none"):
-        train(tiny_config(**sizes(method=algorithm)), "without-steps")
+        train(tiny_config(**sizes(method=method)), "without-steps")
 
 
 def test_groups_without_advantage_give_way_to_earlier_ones(

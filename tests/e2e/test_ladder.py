@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay.trainer.methods.parts import parts_on
 
 from assay.clients.cli import run as assay
 from assay.clients.runs.records import read_rows
 from assay.clients.testing import FakeRewardServer
 from assay.trainer.settings import config as configs
+from assay.trainer.settings.registry import parts_on
 
 LADDER = """
 base = "base.toml"

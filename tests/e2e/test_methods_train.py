@@ -55,7 +55,7 @@ def miniature(repository: Path, tiny_model: Path, sums_file: Path) -> Callable[.
             small.append("data.columns.tests=")
         if published.method.critic.init != "policy":
             small.append("method.critic.init=policy")
-        if published.cotraining.enabled:
+        if published.method.cotraining.enabled:
             small += [
                 "method.cotraining.prompt={question}{steps}=",
                 "method.cotraining.step_heading=",

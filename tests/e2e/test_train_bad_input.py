@@ -145,8 +145,8 @@ def test_a_verifier_of_whole_groups_is_refused_where_groups_do_not_end_together(
             response.verifiers[0].needs_group = True
             return response
 
-    algorithm = {"advantage": {"estimator": "gae"}, **sections}
-    config = tiny_config(method=algorithm, eval={"prompts": 0})
+    method = {"advantage": {"estimator": "gae"}, **sections}
+    config = tiny_config(method=method, eval={"prompts": 0})
     with pytest.raises(ConfigError, match=f"against one another, .*; set {off}, or use another"):
         train(config, transport=OfGroups)
 

@@ -45,12 +45,12 @@ def test_gradient_checkpointing_changes_nothing(
 
     def rows(*, checkpointing: bool) -> list[dict[str, Any]]:
         model = {"gradient_checkpointing": checkpointing, "lora": {"rank": lora}}
-        algorithm = {
+        method = {
             "advantage": {"estimator": "gae"},
             "critic": {"learning_rate": 1e-3},
             "loss": {"kl_coef": 0.05, "kl_place": "reward", "kl_estimator": "k1"},
         }
-        config = tiny_config(model=model, method=algorithm, eval={"prompts": 0}, run={"steps": 2})
+        config = tiny_config(model=model, method=method, eval={"prompts": 0}, run={"steps": 2})
         return curve(train(config, f"run-{checkpointing}"))
 
     plain = rows(checkpointing=False)

@@ -36,8 +36,8 @@ METHODS: dict[str, dict[str, Any]] = {
     },
     "choice": {
         "data": {"selection": {"name": "mopps"}},
-        "rollout": {"fire": {"enabled": True, "top_k": 3}},
         "method": {
+            "fire": {"enabled": True, "top_k": 3},
             "loss": {"clip_high": 0.28},
             "replay": {"groups": 8},
             "filter": {"min_group_std": 0.05},

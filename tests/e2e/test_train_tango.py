@@ -16,6 +16,7 @@ from bench.trainer_tango import SMALL, problems
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
 from assay.trainer.core.build import check_processes
+from assay.trainer.core.hooks import hooks_of
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.settings import config as configs
 
@@ -192,4 +193,4 @@ def test_what_cannot_be_cotrained_is_told_before_anything_is_trained(
     with pytest.raises(ConfigError, match=r"against one another, .* cotraining\.enabled = false"):
         train(together(), "groups", OfGroups)
     with pytest.raises(ConfigError, match="needs a run of one process, and this one has 2"):
-        check_processes(together(), 2)
+        check_processes(together(), 2, hooks_of(together()))

@@ -32,15 +32,15 @@ def make(tiny_config: MakeConfig) -> MakeConfig:
     """Settings of a run with a window; other sections as for tiny_config."""
 
     def made(window: int, **sections: Any) -> Any:
-        algorithm: dict[str, Any] = {
+        method: dict[str, Any] = {
             "advantage": {"estimator": "gae", "lam": 0.95},
             "critic": {"learning_rate": 1e-2, "pretrain_steps": 2},
             "truncation": {"window": window},
         }
-        for name, values in sections.pop("algorithm", {}).items():
-            algorithm.setdefault(name, {}).update(values)
+        for name, values in sections.pop("method", {}).items():
+            method.setdefault(name, {}).update(values)
         sections = {"eval": {"prompts": 0}, "run": {"steps": 3}, **sections}
-        return tiny_config(method=algorithm, **sections)
+        return tiny_config(method=method, **sections)
 
     return made
 

@@ -15,19 +15,27 @@ import torch
 from assay.clients import Judgement, Result, Span
 from assay.clients.verdicts import Verdict
 from assay.trainer.core.batch import Batch, Scored, pad
+from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.dense.method import with_spans
 from assay.trainer.methods.dense.settings import DenseConfig
-from assay.trainer.methods.turns.credit import turn_tokens
 from assay.trainer.methods.turns.settings import TurnsConfig
-from assay.trainer.rollouts.types import Rollout, Turn, Unfinished
-from dense_support import placed
+from assay.trainer.rollouts.types import Collected, Rollout, Turn, Unfinished
+from assay.trainer.settings.config import Config, MethodSettings
+from assay.trainer.settings.sections import RolloutConfig
 from tokenizers_support import characters
 
 Vector = Sequence[float]
 Matrix = Sequence[Vector]
 REQUEST = Request(Draw(0, Problem("train-0", "", (), ""), (1,)), 0)
 DIALOGUES = TurnsConfig(mode="verify")
+
+
+def hooks(group_size: int = 2, **tables: Any) -> tuple[Hooks, ...]:
+    """What a run calls whose methods have these tables."""
+    rollout = RolloutConfig(group_size=group_size)
+    return hooks_of(Config(method=MethodSettings(**tables), rollout=rollout))
 
 
 def tensor(values: Any) -> torch.Tensor:
@@ -84,7 +92,7 @@ def with_judged_spans(
     ]
     result = judged(correct, *spans)
     rollout = response(characters()(text)["input_ids"], result, text=text)
-    return placed(Scored(rollout, float(correct)), rollout, characters(), dense)
+    return with_spans(Scored(rollout, float(correct)), characters(), dense)
 
 
 def dialogue(mask: Vector) -> Scored:
@@ -96,8 +104,9 @@ def dialogue(mask: Vector) -> Scored:
         if own:
             turns.append(turn(len(turns), start, place))
     rollout = response((0,) * len(mask), turns=turns)
-    tokens_T, reward = turn_tokens(rollout, DIALOGUES)
-    return Scored(rollout, reward, turns=tokens_T)
+    [turns_on] = hooks(turns=DIALOGUES)
+    [[scored]] = turns_on.scored([[Scored(rollout, 0.0)]])
+    return scored
 
 
 def turn(
@@ -109,9 +118,14 @@ def turn(
     return Turn(start, end, "", truncated=False, result=judged(correct))
 
 
-def batch_of(rows: Sequence[Scored], **columns: torch.Tensor) -> Batch:
-    """The rows as a step has them, in float64, with columns in place of their own."""
+def batch_of(rows: Sequence[Scored], on: Sequence[Hooks] = (), **columns: torch.Tensor) -> Batch:
+    """The rows as a step has them, in float64, with columns in place of their own.
+
+    `on` are the hooks of the methods that mark it.
+    """
     padded = pad(rows, pad_id=0, policy_step=0, device=torch.device("cpu"))
+    for hook in on:
+        padded = hook.mark(padded, rows, Collected([], []))
     wide = {
         name: column.double() if column.is_floating_point() else column
         for name, column in padded.items()

@@ -64,6 +64,7 @@ from golden.batches import (
     Vector,
     batch_of,
     dialogue,
+    hooks,
     judged,
     one_step,
     plain_rows,
@@ -131,9 +132,9 @@ def decoupled_gae(
     config = MethodSettings(
         advantage=AdvantageConfig(estimator="gae", lam=lam_actor, gamma=gamma),
         critic=CriticConfig(lam=lam_critic),
-        dense=DenseConfig(weight=1.0),
     )
-    advantages_BT, returns_BT, _ = critic_advantages(batch, config)
+    steps_earn = hooks(dense=DenseConfig(weight=1.0))
+    advantages_BT, returns_BT, _ = critic_advantages(batch, config, steps_earn)
     return [advantages_BT[0], returns_BT[0]]
 
 
@@ -148,11 +149,10 @@ def egae_truncated(values: Vector, lam: float, gamma: float = 1.0) -> Any:
 def turn_independent_gae(
     rewards: Vector, values: Vector, mask: Vector, lam: float = 1.0, gamma: float = 1.0
 ) -> Any:
-    batch = batch_of([dialogue(mask)], turn_rewards=row(rewards), values=row(values))
-    config = MethodSettings(
-        advantage=AdvantageConfig(estimator="gae", lam=lam, gamma=gamma), turns=DIALOGUES
-    )
-    return critic_advantages(batch, config)[0][0]
+    on = hooks(turns=DIALOGUES)
+    batch = batch_of([dialogue(mask)], on, turn_rewards=row(rewards), values=row(values))
+    config = MethodSettings(advantage=AdvantageConfig(estimator="gae", lam=lam, gamma=gamma))
+    return critic_advantages(batch, config, on)[0][0]
 
 
 @golden(critic_advantages)
@@ -189,12 +189,12 @@ def of_group(rewards_B: torch.Tensor, chosen: AdvantageConfig) -> torch.Tensor:
     """Advantages of responses to one prompt."""
     size = len(rewards_B)
     batch = batch_of(plain_rows(size, 1), rewards=rewards_B)
-    return group_advantages(batch, MethodSettings(advantage=chosen), size)[:, 0]
+    return group_advantages(batch, chosen, size)[:, 0]
 
 
 @golden(refined)
 def role_advantage_normalisation(advantages: Matrix, mask: Matrix) -> Any:
-    batch = batch_of([dialogue(own) for own in mask])
+    batch = batch_of([dialogue(own) for own in mask], hooks(turns=DIALOGUES))
     return refined(tensor(advantages), batch, AdvantageConfig(normalise="role"))
 
 
@@ -239,7 +239,8 @@ def process_advantages(
         * (PAPER_EPS / eps),
         spans=tensor([none if n is None else steps[n] for n in places]).bool(),
     )
-    found = group_advantages(batch, MethodSettings(dense=DenseConfig(weight=1.0)), size)
+    on = hooks(size, dense=DenseConfig(weight=1.0))
+    found = group_advantages(batch, AdvantageConfig(), size, hooks=on)
     return [found[places.index(place)] for place in range(len(groups))]
 
 
@@ -264,7 +265,8 @@ def tango_step_advantages(
         for outcome, one in zip(outcome_rewards, steps, strict=True)
     ]
     batch = batch_of(rows, rewards=tensor(outcome_rewards) * (TRL_EPS / PAPER_EPS))
-    found = group_advantages(batch, MethodSettings(dense=dense), len(rows))
+    on = hooks(len(rows), dense=dense)
+    found = group_advantages(batch, AdvantageConfig(), len(rows), hooks=on)
     return [found[number, [place for place, _ in one]] for number, one in enumerate(steps)]
 
 
@@ -276,7 +278,7 @@ def prm_dense_line_rewards(
     dense = DenseConfig(weight=lam_fail, correct_share=lam_pass / lam_fail)
     length = len(line_scores)
     rows = [with_judged_spans(length, range(1, length + 1), line_scores, dense, correct=passed)]
-    return token_rewards(batch_of(rows), MethodSettings(dense=dense))[0]
+    return token_rewards(batch_of(rows), LossConfig(), hooks(dense=dense))[0]
 
 
 @golden(rewards_of)
@@ -459,7 +461,7 @@ def histogram_cross_entropy(logits: Matrix, probabilities: Matrix) -> Any:
 @golden(shape)
 def soft_overlong(length: int, max_length: int, cache_length: int, factor: float = 1.0) -> Any:
     config = ShapingConfig(overlong="soft", overlong_cache=cache_length, overlong_factor=factor)
-    return shape(response((0,) * length), config, max_length).reward
+    return shape(response((0,) * length), 0.0, config, max_length).reward
 
 
 @golden(shape, cosine_kernel)
@@ -486,13 +488,13 @@ def cosine_length_reward(
     config = ShapingConfig(
         cosine=True, cosine_correct=correct_range, cosine_wrong=wrong_range, cosine_exceed=exceed
     )
-    return shape(response((0,) * length, judged(correct)), config, max_length).reward
+    return shape(response((0,) * length, judged(correct)), 0.0, config, max_length).reward
 
 
 @golden(shape)
 def ngram_repetition_penalty(tokens: Sequence[int], n: int, max_penalty: float) -> Any:
     config = ShapingConfig(repetition_ngram=n, repetition_penalty=max_penalty)
-    return shape(response(tokens), config, len(tokens)).reward
+    return shape(response(tokens), 0.0, config, len(tokens)).reward
 
 
 # Selection and sampling.

@@ -6,7 +6,6 @@ import dataclasses
 import tomllib
 from typing import Any
 
-from assay.trainer.methods.parts import PARTS, parts_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from assay.trainer.settings import config as configs
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.config import Config, MethodSettings
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
+from assay.trainer.settings.registry import parts, parts_on
 
 _CHOICES: dict[str, dict[str, list[Any]]] = {
     "advantage": {
@@ -87,7 +87,7 @@ def settings_at_random(draw: st.DrawFn) -> Config:
     if tree["loss"]["importance_correction"] == "decoupled":  # an objective of its own
         tree["loss"] |= {"objective": "ppo", "ratio": "token", "pre_clip": 0.0}
     sections = {name: _KINDS[name](**values) for name, values in tree.items()}
-    return Config(algorithm=MethodSettings(**sections))
+    return Config(method=MethodSettings(**sections))
 
 
 def switchable(config: Config) -> list[str]:
@@ -107,7 +107,7 @@ def leaves(value: Any, prefix: str = "") -> dict[str, Any]:
 def test_a_part_that_is_switched_off_is_off_and_touches_its_own_keys_only(
     config: Config, data: st.DataObject
 ) -> None:
-    part = data.draw(st.sampled_from([p for p in PARTS if p.is_on(config) and p.off is not None]))
+    part = data.draw(st.sampled_from([p for p in parts() if p.is_on(config) and p.off is not None]))
     assert part.off is not None
     off = ablated(config, [part.name])
     assert not part.is_on(off)

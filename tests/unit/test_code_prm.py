@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay.trainer.methods.parts import parts_on
 from bench.miniature_programs import (
     WORDS,
     asked_letters,
@@ -37,6 +36,7 @@ from assay.trainer.recipes.code_prm.rows import label_summary, prm_rows, program
 from assay.trainer.recipes.code_prm.running import Pipeline, as_text
 from assay.trainer.recipes.code_prm.stages import STAGES, Paths
 from assay.trainer.settings import config as train_configs
+from assay.trainer.settings.registry import parts_on
 
 
 def holds(program: str, asserts: list[str]) -> bool:

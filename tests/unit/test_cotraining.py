@@ -332,8 +332,8 @@ def test_the_verifiers_settings_are_its_own_where_it_has_any(repository: Path) -
     assert made.method.name == "tango-verifier"
     assert made.method.loss == config.method.loss
     assert not made.method.dense.weight
-    assert not made.cotraining.enabled
-    assert configs.build({}, origin="x").cotraining == made.cotraining
+    assert not made.method.cotraining.enabled
+    assert configs.build({}, origin="x").method.cotraining == made.method.cotraining
     lines = [line for section in explain(config).sections for line in section.lines]
     assert "two, by the same algorithm without steps" in lines
     assert "40 steps of the verifier first, then 3 of the generator to 1 of it, in turns" in lines

@@ -16,7 +16,6 @@ from typing import Any
 
 import click
 import pytest
-from assay.trainer.methods.parts import PARTS
 from bench.__main__ import BENCHES
 
 from assay.clients.cli import cli
@@ -30,6 +29,7 @@ from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.overrides import expand
+from assay.trainer.settings.registry import part_names
 from docs_support import Block, anchors, blocks, commands, links, pages
 
 # Blocks that are a part of a whole which a test of its own runs, and import nothing themselves.
@@ -185,7 +185,7 @@ def _settings(name: str, given: list[str], repository: Path) -> None:
         [text for text in given[1:] if not PLACEHOLDERS.search(text)],
     )
     expanded = expand(texts)
-    assert set(expanded.ablate) <= {part.name for part in PARTS}, "no such part"
+    assert set(expanded.ablate) <= set(part_names()), "no such part"
     overrides = [*expanded.texts]
     match name:
         case "train":

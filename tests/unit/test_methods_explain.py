@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from assay.trainer.methods.parts import BY_NAME, parts_on
+
 from rich.console import Console
 
 from assay.clients.cli import run
@@ -18,6 +18,7 @@ from assay.trainer.explain.presets import METHODS
 from assay.trainer.explain.show import show
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.registry import part_names, parts_on
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]
 
@@ -478,7 +479,7 @@ def test_dynamic_sampling_is_told(repository: Path) -> None:
 def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
     config = preset(repository, "dapo", "ablate=clip-higher", "method.loss.kl_coef=0.1")
     explanation = explain(config)
-    assert explanation.off == (BY_NAME["clip-higher"],)
+    assert explanation.off == (part_names()["clip-higher"],)
     assert (explanation.missing, explanation.added) == ((), ("kl",))
     text = printed(explanation)
     assert "Switched off by ablate" in text

@@ -8,47 +8,43 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay.trainer.methods.parts import BY_NAME, PARTS, parts_on
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.overrides import expand, keys_of
+from assay.trainer.settings.registry import part_names, parts, parts_on
 
+
+def of_turns(mode: str) -> dict[str, Any]:
+    """A response of several turns that has everything that turns may have."""
+    return {
+        "advantage": {"estimator": "gae", "normalise": "role"},
+        "turns": {"mode": mode, "shaping": 1.0},
+    }
+
+
+ANCHOR = {"against": "anchor", "anchors": "reference"}
+TOGETHER = {"cotraining": {"enabled": True}}
 # For every part the least that switches it on.
 ON: dict[str, dict[str, Any]] = {
     "dynamic-sampling": {"dynamic_sampling": {"enabled": True}},
     "surplus-kept": {"dynamic_sampling": {"enabled": True, "keep_surplus": True}},
-    "group-sampling": {"advantage": {"estimator": "gae"}},
-    "fire": {"rollout": {"fire": {"enabled": True}}},
-    **{
-        name: {"data": {"selection": {"name": name, "limr": {"records": "samples.jsonl"}}}}
-        for name in (
-            "mopps",
-            "vade",
-            "dump",
-            "dads",
-            "curriculum",
-            "hard-focus",
-            "vas",
-            "pre-ppo",
-            "limr",
-        )
-    },
+    "fire": {"fire": {"enabled": True}},
     "hints": {
         "data": {
             "source": "jsonl",
             "path": "rows.jsonl",
             "columns": {"solution": "solution"},
-            "selection": {"hints": {"enabled": True}},
-        }
+        },
+        "hints": {"enabled": True},
     },
     "replay": {"replay": {"groups": 64}},
     "recomposition": {"recomposition": {"groups": 64}},
-    "void-turn-filter": {"filter": {"void": "text"}},
-    "prof-filter": {"filter": {"prof": "both"}},
-    "spread-filter": {"filter": {"min_group_std": 0.05}},
+    "self-verification": of_turns("verify"),
+    "second-attempt": of_turns("reconsider"),
+    "selective-revision": of_turns("verify"),
     "truncation": {
         "advantage": {"estimator": "gae"},
         "critic": {"pretrain_steps": 5},
@@ -59,6 +55,35 @@ ON: dict[str, dict[str, Any]] = {
         "asynchrony": {"mode": "periodic"},
         "optim": {"micro_batch": 8},
     },
+    "verifier-warmup": TOGETHER,
+    "void-turn-filter": {"filter": {"void": "text"}},
+    "prof-filter": {"filter": {"prof": "both"}},
+    "spread-filter": {"filter": {"min_group_std": 0.05}},
+    "group-sampling": {"advantage": {"estimator": "gae"}},
+    **{
+        name: {"data": {"selection": {"name": name, "limr": {"records": "samples.jsonl"}}}}
+        for name in (
+            "curriculum",
+            "dads",
+            "dump",
+            "hard-focus",
+            "limr",
+            "mopps",
+            "pre-ppo",
+            "vade",
+            "vas",
+        )
+    },
+    "turn-rewards": of_turns("reconsider"),
+    "first-attempt-reward": of_turns("reconsider"),
+    "verifier-reward": of_turns("verify"),
+    "turn-shaping": of_turns("reconsider"),
+    "anchor-reward": {"pairwise": ANCHOR},
+    "group-in-pairs": {"pairwise": {"against": "group", "anchors": "reference"}},
+    "best-of-n-anchors": {"pairwise": {"against": "anchor", "anchors": "best-of-n"}},
+    "order-gap-fault": {"pairwise": ANCHOR},
+    "centred-win": {"pairwise": {**ANCHOR, "reward": "centred"}},
+    "log-odds-win": {"pairwise": {**ANCHOR, "reward": "log-odds"}},
     "soft-overlong": {"shaping": {"overlong": "soft", "overlong_cache": 64}},
     "overlong-filter": {"shaping": {"overlong": "filter"}},
     "cosine-length": {"shaping": {"cosine": True}},
@@ -70,23 +95,22 @@ ON: dict[str, dict[str, Any]] = {
         "reward": {"parameters": {"splitting": "code-line"}},
     },
     "outcome-weighted-spans": {"dense": {"weight": 0.25, "correct_share": 0.1}},
-    "anchor-reward": {"pairwise": {"against": "anchor", "anchors": "reference"}},
-    "group-in-pairs": {"pairwise": {"against": "group", "anchors": "reference"}},
-    "best-of-n-anchors": {"pairwise": {"against": "anchor", "anchors": "best-of-n"}},
-    "order-gap-fault": {"pairwise": {"against": "anchor", "anchors": "reference"}},
-    "centred-win": {"pairwise": {"against": "anchor", "anchors": "reference", "reward": "centred"}},
-    "log-odds-win": {
-        "pairwise": {"against": "anchor", "anchors": "reference", "reward": "log-odds"}
-    },
+    "cotrained-verifier": TOGETHER,
+    "verification-form": TOGETHER,
     "group-normalisation": {},
     "leave-one-out": {"advantage": {"estimator": "rloo"}},
+    "segment-advantages": {"advantage": {"estimator": "segments", "scale": "none"}},
     "symmetric-group": {
         "advantage": {"estimator": "symmetric"},
         "pairwise": {"against": "group", "anchors": "reference"},
     },
-    "std-scaling": {},
-    "segment-advantages": {"advantage": {"estimator": "segments", "scale": "none"}},
+    "turn-independence": of_turns("verify"),
+    "role-normalisation": of_turns("verify"),
+    "step-interpolation": {"dense": {"weight": 0.1, "mix": "interpolate"}},
+    "step-decay": {"dense": {"weight": 0.1, "decay_to": 1e-3}},
     "probability-mask": {"advantage": {"estimator": "segments", "scale": "none"}},
+    "class-weights": TOGETHER,
+    "std-scaling": {},
     "task-scaling": {"advantage": {"scale": "task"}},
     "difficulty-weight": {"advantage": {"difficulty": "exp"}},
     "advantage-whitening": {"advantage": {"normalise": "task"}},
@@ -104,7 +128,6 @@ ON: dict[str, dict[str, Any]] = {
     "dual-clip": {"loss": {"dual_clip": 10.0}},
     "pre-clip": {"loss": {"pre_clip": 1000.0}},
     "sequence-ratio": {"loss": {"ratio": "sequence"}},
-    "cispo": {"loss": {"objective": "cispo"}},
     "token-level-loss": {"loss": {"aggregation": "token-mean"}},
     "constant-normaliser": {"loss": {"aggregation": "constant"}},
     "whole-response-loss": {"loss": {"aggregation": "seq-mean-token-sum"}},
@@ -113,37 +136,15 @@ ON: dict[str, dict[str, Any]] = {
     "kl": {"loss": {"kl_coef": 0.04}},
     "importance-correction": {"loss": {"importance_correction": "truncate"}},
     "decoupled-ppo": {"loss": {"importance_correction": "decoupled"}},
-    **{
-        name: {
-            "advantage": {"estimator": "gae", "normalise": "role"},
-            "turns": {"shaping": 1.0, **turns},
-        }
-        for name, turns in {
-            "self-verification": {"mode": "verify"},
-            "second-attempt": {"mode": "reconsider"},
-            "selective-revision": {"mode": "verify"},
-            "turn-rewards": {"mode": "reconsider"},
-            "first-attempt-reward": {"mode": "reconsider"},
-            "verifier-reward": {"mode": "verify"},
-            "turn-shaping": {"mode": "reconsider"},
-            "turn-independence": {"mode": "verify"},
-            "role-normalisation": {"mode": "verify"},
-        }.items()
-    },
-    **{
-        name: {"cotraining": {"enabled": True}}
-        for name in ("cotrained-verifier", "verifier-warmup", "verification-form", "class-weights")
-    },
-    "step-interpolation": {"dense": {"weight": 0.1, "mix": "interpolate"}},
-    "step-decay": {"dense": {"weight": 0.1, "decay_to": 1e-3}},
+    "cispo": {"loss": {"objective": "cispo"}},
 }
 
 
 def make(tree: dict[str, Any], overrides: tuple[str, ...] = ()) -> Config:
-    sections = ("rollout", "data", "cotraining", "reward", "optim")
+    sections = ("rollout", "data", "reward", "optim")
     elsewhere = {name: tree[name] for name in sections if name in tree}
-    algorithm = {name: value for name, value in tree.items() if name not in elsewhere}
-    whole = {"method": algorithm, **elsewhere}
+    method = {name: value for name, value in tree.items() if name not in elsewhere}
+    whole = {"method": method, **elsewhere}
     if "pairwise" in tree:
         whole["reward"] = {"parameters": {"max_order_gap": 0.5}}
     return configs.build(whole, overrides, origin="test")
@@ -154,10 +155,10 @@ def names(config: Config) -> list[str]:
 
 
 def test_every_part_has_an_example_here() -> None:
-    assert list(ON) == [part.name for part in PARTS]
+    assert list(ON) == [part.name for part in parts()]
 
 
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+@pytest.mark.parametrize("part", parts(), ids=lambda part: part.name)
 def test_a_part_can_be_seen_and_switched_off(part: Any) -> None:
     config = make(ON[part.name])
     assert part.name in names(config)
@@ -171,14 +172,14 @@ def test_a_part_can_be_seen_and_switched_off(part: Any) -> None:
     assert config.ablate == (), "settings are values: the old ones stay"
 
 
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+@pytest.mark.parametrize("part", parts(), ids=lambda part: part.name)
 def test_a_part_says_what_it_does_and_where_that_is_written(part: Any) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", part.name)
     assert part.what.endswith(".")
     assert part.what.count(". ") == 0, "one sentence"
     known = re.search(r"arXiv \d{4}\.\d{5}", part.reference)
     assert known or part.reference.startswith(("ours", "truncated importance sampling"))
-    assert BY_NAME[part.name] is part
+    assert part_names()[part.name] is part
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay.trainer.methods.parts import PARTS, parts_on
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.explain.presets import METHODS, departures
-from assay.trainer.methods.dense.parts import DENSE_PARTS
+from assay.trainer.methods.dense import parts as dense
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.settings import config as configs
+from assay.trainer.settings.registry import parts, parts_on
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]
 
@@ -537,7 +537,7 @@ def test_the_command_in_a_ladder_can_be_typed(repository: Path) -> None:
 
 def test_the_ladder_of_code_prm_is_the_four_way_ablation(repository: Path) -> None:
     ladder = plan.load(repository / "configs/ladders/code_prm.toml", GIVEN)
-    of_dense = {part.name for part in DENSE_PARTS}
+    of_dense = {part.name for part in dense.PARTS}
     gone = [of_dense | {"value-init"}, of_dense, {"value-init"}, set()]
     for rung, off in zip(ladder.rungs, gone, strict=True):
         assert {part.name for part in parts_on(rung.configs[0])} == METHODS["code_prm"] - off
@@ -551,12 +551,12 @@ def test_the_methods_page_has_the_table_of_parts(repository: Path) -> None:
         f"| {part.name} | "
         + " | ".join("x" if part.name in METHODS[name] else "" for name in names)
         + " |"
-        for part in PARTS
+        for part in parts()
         if any(part.name in METHODS[name] for name in names)
     ]
     header = f"| part | {' | '.join(f'`{name}`' for name in names)} |"
     assert "\n".join([header, "|---|" + ":-:|" * len(names), *rows]) in text
-    for part in PARTS:
+    for part in parts():
         assert f"`{part.name}`" in text or f"| {part.name} |" in text
         assert part.what in text
         assert part.reference in text

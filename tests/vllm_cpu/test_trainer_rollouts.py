@@ -82,24 +82,25 @@ def run(kind: str, folder: Path) -> dict[str, Any]:
 
     from assay.trainer.data.problems import Problem
     from assay.trainer.engines.drift import alarm
-    from assay.trainer.engines.types import Draw, Request, Response
+    from assay.trainer.engines.types import Draw, FirstToken, Request, Response
     from assay.trainer.engines.vllm import VllmGenerator, keep_base_weights
     from assay.trainer.methods.fire.settings import FireConfig
     from assay.trainer.settings.sections import RolloutConfig
 
     trainer, tokenizer = make_trainer(kind, folder)
     model: Any = trainer.model
+    fire = FireConfig()
     if kind == "lora":
         keep_base_weights(trainer.vllm_generation)
     generator = VllmGenerator(
         lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {}, repeats),
         tokenizer,
         RolloutConfig(
-            backend="vllm", group_size=4, max_new_tokens=12, temperature=0.8, batch=8,
-            fire=FireConfig(enabled=kind == "fire"),
+            backend="vllm", group_size=4, max_new_tokens=12, temperature=0.8, batch=8
         ),
         end_ids=frozenset({tokenizer.eos_token_id}),
         engine=trainer.vllm_generation,
+        first=FirstToken(fire.temperature, fire.top_k) if kind == "fire" else None,
     )  # fmt: skip
     requests = [
         Request(Draw(n, Problem(str(n), "", (), ""), tuple(tokenizer(text)["input_ids"])), index)

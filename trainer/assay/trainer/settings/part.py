@@ -45,8 +45,8 @@ class Part:
     is_on: Callable[[Config], bool]
     off: Callable[[Config], Switches] | None
     code: tuple[str, ...] = ()
-    needs: Claims = field(default_factory=dict)
-    takes: Claims = field(default_factory=dict)
+    needs: Claims = field(default_factory=dict, hash=False)
+    takes: Claims = field(default_factory=dict, hash=False)
 
 
 def to(key: str, value: object) -> Callable[[Config], Switches]:
