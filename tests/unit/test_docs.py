@@ -21,7 +21,6 @@ from bench.__main__ import BENCHES
 from assay.clients.cli import cli
 from assay.clients.services import installed_services
 from assay.genrm.config import read_models
-from assay.genrm.training import config as rm_configs
 from assay.reward_server.profiles.reading import read_profiles
 from assay.reward_server.registry import FAMILIES
 from assay.rpc.errors import ConfigError
@@ -30,6 +29,7 @@ from assay.trainer.methods.parts import PARTS
 from assay.trainer.overrides import expand
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
+from assay.trainer.recipes.reward_model import config as rm_configs
 from docs_support import Block, anchors, blocks, commands, links, pages
 
 # Blocks that are a part of a whole which a test of its own runs, and import nothing themselves.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.genrm.training import config as rm_configs
 from assay.rpc.errors import ConfigError
 from assay.trainer import settings as config
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
+from assay.trainer.recipes.reward_model import config as rm_configs
 
 
 def test_the_whole_config_is_saved_and_read_back(tmp_path: Path) -> None:

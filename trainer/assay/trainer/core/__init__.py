@@ -1,1 +1,1 @@
-"""What every method shares: the batch, its loss, the trainer on TRL's loop, the judge, the evaluation."""
+"""What every method shares: batch, loss, the trainer on TRL's loop, judge, evaluation."""

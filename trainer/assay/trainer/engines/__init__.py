@@ -1,1 +1,1 @@
-"""Who generates: transformers' generate, its continuous batching, vLLM; one seed for each response."""
+"""Who generates: transformers' generate and continuous batching, vLLM; a seed a response."""

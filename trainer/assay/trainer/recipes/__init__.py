@@ -1,1 +1,1 @@
-"""What a command runs from start to end: a training, a ladder of ablations, the process reward model for code."""
+"""What a command runs from start to end: a policy, a reward model, a ladder, PRMs for code."""

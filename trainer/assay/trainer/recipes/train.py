@@ -63,7 +63,7 @@ from assay.trainer.methods.value_pretraining.warmup import pretrain_critic
 from assay.trainer.records import report
 from assay.trainer.records.callbacks import StepRecorder
 from assay.trainer.records.folder import RunFolder, record
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import Display, interruptible
 from assay.trainer.records.reporting import attach, check_reporters
 from assay.trainer.records.saving import save_outcome
 from assay.trainer.records.step_spans import StepSpans
@@ -139,7 +139,7 @@ def run(
             if world.main:
                 record(folder, config)
             session = Session(config, folder, display, world, problems, policy, judge)
-            with _interruptible(display) as stop:
+            with interruptible(display) as stop:
                 recorder, trainer = _prepare(session, stream, stop, checkpoint)
                 partner = None if state is None else _partner(session, trainer, stop, state)
                 if not _anchor(session, trainer, stream, stop, checkpoint):
@@ -180,16 +180,6 @@ def _judge(
     with own as address, open_judge(config.reward, transport, target=world.same(address)) as judge:
         yield judge
         world.wait()
-
-
-@contextmanager
-def _interruptible(display: Display) -> Iterator[Interrupt]:
-    with Interrupt(
-        lambda name: display.note(
-            f"{name}: this step ends, then a checkpoint is saved; again to leave at once"
-        )
-    ) as stop:
-        yield stop
 
 
 def _prepare(

@@ -12,13 +12,11 @@ from pydantic import Field
 from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
+from assay.trainer.records.folder import RunKind
+from assay.trainer.settings import NonNegative, NonNegativeFloat, Positive, PositiveFloat
 
 Kind = Literal["pairwise", "bradley-terry", "prm"]
 Text = Annotated[str, Field(min_length=1)]
-Positive = Annotated[int, Field(ge=1)]
-NonNegative = Annotated[int, Field(ge=0)]
-PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 TINY = "tiny"
 
@@ -162,6 +160,7 @@ class RunConfig:
     keep_checkpoints: Positive = 1
     log_every: Positive = 10
     """Steps between rows of metrics.jsonl."""
+    report_to: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ("tensorboard",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +238,6 @@ def to_toml(config: Config) -> str:
     return toml_config.to_toml(
         config, "The complete settings of this run. `assay train-rm` reads this file."
     )
+
+
+RUNS = RunKind("train-rm", "configs/rm-pairwise.toml", load, to_toml, ("run.", "eval.batch_size="))
