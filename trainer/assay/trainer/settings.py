@@ -26,6 +26,15 @@ from assay.trainer.methods.segments.settings import SegmentsConfig
 from assay.trainer.methods.truncation.settings import TruncationConfig
 from assay.trainer.methods.turns.settings import TurnsConfig
 from assay.trainer.overrides import expand, keys_of
+from assay.trainer.sections import (
+    NonNegative,
+    NonNegativeFloat,
+    OptimSection,
+    Positive,
+    PositiveFloat,
+    Ratio,
+    RunSection,
+)
 from assay.trainer.selection.settings import (
     FilterConfig,
     RecompositionConfig,
@@ -33,11 +42,6 @@ from assay.trainer.selection.settings import (
     SelectionConfig,
 )
 
-Positive = Annotated[int, Field(ge=1)]
-NonNegative = Annotated[int, Field(ge=0)]
-PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Ratio = Annotated[float, Field(ge=0, le=1)]
 Scalar = str | int | float | bool
 
 
@@ -383,17 +387,11 @@ class AlgorithmConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimConfig:
-    """How it is optimised."""
+class OptimConfig(OptimSection):
+    """How it is optimised; a step of the run makes mini_batches * epochs of the optimizer."""
 
     __pydantic_config__ = STRICT
 
-    learning_rate: PositiveFloat = 1e-6
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    warmup_steps: NonNegative = 0
-    """Optimizer steps, of which a step of the run makes mini_batches * epochs."""
-    weight_decay: NonNegativeFloat = 0.0
-    max_grad_norm: NonNegativeFloat = 1.0
     mini_batches: Positive = 1
     """Optimizer steps in one pass over a rollout."""
     epochs: Positive = 1
@@ -485,26 +483,15 @@ class EvalConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig:
-    """The run itself."""
+class RunConfig(RunSection):
+    """The run itself; a step is a rollout with all its updates."""
 
     __pydantic_config__ = STRICT
 
-    name: str = ""
-    """Empty takes the name of the config file."""
-    dir: str = "runs"
-    """A folder <name>-<time> is made in it."""
-    steps: Positive = 100
-    """Rollouts; each feeds optim.mini_batches * optim.epochs optimizer steps."""
-    seed: NonNegative = 0
-    checkpoint_every: NonNegative = 50
-    """Steps between checkpoints; 0 saves only at the end or when the run is stopped."""
-    keep_checkpoints: Positive = 2
     samples_every: NonNegative = 10
     """Steps between tables of rollouts with their judgements in samples.jsonl; 0 writes none."""
     show_samples: NonNegative = 0
     """Of those, so many are printed as well."""
-    report_to: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ("tensorboard",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from typing import Generic, Protocol, TypeVar
 from assay.clients.runs import provenance
 from assay.clients.runs.folders import RunPaths, check_resumed, make
 from assay.trainer import settings as configs
+from assay.trainer.sections import RunSection
 
 _REPORTED = (
     "assay-trainer",
@@ -43,34 +44,6 @@ _REPORTED = (
     "reasoning-gym",
     "grpcio",
 )
-
-
-class RunSection(Protocol):
-    """What the settings of any run say of the run itself."""
-
-    @property
-    def name(self) -> str:
-        """Empty takes the name of the config file."""
-
-    @property
-    def dir(self) -> str:
-        """Where runs are kept."""
-
-    @property
-    def steps(self) -> int:
-        """Of the run."""
-
-    @property
-    def seed(self) -> int:
-        """Of everything that is drawn."""
-
-    @property
-    def checkpoint_every(self) -> int:
-        """Steps between checkpoints; 0 saves only at the end or when the run is stopped."""
-
-    @property
-    def keep_checkpoints(self) -> int:
-        """How many stay."""
 
 
 class Settings(Protocol):

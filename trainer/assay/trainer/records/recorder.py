@@ -14,9 +14,10 @@ from assay.clients.runs import checkpoints
 from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.records import JsonLines, Row
 from assay.trainer.core.world import World
-from assay.trainer.records.folder import RunFolder, RunSection
+from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
 from assay.trainer.records.reporting import Reporter
+from assay.trainer.sections import RunSection
 
 
 class RunRecorder(TrainerCallback):

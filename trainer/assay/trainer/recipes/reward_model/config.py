@@ -13,10 +13,17 @@ from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.records.folder import RunKind
-from assay.trainer.settings import NonNegative, NonNegativeFloat, Positive, PositiveFloat
+from assay.trainer.sections import (
+    NonNegative,
+    NonNegativeFloat,
+    OptimSection,
+    Positive,
+    PositiveFloat,
+    RunSection,
+    Text,
+)
 
 Kind = Literal["pairwise", "bradley-terry", "prm"]
-Text = Annotated[str, Field(min_length=1)]
 
 TINY = "tiny"
 
@@ -113,16 +120,13 @@ class MethodConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimConfig:
+class OptimConfig(OptimSection):
     """How it is optimised."""
 
     __pydantic_config__ = STRICT
 
     learning_rate: PositiveFloat = 2e-5
     schedule: Literal["constant", "linear", "cosine"] = "linear"
-    warmup_steps: NonNegative = 0
-    weight_decay: NonNegativeFloat = 0.0
-    max_grad_norm: NonNegativeFloat = 1.0
     batch: Positive = 8
     """Pairs, or responses in steps, per step."""
     micro_batch: NonNegative = 0
@@ -144,23 +148,16 @@ class EvalConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig:
+class RunConfig(RunSection):
     """The run itself."""
 
     __pydantic_config__ = STRICT
 
-    name: str = ""
-    """Empty takes the name of the config file."""
-    dir: str = "runs"
-    """A folder <name>-<time> is made in it."""
     steps: Positive = 200
-    seed: NonNegative = 0
     checkpoint_every: NonNegative = 100
-    """Steps between checkpoints; 0 saves only at the end or when the run is stopped."""
     keep_checkpoints: Positive = 1
     log_every: Positive = 10
     """Steps between rows of metrics.jsonl."""
-    report_to: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ("tensorboard",)
 
 
 @dataclass(frozen=True, slots=True)
