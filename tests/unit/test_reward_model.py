@@ -189,6 +189,17 @@ def test_shipped_configs_are_valid(repository: Path, name: str) -> None:
     assert configs.load(repository / "configs" / f"{name}.toml").run.steps > 0
 
 
+def test_weights_that_are_sharded_are_refused() -> None:
+    from accelerate.utils import DistributedType
+
+    from assay.trainer.recipes.reward_model.run import check_whole
+
+    for kind in (DistributedType.FSDP, DistributedType.DEEPSPEED):
+        with pytest.raises(ConfigError, match=f"asks for {kind.value}; launch with"):
+            check_whole(kind)
+    check_whole(DistributedType.MULTI_CPU)
+
+
 def test_without_a_judge_service_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "entry_points", lambda group: [])
     with pytest.raises(ConfigError, match=r"assay-genrm will show it.*pip install ./genrm"):

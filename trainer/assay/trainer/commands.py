@@ -45,7 +45,7 @@ def train(asked: Asked, *, explained: bool) -> None:
     if explained:
         _explain(asked)
         return
-    folder, settings = launch.opened(lambda: asked.open(POLICY_RUNS))
+    folder, settings = launch.opened(POLICY_RUNS, lambda: asked.open(POLICY_RUNS))
     code = _run(settings, folder)
     if code:
         raise SystemExit(code)

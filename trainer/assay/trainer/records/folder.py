@@ -130,6 +130,7 @@ class RunKind(Generic[C]):
         command: that trains it: `assay COMMAND`.
         example: a config file to begin with, for messages.
         load: reads a config file, with overrides.
+        build: makes settings of nested tables, given their `origin` for messages.
         to_toml: writes one.
         may_change: how the overrides begin that a resumed run takes, its seed excepted: anything
             else would be another curve.
@@ -138,6 +139,7 @@ class RunKind(Generic[C]):
     command: str
     example: str
     load: Callable[[Path, Iterable[str]], C]
+    build: Callable[..., C]
     to_toml: Callable[[C], str]
     may_change: tuple[str, ...]
 
@@ -171,7 +173,12 @@ class RunKind(Generic[C]):
 
 
 POLICY_RUNS = RunKind(
-    "train", "configs/quickstart.toml", configs.load, configs.to_toml, ("run.", "reward.", "eval.")
+    "train",
+    "configs/quickstart.toml",
+    load=configs.load,
+    build=configs.build,
+    to_toml=configs.to_toml,
+    may_change=("run.", "reward.", "eval."),
 )
 create, reopen = POLICY_RUNS.create, POLICY_RUNS.reopen
 

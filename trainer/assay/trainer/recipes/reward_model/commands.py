@@ -11,6 +11,7 @@ import click
 from assay.clients.runs.environment import calm, keep_freed_memory
 from assay.clients.runs.folders import forget_if_untouched
 from assay.rpc.errors import ConfigError
+from assay.trainer import launch
 from assay.trainer.recipes.reward_model.config import RUNS, Config
 from assay.trainer.recipes.reward_model.data import load_rows
 from assay.trainer.records.folder import RunFolder
@@ -32,11 +33,12 @@ def train_rm(asked: Asked) -> None:
       assay train-rm configs/rm-steps.toml data.paths='["steps.jsonl.gz"]' run.steps=500
       assay train-rm --resume runs/rm-pairwise-20260101-120000
     """  # noqa: D301  # click takes the escape itself
-    folder, settings = asked.open(RUNS)
+    folder, settings = launch.opened(RUNS, lambda: asked.open(RUNS))
     try:
         code = _run(settings, folder)
     except ConfigError:
-        forget_if_untouched(folder)
+        if launch.is_main():
+            forget_if_untouched(folder)
         raise
     if code:
         raise SystemExit(code)

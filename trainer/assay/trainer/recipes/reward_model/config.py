@@ -128,9 +128,9 @@ class OptimConfig(OptimSection):
     learning_rate: PositiveFloat = 2e-5
     schedule: Literal["constant", "linear", "cosine"] = "linear"
     batch: Positive = 8
-    """Pairs, or responses in steps, per step."""
+    """Pairs, or responses in steps, per step, over all processes."""
     micro_batch: NonNegative = 0
-    """Of them per forward and backward pass; 0 takes a whole step's at once."""
+    """Of them per forward and backward pass of one process; 0 takes its share of a step at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +174,9 @@ class Config:
     eval: EvalConfig = field(default_factory=EvalConfig)
     run: RunConfig = field(default_factory=RunConfig)
 
-    @property
-    def micro_batch(self) -> int:
-        """Rows per forward and backward pass."""
-        return self.optim.micro_batch or self.optim.batch
+    def micro_batch(self, processes: int = 1) -> int:
+        """Rows per forward and backward pass of one process."""
+        return self.optim.micro_batch or self.optim.batch // processes
 
 
 def load(path: Path, overrides: Iterable[str] = ()) -> Config:
@@ -220,8 +219,8 @@ def _conflicts(config: Config) -> Iterable[str]:
         yield 'data.paths is missing, which data.source = "jsonl" needs; name files'
     if data.source == "hub" and not data.name:
         yield 'data.name is missing, which data.source = "hub" needs; name a data set'
-    if optim.batch % config.micro_batch:
-        yield f"optim.micro_batch = {config.micro_batch} does not divide the batch of {optim.batch}"
+    if optim.batch % config.micro_batch():
+        yield f"optim.micro_batch = {optim.micro_batch} does not divide the batch of {optim.batch}"
     if method.consistency and method.orders == "one":
         yield 'method.consistency needs method.orders = "both"'
     if method.loss == "regression" and method.kind != "prm":
@@ -237,4 +236,11 @@ def to_toml(config: Config) -> str:
     )
 
 
-RUNS = RunKind("train-rm", "configs/rm-pairwise.toml", load, to_toml, ("run.", "eval.batch_size="))
+RUNS = RunKind(
+    "train-rm",
+    "configs/rm-pairwise.toml",
+    load=load,
+    build=build,
+    to_toml=to_toml,
+    may_change=("run.", "eval.batch_size="),
+)

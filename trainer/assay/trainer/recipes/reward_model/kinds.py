@@ -130,10 +130,12 @@ def build_trainer(
     learner: Loaded,
     examples: Examples,
     callbacks: list[TrainerCallback],
+    *,
+    processes: int,
 ) -> Trainer:
     """The trainer of a run, ready to train; it prints nothing by itself."""
     kind = KINDS[config.method.kind]
-    settings = _settings(config, folder, learner)
+    settings = _settings(config, folder, learner, processes)
     if kind.arguments is RewardConfig:
         settings["max_length"] = None  # the examples fit already
         settings["center_rewards_coefficient"] = config.method.center or None
@@ -149,14 +151,15 @@ def build_trainer(
     return trainer
 
 
-def _settings(config: Config, folder: RunFolder, learner: Loaded) -> dict[str, Any]:
+def _settings(config: Config, folder: RunFolder, learner: Loaded, processes: int) -> dict[str, Any]:
     """Trainer's settings."""
+    micro_batch = config.micro_batch(processes)
     optim, on_cuda = config.optim, learner.model.device.type == "cuda"
     return {
         "output_dir": str(folder.checkpoints),
         "max_steps": config.run.steps,
-        "per_device_train_batch_size": config.micro_batch,
-        "gradient_accumulation_steps": optim.batch // config.micro_batch,
+        "per_device_train_batch_size": micro_batch,
+        "gradient_accumulation_steps": optim.batch // (micro_batch * processes),
         "learning_rate": optim.learning_rate,
         "lr_scheduler_type": optim.schedule
         if optim.schedule != "constant"
@@ -167,6 +170,7 @@ def _settings(config: Config, folder: RunFolder, learner: Loaded) -> dict[str, A
         "use_cpu": not on_cuda,
         "bf16": learner.mixed,
         "gradient_checkpointing": config.model.gradient_checkpointing,
+        "ddp_find_unused_parameters": False,
         "dataloader_pin_memory": on_cuda,
         "dataloader_drop_last": False,
         "remove_unused_columns": False,

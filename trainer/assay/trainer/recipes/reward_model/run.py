@@ -4,10 +4,13 @@ before = figures on held-out prompts
 train: batches of rows              checkpoints, metrics, a line every few steps
 after  = figures on the same rows
 report, and a model that `assay serve genrm` takes
+
+Every process of a distributed run goes through all of it; the first one writes and speaks.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import time
@@ -16,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from accelerate.utils import DistributedType
 from rich.console import Console
 
 from assay.clients.preferences import PairRow, StepRow
@@ -32,8 +36,9 @@ from assay.clients.runs import checkpoints
 from assay.clients.runs.folders import publish
 from assay.clients.runs.progress import duration
 from assay.clients.runs.records import truncate_after
-from assay.trainer.core.world import World
-from assay.trainer.engines.models import Loaded
+from assay.rpc.errors import ConfigError
+from assay.trainer.core.world import World, join
+from assay.trainer.engines.models import Loaded, device_of
 from assay.trainer.recipes.reward_model import report
 from assay.trainer.recipes.reward_model.callbacks import COLUMNS, LossRecorder
 from assay.trainer.recipes.reward_model.config import RUNS, Config
@@ -54,6 +59,7 @@ class Session:
     config: Config
     folder: RunFolder
     display: Display
+    world: World
     learner: Loaded
     train: Examples
     held_out: Examples | None
@@ -71,23 +77,27 @@ def run(
         rows: what `load_rows` gave for these settings; None to load them.
 
     Returns:
-        The report; None when the run was interrupted.
+        The report, empty on all processes but the first; None when the run was interrupted.
 
     Raises:
         ConfigError: something that the settings name is not there or not usable. Raised before
             anything is trained.
         TrainingStoppedError: the loss is no longer a number.
     """
+    world = join(on_cuda=device_of(config.model).type == "cuda")
+    check_processes(config, world.count)
     check_reporters(config.run.report_to)
-    display = Display(console)
+    display = Display(console if world.main else Console(file=io.StringIO()))
     checkpoint = checkpoints.latest(folder.checkpoints)
     rows = rows or load_rows(config)
     renderer = open_renderer(config.method.template, [Path(p) for p in config.method.templates])
     texts = _texts(config, rows.train, renderer)
     learner = load_learner(config, texts, display.note, tokenizer=folder.tokenizer)
-    session = _session(config, folder, display, learner, rows=rows, renderer=renderer)
-    record(folder, config)
-    learner.tokenizer.save_pretrained(folder.tokenizer)
+    session = _session(config, folder, display, world, learner, rows=rows, renderer=renderer)
+    world.wait()  # or one reads the tokenizer that another writes
+    if world.main:
+        record(folder, config)
+        learner.tokenizer.save_pretrained(folder.tokenizer)
     try:
         before = _before(session, checkpoint)
         interrupted, train_s = _train(session, checkpoint)
@@ -96,8 +106,24 @@ def run(
         after = _evaluate(session, "after")
     finally:
         display.end()
+    if not world.main:
+        return {}
     _save_model(session)
     return _finish(session, before, after, train_s)
+
+
+def check_processes(config: Config, processes: int) -> None:
+    """Whether a step can be dealt to so many processes.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if config.optim.batch % (config.micro_batch(processes) * processes):
+        raise ConfigError(
+            f"optim.batch = {config.optim.batch} cannot be dealt to {processes} processes"
+            + (f" in parts of {config.optim.micro_batch}" if config.optim.micro_batch else "")
+            + "; make it a multiple"
+        )
 
 
 def _texts(config: Config, rows: Sequence[PairRow | StepRow], renderer: Renderer) -> Iterator[str]:
@@ -113,6 +139,7 @@ def _session(
     config: Config,
     folder: RunFolder,
     display: Display,
+    world: World,
     learner: Loaded,
     *,
     rows: AnyRows,
@@ -128,14 +155,14 @@ def _session(
     display.note(
         f"run {folder.path}: {config.method.kind}, {config.model.name} on "
         f"{learner.model.device.type}, {total / 1e6:.1f} M parameters, {trained / 1e6:.1f} M of "
-        f"them trained"
+        f"them trained" + (f", {world.count} processes" if world.count > 1 else "")
     )
     display.note(
         f"{len(train.items)} training rows, {len(held_out.items) if held_out else 0} held out"
         + (f", {dropped} too long" if dropped else "")
         + (f", {rows.skipped} not as they should be" if rows.skipped else "")
     )
-    return Session(config, folder, display, learner, train, held_out)
+    return Session(config, folder, display, world, learner, train, held_out)
 
 
 def _before(session: Session, checkpoint: Path | None) -> Evaluation | None:
@@ -160,9 +187,10 @@ def _evaluate(session: Session, when: str) -> Evaluation | None:
         session.learner, examples, config.eval.batch_size, session.display.advance
     )
     session.display.end()
-    session.folder.evaluation(when).write_text(
-        json.dumps(evaluation.to_json(), indent=1) + "\n", encoding="utf-8"
-    )
+    if session.world.main:
+        session.folder.evaluation(when).write_text(
+            json.dumps(evaluation.to_json(), indent=1) + "\n", encoding="utf-8"
+        )
     name, figure = evaluation.main
     session.display.note(
         f"{when}: {name} {figure} on {evaluation.counts['rows']:.0f} held-out rows "
@@ -178,15 +206,20 @@ def _train(session: Session, checkpoint: Path | None) -> tuple[bool, float]:
         Whether it was interrupted, and the seconds it took.
     """
     config, folder, display = session.config, session.folder, session.display
+    world = session.world
     done = checkpoints.steps(folder.checkpoints)[-1] if checkpoint else 0
-    truncate_after(folder.metrics, done)
+    if world.main:
+        truncate_after(folder.metrics, done)
     started = time.perf_counter()
     with interruptible(display) as stop:
         recorder = LossRecorder(
-            config.run, folder, display, interrupt=stop, world=World(), first_step=done + 1
+            config.run, folder, display, interrupt=stop, world=world, first_step=done + 1
         )
         try:
-            trainer = build_trainer(config, folder, session.learner, session.train, [recorder])
+            trainer = build_trainer(
+                config, folder, session.learner, session.train, [recorder], processes=world.count
+            )
+            check_whole(trainer.accelerator.distributed_type)
             recorder.reporters = attach(
                 trainer,
                 config.run.report_to,
@@ -204,13 +237,26 @@ def _train(session: Session, checkpoint: Path | None) -> tuple[bool, float]:
             display.end()
             recorder.close()
     step = trainer.state.global_step
-    interrupted = stop.requested and step < config.run.steps
+    interrupted = world.any(stop.requested) and step < config.run.steps
     if interrupted:
         display.note(
             f"interrupted after step {step}, a checkpoint is saved; continue with "
             f"`assay {RUNS.command} --resume {folder.path}`"
         )
     return interrupted, time.perf_counter() - started
+
+
+def check_whole(kind: DistributedType) -> None:
+    """Each process holds all weights: the evaluations and what is saved go by that.
+
+    Raises:
+        ConfigError: the launcher's settings shard them.
+    """
+    if kind in (DistributedType.FSDP, DistributedType.DEEPSPEED):
+        raise ConfigError(
+            f"`assay {RUNS.command}` keeps all weights on each process, and accelerate's config "
+            f"asks for {kind.value}; launch with configs/accelerate/ddp.yaml"
+        )
 
 
 def _save_model(session: Session) -> None:
