@@ -158,8 +158,10 @@ def collector(
         parts.pop("open_round", None) or (lambda: FakeRound(outcome)),
         config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
         dynamic=DynamicSamplingConfig(
-            enabled=enabled, max_rounds=max_rounds, oversample=oversample, keep_surplus=keep_surplus
-        ),
+            enabled=True, max_rounds=max_rounds, oversample=oversample, keep_surplus=keep_surplus
+        )
+        if enabled
+        else None,
         ranks=ranks or OneRank(),
         **parts,
     )

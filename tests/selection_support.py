@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
+from assay.trainer.core.hooks import hooks_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.types import Scorable, Seen, Selector
 from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config
 from assay.trainer.settings.selecting import SelectionConfig
 
 LEARNING = ("mopps", "vade", "dump", "dads", "curriculum", "hard-focus", "vas", "pre-ppo")
@@ -38,27 +40,40 @@ HINTED = "hints"
 
 def settings(name: str, **sections: Any) -> SelectionConfig:
     """With tasks and times that suit few problems and steps."""
+    return run(name, **sections).data.selection
+
+
+def run(name: str, seed: int = 0, **sections: Any) -> Config:
+    """A run that chooses so; `hints` are those of method.hints."""
     small = {
         "curriculum": {"until_step": 4},
         "hard_focus": {"after_steps": 2, "every": 2, "least": 3},
         "pre_ppo": {"fraction": 0.5},
     }
-    selection = {"name": name, **small, **sections}
-    data: dict[str, Any] = {"selection": selection}
-    if name == HINTED or "hints" in sections:
-        chosen = {"hints": {"enabled": True}, **sections}
-        chosen["name"] = "uniform" if name == HINTED else name
-        columns = {"solution": "solution"}
-        data = {"source": "jsonl", "path": "rows.jsonl", "columns": columns, "selection": chosen}
-    return configs.build({"data": data}, origin="test").data.selection
+    hints = sections.pop("hints", {"enabled": name == HINTED})
+    chosen = {"name": "uniform" if name == HINTED else name, **small, **sections}
+    data: dict[str, Any] = {"selection": chosen, "seed": seed}
+    if hints["enabled"]:
+        data |= {"source": "jsonl", "path": "rows.jsonl", "columns": {"solution": "solution"}}
+    return configs.build({"data": data, "method": {"hints": hints}}, origin="test")
 
 
 def selector(name: str, count: int = 12, *, seed: int = 0, **sections: Any) -> Selector:
-    made = make_selector(settings(name, **sections), problems(count), seed)
+    """As a run makes it, with what its methods put around it."""
+    config = run(name, seed, **sections)
+    made = make_selector(config.data.selection, problems(count), seed)
+    for hook in hooks_of(config):
+        made = hook.selector(made, problems(count))
     assert made is not None
     if isinstance(made, Scorable):
         made.score({place: (place * 7 % 5) / 5 for place in made.unscored})
     return made
+
+
+def forms(name: str, **sections: Any) -> tuple[int, Callable[[Problem, int], Problem]] | None:
+    """The forms that problems come in, in a run that chooses so."""
+    found = [hook.variants() for hook in hooks_of(run(name, **sections))]
+    return next(filter(None, found), None)
 
 
 def first(of: Selector, count: int, start: int = 0) -> list[int]:

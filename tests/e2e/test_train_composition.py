@@ -60,7 +60,7 @@ def test_segments_are_valued_by_judged_continuations_and_faults_make_nothing_up(
         if rollout.result.judgement is None:
             assert not trained_T.any()
             continue
-        found = collected.segments[rollout.request.draw.number, rollout.request.index]
+        found = collected.notes["segments"][rollout.request.draw.number, rollout.request.index]
         told_T = torch.tensor(found.advantages)
         unsure_T = torch.tensor(rollout.response.logprobs) < limit
         assert trained_T.equal(unsure_T & ~told_T.isnan())

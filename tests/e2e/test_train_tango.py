@@ -190,7 +190,7 @@ def test_what_cannot_be_cotrained_is_told_before_anything_is_trained(
             response.verifiers[0].needs_group = True
             return response
 
-    with pytest.raises(ConfigError, match=r"against one another, .* cotraining\.enabled = false"):
+    with pytest.raises(ConfigError, match=r"one another, .* method\.cotraining\.enabled = false"):
         train(together(), "groups", OfGroups)
     with pytest.raises(ConfigError, match="needs a run of one process, and this one has 2"):
         check_processes(together(), 2, hooks_of(together()))

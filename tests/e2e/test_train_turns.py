@@ -227,5 +227,5 @@ def test_faults_of_turns_are_counted_and_the_rest_is_trained_on(
 def test_a_dialogue_that_does_not_fit_the_context_is_refused(
     dialogues: Callable[..., configs.Config], train: Train
 ) -> None:
-    with pytest.raises(ConfigError, match="32 tokens in 3 turns, leaves no room for a prompt"):
+    with pytest.raises(ConfigError, match="32 tokens in all turns, leaves no room for a prompt"):
         train(dialogues("pag", "rollout.max_new_tokens=10"))

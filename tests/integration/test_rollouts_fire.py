@@ -13,9 +13,8 @@ from assay.trainer.algos.sampling import fire_first_token_probs
 from assay.trainer.engines.hf import HfGenerator
 from assay.trainer.engines.paged import PagedGenerator
 from assay.trainer.engines.seeded import choose, draw_first, not_numbers, uniforms
-from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.engines.types import Draw, FirstToken, Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.fire.settings import FireConfig
 from assay.trainer.settings.sections import RolloutConfig
 from rollouts_support import (
     ENDS,
@@ -27,13 +26,20 @@ from rollouts_support import (
     random_model,
 )
 
-FIRE = FireConfig(enabled=True, temperature=30.0, top_k=6)
+FIRE = FirstToken(temperature=30.0, top_k=6)
 BACKENDS = [HfGenerator, PagedGenerator]
 
 
-def generate(kind: Any, model: Any, requests: list[Request], **settings: Any) -> list[Response]:
-    config = RolloutConfig(**{"max_new_tokens": 12, "fire": FIRE, **settings})
-    generator = kind(opens(model), NumberTokenizer(), config, seed=3, end_ids=ENDS)
+def generate(
+    kind: Any,
+    model: Any,
+    requests: list[Request],
+    *,
+    first: FirstToken | None = FIRE,
+    **settings: Any,
+) -> list[Response]:
+    config = RolloutConfig(**{"max_new_tokens": 12, **settings})
+    generator = kind(opens(model), NumberTokenizer(), config, seed=3, end_ids=ENDS, first=first)
     responses: list[Response] = generator.generate(requests, ignore)
     return responses
 
@@ -81,7 +87,7 @@ def test_given_its_first_token_the_rest_is_drawn_as_without_fire(settings: dict[
 def test_where_the_first_token_happens_to_be_the_same_so_is_the_response() -> None:
     model, requests = random_model(), make_requests(draws=20, samples=8)
     with_fire = generate(HfGenerator, model, requests)
-    without = generate(HfGenerator, model, requests, fire=FireConfig())
+    without = generate(HfGenerator, model, requests, first=None)
     alike = [(a, b) for a, b in zip(with_fire, without, strict=True) if a.ids[0] == b.ids[0]]
     assert 10 < len(alike) < len(requests)
     for a, b in alike:
@@ -131,6 +137,51 @@ def test_a_draw_is_the_golden_distribution_inverted() -> None:
     tokens, logps = draw_first(logits_V.expand(8, 5), numbers, temperature=30.0, top_k=4)
     assert tokens.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert logps.exp().tolist() == pytest.approx([probs[t] for t in tokens], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", BACKENDS)
+@pytest.mark.parametrize("window", [1, 3])
+def test_in_windows_only_the_window_that_begins_a_response_is_fired(kind: Any, window: int) -> None:
+    """Slots go on where they were: fired once, then drawn as without FIRE, side by side."""
+    model, requests = random_model(), make_requests(draws=3, samples=3)
+    whole = generate(kind, model, requests)
+    begun: list[Response | None] = [None] * len(requests)
+    for step in range(13):
+        going = [n for n, one in enumerate(begun) if one is None or not one.finished]
+        if not going:
+            break
+        # one row begins a step later than the others, in the midst of rows that go on
+        asked = going[1:] if step == 0 else going
+        drawn = generate(
+            kind,
+            model,
+            [Request(requests[n].draw, requests[n].index, begun[n], window=window) for n in asked],
+        )
+        for n, response in zip(asked, drawn, strict=True):
+            before = begun[n]
+            if before is not None:
+                assert response.ids[: len(before.ids)] == before.ids
+            begun[n] = response
+    for one, other in zip(begun, whole, strict=True):
+        assert one is not None
+        assert (one.ids, one.text, one.truncated) == (other.ids, other.text, other.truncated)
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+    assert max(len(one.ids) for one in whole) > window, "some go on"
+
+
+@pytest.mark.parametrize("kind", BACKENDS)
+def test_a_response_that_has_begun_goes_on_as_without_fire(kind: Any) -> None:
+    model, requests = random_model(), make_requests(draws=20, samples=8)
+    fired = generate(kind, model, requests)
+    going = [
+        Request(one.draw, one.index, Response(r.ids[:1], "", (r.logprobs or ())[:1], False, False))
+        for one, r in zip(requests, fired, strict=True)
+        if len(r.ids) > 1
+    ]
+    assert len(going) > 20
+    with_fire, without = (generate(kind, model, going, first=first) for first in (FIRE, None))
+    assert [one.ids for one in with_fire] == [one.ids for one in without]
+    assert [one.logprobs for one in with_fire] == [one.logprobs for one in without]
 
 
 def test_a_first_token_does_not_depend_on_its_batch() -> None:

@@ -25,8 +25,8 @@ from assay.trainer.methods.cotraining.protocol import Verification, asked, read,
 from assay.trainer.methods.cotraining.schedule import Schedule, State
 from assay.trainer.methods.cotraining.settings import CotrainingConfig
 from assay.trainer.methods.dense.settings import DenseConfig
-from assay.trainer.settings.config import MethodSettings
-from golden.batches import batch_of, plain_rows, tensor
+from assay.trainer.settings.objective import AdvantageConfig
+from golden.batches import batch_of, hooks, plain_rows, tensor
 
 schedules = st.builds(
     Schedule, st.integers(1, 12), st.integers(1, 4), st.integers(0, 3), st.integers(0, 4)
@@ -240,8 +240,8 @@ def test_the_weight_of_a_class_is_of_the_whole_advantage(weights: list[float]) -
     rows, weights_B = plain_rows(4, 3), tensor(weights)
     outcomes_B, rewards_BT = tensor([1, 0, 0, 1]), tensor([[0, 1, -1]] * 3 + [[1, 0, 0]])
     batch = batch_of(rows, rewards=outcomes_B, token_rewards=rewards_BT, spans=rewards_BT != 0)
-    config = MethodSettings(dense=DenseConfig(weight=0.1, mix="interpolate"))
-    plain_BT = group_advantages(batch, config, 4)
+    config, dense = AdvantageConfig(), hooks(4, dense=DenseConfig(weight=0.1, mix="interpolate"))
+    plain_BT = group_advantages(batch, config, 4, hooks=dense)
     assert plain_BT.abs().min() > 0
-    weighed_BT = group_advantages({**batch, "weights": weights_B}, config, 4)
+    weighed_BT = group_advantages({**batch, "weights": weights_B}, config, 4, hooks=dense)
     assert torch.allclose(weighed_BT, plain_BT * weights_B.unsqueeze(1))

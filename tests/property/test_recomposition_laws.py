@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from assay.trainer.methods.recomposition.recomposition import Recomposition, priority_of, share_at
 from assay.trainer.methods.recomposition.settings import RecompositionConfig
+from assay.trainer.methods.replay.replay import Replay
+from assay.trainer.methods.replay.settings import ReplayConfig
+from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import Collected, Group, place
 from rollouts_collecting_support import (
     Outcome,
@@ -85,7 +88,7 @@ def test_every_response_trains_once_at_most_and_its_group_is_whole(
     config = RecompositionConfig(groups=size, first=part, last=part)
     of = collector(
         bernoulli(rate, fault_rate=faults, seed=seed), enabled=False, group_size=4,
-        recomposition=Recomposition(config, 4),
+        keepers=[Recomposition(config, 4)],
     )  # fmt: skip
     came: Counter[tuple[int, int]] = Counter()
     for step in range(8):
@@ -105,6 +108,51 @@ def test_every_response_trains_once_at_most_and_its_group_is_whole(
     assert set(came.values()) <= {1}
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    rate=st.floats(0.1, 0.9), faults=st.sampled_from([0.0, 0.3]), seed=st.integers(0, 99),
+    size=st.sampled_from([1, 3, 50]), before=st.integers(0, 6),
+)  # fmt: skip
+def test_beside_a_replay_no_group_comes_twice_and_those_due_train_their_remainder(
+    rate: float, faults: float, seed: int, size: int, before: int
+) -> None:
+    config = RecompositionConfig(groups=size, first=0.4, last=0.4)
+
+    def fresh() -> Collector:
+        return collector(
+            bernoulli(rate, fault_rate=faults, seed=seed), enabled=False, group_size=4,
+            keepers=[Replay(ReplayConfig(groups=6), 3), Recomposition(config, 4)],
+        )  # fmt: skip
+
+    of, resumed = fresh(), fresh()
+    remainders: set[tuple[int, int]] = set()
+    for step in range(8):
+        if step == before:
+            resumed.load_state_dict(of.state_dict())
+        due = numbers(of._keepers[1].due())
+        collected = of.collect(step)
+        if step >= before:
+            again = resumed.collect(step)
+            assert again.groups == collected.groups
+            assert (again.left_out, again.metrics) == (collected.left_out, collected.metrics)
+        came = numbers(collected.groups)
+        assert len(set(came)) == len(came)
+        stale = {one[0].request.draw.number for one in collected.groups
+                 if one[0].policy_step < step}  # fmt: skip
+        assert set(due) <= stale, "a remainder gives its place to nothing"
+        assert collected.metrics["compensation_groups"] == len(due)
+        assert collected.metrics["replayed_groups"] == len(stale) - len(due)
+        now = set(trained(collected))
+        for one in collected.groups:
+            priority = priority_of(one, config.share)
+            judged = {place(r) for r in one if r.result.judgement is not None}
+            comes_due = one[0].request.draw.number in due
+            expected = judged - priority if comes_due else priority
+            assert {place(r) for r in one} & now == expected
+            assert not (comes_due and expected & remainders), "a remainder trains once"
+            remainders |= expected if comes_due else set()
+
+
 def test_what_waits_longest_comes_first_and_what_says_nothing_does_not_wait() -> None:
     part = Recomposition(RecompositionConfig(groups=2, first=0.25, last=0.25), 4)
     mixed = ["correct", "correct", "incorrect", "incorrect"]
@@ -121,7 +169,7 @@ def test_on_two_processes_and_after_a_resume_it_is_the_same_run() -> None:
     def fresh(ranks: object = None) -> object:
         return collector(
             outcome, enabled=False, ranks=ranks,
-            recomposition=Recomposition(RecompositionConfig(groups=8, first=0.4, last=0.1), 4),
+            keepers=[Recomposition(RecompositionConfig(groups=8, first=0.4, last=0.1), 4)],
         )  # fmt: skip
 
     whole = fresh()

@@ -9,18 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients import Fault, Judgement, Result
+from assay.trainer.core.build import scorer
+from assay.trainer.core.hooks import hooks_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.shaping.settings import ShapingConfig
-from assay.trainer.methods.shaping.shape import shape
+from assay.trainer.methods.shaping.shape import Shaped, shape
 from assay.trainer.rollouts.types import Rollout
+from assay.trainer.settings.config import Config, MethodSettings
+from assay.trainer.settings.sections import RolloutConfig
 
 LIMIT = 64
 VERDICTS = ["correct", "incorrect", "unparsed", "partial"]
 
 
-def bits(number: float | None) -> bytes:
-    assert number is not None
+def bits(number: float) -> bytes:
     return struct.pack("d", number)
 
 
@@ -33,6 +36,13 @@ def rollouts(draw: st.DrawFn, *, verdict: str | None = None, most: int = LIMIT) 
     truncated = len(ids) == LIMIT and draw(st.booleans())
     request = Request(Draw(0, Problem("p", "q", (), "r"), (1,)), 0)
     return Rollout(request, Response(ids, "t", None, truncated), Result("0", outcome), 0)
+
+
+def shaped(rollout: Rollout, config: ShapingConfig) -> Shaped:
+    """A judged rollout, from the reward of its judgement."""
+    judgement = rollout.result.judgement
+    assert judgement is not None
+    return shape(rollout, judgement.reward, config, LIMIT)
 
 
 settings = st.builds(
@@ -50,18 +60,18 @@ settings = st.builds(
 def test_no_shaping_is_the_identity_to_the_bit(rollout: Rollout, config: ShapingConfig) -> None:
     judgement = rollout.result.judgement
     assert judgement is not None
-    assert bits(shape(rollout, config, LIMIT).reward) == bits(judgement.reward)
+    assert bits(shaped(rollout, config).reward) == bits(judgement.reward)
 
 
 @given(rollouts(), settings)
 def test_penalties_take_away_and_never_more_than_they_may(
     rollout: Rollout, config: ShapingConfig
 ) -> None:
-    shaped = shape(rollout, config, LIMIT)
-    assert -config.overlong_factor <= shaped.components.get("overlong", 0.0) <= 0
-    assert config.repetition_penalty <= shaped.components.get("repetition", 0.0) <= 0
-    assert shaped.in_loss == (config.overlong != "filter" or not rollout.response.truncated)
-    assert shape(rollout, config, LIMIT) == shaped
+    made = shaped(rollout, config)
+    assert -config.overlong_factor <= made.components.get("overlong", 0.0) <= 0
+    assert config.repetition_penalty <= made.components.get("repetition", 0.0) <= 0
+    assert made.in_loss == (config.overlong != "filter" or not rollout.response.truncated)
+    assert shaped(rollout, config) == made
 
 
 @given(
@@ -73,9 +83,7 @@ def test_by_cosine_right_is_above_wrong_at_any_two_lengths(
     right: Rollout, wrong: Rollout, config: ShapingConfig
 ) -> None:
     config = dataclasses.replace(config, cosine=True)
-    above, below = shape(right, config, LIMIT).reward, shape(wrong, config, LIMIT).reward
-    assert above is not None
-    assert below is not None
+    above, below = shaped(right, config).reward, shaped(wrong, config).reward
     assert above >= 0.5 > -0.5 >= below
 
 
@@ -88,16 +96,17 @@ def test_by_cosine_shorter_is_better_where_right_and_worse_where_wrong(
         shorter = dataclasses.replace(
             rollout, response=dataclasses.replace(rollout.response, ids=rollout.response.ids[:1])
         )
-        short, long = shape(shorter, config, LIMIT).reward, shape(rollout, config, LIMIT).reward
-        assert short is not None
-        assert long is not None
+        short, long = shaped(shorter, config).reward, shaped(rollout, config).reward
         assert sign * short >= sign * long
 
 
 @given(rollouts(), settings)
 def test_a_fault_never_becomes_a_number(rollout: Rollout, config: ShapingConfig) -> None:
+    """As a run scores it, beside a judged one that is shaped as it is alone."""
     faulted = dataclasses.replace(rollout, result=Result("0", Fault("WORKER_DIED", "it died")))
-    shaped = shape(faulted, config, LIMIT)
-    assert shaped.reward is None
-    assert not shaped.in_loss
-    assert not shaped.components
+    run = Config(method=MethodSettings(shaping=config), rollout=RolloutConfig(max_new_tokens=LIMIT))
+    fault, judged = scorer(hooks_of(run))([(faulted, rollout)])
+    assert fault.rollout is faulted
+    assert (fault.reward, fault.in_loss, fault.trains) == (None, False, False)
+    alone = shaped(rollout, config)
+    assert (judged.reward, judged.in_loss) == (alone.reward, alone.in_loss)

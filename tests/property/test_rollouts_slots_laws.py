@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.trainer.core.batch import Scored, pad, scored_stretches
-from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import Collected, OneRank, Rollout, Unfinished
 from assay.trainer.settings.sections import RolloutConfig
@@ -155,7 +154,7 @@ def test_a_window_of_the_limit_is_a_collector(
     generator = ContinuingGenerator()
     plain = Collector(
         stream(), generator, lambda: Round(outcome),
-        config=config, dynamic=DynamicSamplingConfig(), ranks=OneRank(),
+        config=config, ranks=OneRank(),
     )  # fmt: skip
     expected = collected(plain, generator, steps)
     generator = ContinuingGenerator()

@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 
 from assay.trainer.algos.turns import turn_gae
 from assay.trainer.core import batch as batches
-from assay.trainer.core.batch import Across, Scored
+from assay.trainer.core.batch import Across
+from assay.trainer.core.build import scorer
+from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.methods.turns.credit import (
     ATTEMPT,
     VERIFICATION,
     rewards_of,
     turn_metrics,
-    turn_tokens,
 )
 from assay.trainer.methods.turns.settings import TurnsConfig
 from assay.trainer.rollouts.types import Collected, Rollout
-from assay.trainer.settings.config import MethodSettings
-from assay.trainer.settings.objective import AdvantageConfig, CriticConfig
+from assay.trainer.settings.config import Config, MethodSettings
+from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
 from rollouts_collecting_support import on_ranks
 from turns_support import (
     RECONSIDERS,
@@ -54,7 +55,7 @@ _SETTINGS = st.builds(
 )
 
 
-def algorithm(turns: TurnsConfig, **advantage: Any) -> MethodSettings:
+def method(turns: TurnsConfig, **advantage: Any) -> MethodSettings:
     return MethodSettings(
         advantage=AdvantageConfig(estimator="gae", lam=1.0, **advantage),
         critic=CriticConfig(lam=1.0),
@@ -62,12 +63,17 @@ def algorithm(turns: TurnsConfig, **advantage: Any) -> MethodSettings:
     )
 
 
+def hooks(turns: TurnsConfig) -> tuple[Hooks, ...]:
+    return hooks_of(Config(method=method(turns)))
+
+
 def padded(rollouts: Sequence[Rollout], turns: TurnsConfig) -> batches.Batch:
-    scored = []
-    for rollout in rollouts:
-        tokens, reward = turn_tokens(rollout, turns)
-        scored.append(Scored(rollout, reward, turns=tokens))
+    """As a run scores, pads and marks them."""
+    on = hooks(turns)
+    scored = scorer(on)([(rollout,) for rollout in rollouts])
     batch = batches.pad(scored, pad_id=0, policy_step=0, device=torch.device("cpu"))
+    for hook in on:
+        batch = hook.mark(batch, scored, Collected([], []))
     generator = torch.Generator().manual_seed(0)
     batch["values"] = torch.randn(batch["loss_mask"].shape, generator=generator)
     return batch
@@ -78,7 +84,7 @@ def test_only_the_policys_judged_turns_are_in_the_loss(
     rollouts: list[Rollout], turns: TurnsConfig
 ) -> None:
     batch = padded(rollouts, turns)
-    policy_BT = batches.policy_mask(batch)
+    policy_BT = batch["own"]
     assert not (batch["loss_mask"] & ~policy_BT).any()
     assert torch.equal(batches.value_mask(batch), batch["loss_mask"])
     assert policy_BT.sum().item() == sum(rollout.length for rollout in rollouts)
@@ -90,7 +96,8 @@ def test_only_the_policys_judged_turns_are_in_the_loss(
             role = ATTEMPT if turn.verdict is None else VERIFICATION
             assert (batch["role"][row, inside] == role).all()
             assert (batch["loss_mask"][row, inside] == (reward is not None)).all()
-            rewards_T = batches.token_rewards(batch, algorithm(turns))[row, inside]
+            rewards_BT = batches.token_rewards(batch, LossConfig(), hooks(turns))
+            rewards_T = rewards_BT[row, inside]
             assert rewards_T.tolist() == [0.0] * (turn.end - turn.start - 1) + [reward or 0.0]
     sampled = batch["sampler_logps"].shape
     assert sampled == batch["completion_mask"].shape
@@ -127,12 +134,12 @@ def test_a_turns_advantage_does_not_depend_on_later_turns(
 ) -> None:
     """Nor on their values; where turns are not independent, it does on their rewards."""
     batch = padded(rollouts, turns)
-    config = algorithm(turns)
-    before_BT, targets_BT, _ = batches.critic_advantages(batch, config)
+    config, on = method(turns), hooks(turns)
+    before_BT, targets_BT, _ = batches.critic_advantages(batch, config, on)
     later_BT = batch["turn"] > last
     batch["turn_rewards"] = torch.where(later_BT, 7.0, batch["turn_rewards"])
     batch["values"] = torch.where(later_BT, -3.0, batch["values"])
-    after_BT, after_targets_BT, _ = batches.critic_advantages(batch, config)
+    after_BT, after_targets_BT, _ = batches.critic_advantages(batch, config, on)
     earlier_BT = (batch["turn"] > 0) & ~later_BT
     same = torch.equal(before_BT[earlier_BT], after_BT[earlier_BT])
     same_targets = torch.equal(targets_BT[earlier_BT], after_targets_BT[earlier_BT])
@@ -180,9 +187,9 @@ def test_roles_are_whitened_by_themselves_over_all_processes(
 ) -> None:
     turns = TurnsConfig(mode="verify", shaping=1.0)
     rollouts = rollouts[: len(rollouts) // processes * processes]
-    config = algorithm(turns, normalise="role")
+    config = method(turns, normalise="role")
     batch = padded(rollouts, turns)
-    advantages_BT, _, _ = batches.critic_advantages(batch, config)
+    advantages_BT, _, _ = batches.critic_advantages(batch, config, hooks(turns))
     whole_BT = batches.refined(advantages_BT, batch, config.advantage)
     for role in (ATTEMPT, VERIFICATION):
         its_BT = batch["loss_mask"] & (batch["role"] == role)

@@ -18,8 +18,8 @@ from assay.trainer.algos.segments import cut_points, segment_advantages, value_o
 from assay.trainer.engines.continuing import answered, place_of, with_texts
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.methods.segments.collector import SegmentCollector
+from assay.trainer.methods.segments.method import NAME
 from assay.trainer.methods.segments.settings import SegmentsConfig
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import Collected, OneRank, place
@@ -163,7 +163,7 @@ def made(
     inner = Collector(
         stream(), policy, lambda: Round(fault_rate),
         config=RolloutConfig(prompts_per_step=4, group_size=2, max_new_tokens=LIMIT),
-        dynamic=DynamicSamplingConfig(), ranks=ranks,
+        ranks=ranks,
     )  # fmt: skip
     rate = fault_rate if later is None else later
     config = SegmentsConfig(**{"unsure_per_segment": 1, "continuations": 3, **settings})
@@ -171,7 +171,8 @@ def made(
 
 
 def facts(collected: Collected) -> dict[tuple[int, int], Any]:
-    return {name: (repr(one.advantages), one.trained) for name, one in collected.segments.items()}
+    told = collected.notes[NAME].items()
+    return {name: (repr(one.advantages), one.trained) for name, one in told}
 
 
 @pytest.mark.parametrize("fault_rate", [0.0, 0.4])
@@ -195,9 +196,11 @@ def test_a_state_is_worth_the_mean_of_its_judged_continuations(fault_rate: float
         for rollout in group:
             ids = rollout.response.ids
             if rollout.result.judgement is None:
-                assert place(rollout) not in collected.segments, "a fault is continued from nowhere"
+                assert place(rollout) not in collected.notes[NAME], (
+                    "a fault is continued from nowhere"
+                )
                 continue
-            found = collected.segments[place(rollout)]
+            found = collected.notes[NAME][place(rollout)]
             cuts = [n for n in range(len(ids)) if logprob(ids, n) < math.log(0.9)]
             assert found.trained == tuple(n in cuts for n in range(len(ids)))
             known = [value_of(rewards[rollout.request.draw.number, ids[:cut]]) for cut in cuts]
@@ -226,8 +229,8 @@ def test_continuations_have_random_numbers_of_their_own() -> None:
 def test_where_all_continuations_fault_nothing_is_made_up() -> None:
     """Rewards are there, and every segment has an end whose value nobody knows."""
     collected = made(Policy(), later=1.0).collect(0)
-    assert collected.segments
-    for found in collected.segments.values():
+    assert collected.notes[NAME]
+    for found in collected.notes[NAME].values():
         known = [a for a, yes in zip(found.advantages, found.trained, strict=True) if yes]
         assert all(map(math.isnan, known))
     assert collected.metrics["continuation_faults"] == 1
@@ -236,7 +239,7 @@ def test_where_all_continuations_fault_nothing_is_made_up() -> None:
 
 def test_without_the_mask_every_token_may_train() -> None:
     collected = made(Policy(), mask_sure=False).collect(0)
-    assert all(all(found.trained) for found in collected.segments.values())
+    assert all(all(found.trained) for found in collected.notes[NAME].values())
 
 
 def test_several_processes_value_as_one_does() -> None:

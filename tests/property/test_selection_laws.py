@@ -23,7 +23,7 @@ from rollouts_collecting_support import (
     numbers,
     on_ranks,
 )
-from selection_support import HINTED, LEARNING, first, problems, selector, told
+from selection_support import HINTED, LEARNING, first, forms, problems, selector, told
 
 _NAMES = st.sampled_from(LEARNING)
 _ALL = st.sampled_from((*LEARNING, HINTED))
@@ -127,13 +127,13 @@ def chosen_stream(name: str, seed: int) -> PromptStream:
         encode,
         seed=seed,
         selector=selector(name, count, seed=seed),
-        hints=(0.25, 0.5, 0.75) if name == HINTED else (),
+        forms=forms(name),
     )
 
 
 def made(outcome: Any, settings_: dict[str, Any], name: str, replayed: int, **parts: Any) -> Any:
-    replay = Replay(ReplayConfig(groups=replayed), 3) if replayed else None
-    return collector(outcome, stream=chosen_stream(name, 1), replay=replay, **settings_, **parts)
+    keepers = [Replay(ReplayConfig(groups=replayed), 3)] if replayed else []
+    return collector(outcome, stream=chosen_stream(name, 1), keepers=keepers, **settings_, **parts)
 
 
 def seen(collected: Collected) -> dict[str, Any]:

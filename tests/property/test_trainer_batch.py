@@ -16,13 +16,15 @@ from assay.trainer.algos import difficulty
 from assay.trainer.core import batch as batches
 from assay.trainer.core import objective
 from assay.trainer.core.batch import Scored
+from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.dense.settings import DenseConfig
 from assay.trainer.methods.segments.collector import SegmentTokens
 from assay.trainer.rollouts.types import Collected, Rollout
-from assay.trainer.settings.config import MethodSettings
+from assay.trainer.settings.config import Config, MethodSettings
 from assay.trainer.settings.objective import AdvantageConfig, LossConfig
+from assay.trainer.settings.sections import RolloutConfig
 
 CPU = torch.device("cpu")
 REWARDS = st.one_of(st.none(), st.floats(-1, 1, width=32))
@@ -49,6 +51,12 @@ def scored(reward: float | None, length: int, *, draw: int = 0, step: int = 0) -
     )
     request = Request(Draw(draw, problem, (1, 2, 3)[: 1 + draw % 3]), 0)
     return Scored(Rollout(request, response, Result("0", outcome), step), reward)
+
+
+def hooks(group_size: int = 2, **tables: Any) -> tuple[Hooks, ...]:
+    """What a run calls whose methods have these tables."""
+    rollout = RolloutConfig(group_size=group_size)
+    return hooks_of(Config(method=MethodSettings(**tables), rollout=rollout))
 
 
 def padded(rows: Sequence[Scored], step: int = 0) -> dict[str, torch.Tensor]:
@@ -146,7 +154,7 @@ def test_a_faulted_row_is_as_if_it_had_never_been_drawn(
 
 @given(st.lists(REWARDS, min_size=8, max_size=8), st.sampled_from(["group", "rloo"]))
 def test_advantages_of_a_group_ignore_its_faults(rewards: list[Any], estimator: Any) -> None:
-    config = MethodSettings(advantage=AdvantageConfig(estimator=estimator))
+    config = AdvantageConfig(estimator=estimator)
     batch = padded([scored(reward, 3, draw=n // 4) for n, reward in enumerate(rewards)])
     advantages = batches.group_advantages(batch, config, 4)[:, 0]
     for group in range(2):
@@ -179,9 +187,11 @@ def test_the_reward_lies_on_the_last_token_and_spans_where_they_end() -> None:
         row, token_rewards=[0.0, 0.5, 0.0, 0.25], ends=[False, True, False, True]
     )
     batch = padded([dense, scored(None, 2)])
-    config = MethodSettings(dense=DenseConfig(weight=2.0))
-    rewards = batches.token_rewards(batch, config)
+    on = hooks(dense=DenseConfig(weight=2.0))
+    rewards = batches.token_rewards(batch, LossConfig(), on)
     assert rewards.tolist() == [[0.0, 1.0, 0.0, 1.5], [0.0, 0.0, 0.0, 0.0]]
+    plain = batches.token_rewards(batch, LossConfig(), hooks())
+    assert plain.tolist() == [[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]]
 
 
 def test_dense_rewards_reach_the_tokens_before_them() -> None:
@@ -194,10 +204,10 @@ def test_dense_rewards_reach_the_tokens_before_them() -> None:
                 ends=[False, True, False, True],
             )
         )
-    config = MethodSettings(advantage=AdvantageConfig(scale="none"), dense=DenseConfig(weight=1.0))
+    config, on = AdvantageConfig(scale="none"), hooks(dense=DenseConfig(weight=1.0))
     batch = padded(rows)
-    advantages = batches.group_advantages(batch, config, 2)
-    plain = batches.group_advantages(batch, dataclasses.replace(config, dense=DenseConfig()), 2)
+    advantages = batches.group_advantages(batch, config, 2, hooks=on)
+    plain = batches.group_advantages(batch, config, 2)
     extra = advantages - plain
     # steps 1, 1, 1, 0: mean 0.75, deviation 0.5
     torch.testing.assert_close(extra[0], torch.tensor([1.0, 1.0, 0.5, 0.5]), atol=1e-4, rtol=0)
@@ -236,8 +246,8 @@ def test_whitening_over_two_processes_is_that_over_one(rewards: list[float]) -> 
 def test_a_batch_is_weighed_by_its_prompts_tasks() -> None:
     rows = [scored(reward, 3, draw=n // 3) for n, reward in enumerate([1.0, -1.0, -1.0] * 2)]
     batch = padded(rows)
-    plain = MethodSettings(advantage=AdvantageConfig(scale="task"))
-    heavy = MethodSettings(advantage=AdvantageConfig(scale="task", difficulty="exp"))
+    plain = AdvantageConfig(scale="task")
+    heavy = AdvantageConfig(scale="task", difficulty="exp")
     one, two = (batches.group_advantages(batch, config, 3) for config in (plain, heavy))
     rewards, correct, tasks = (batch[name].view(2, 3) for name in ("rewards", "correct", "task"))
     expected = difficulty.weights(rewards, correct, tasks[:, 0], form="exp").reshape(-1, 1)
@@ -248,7 +258,7 @@ def test_a_batch_is_weighed_by_its_prompts_tasks() -> None:
 def test_what_a_source_leaves_out_counts_for_its_group_and_trains_nothing() -> None:
     rows = [scored(reward, 2, draw=n) for n, reward in enumerate([1.0, -1.0, None])]
     collected = Collected([], [], left_out=frozenset({(0, 0), (2, 0)}))
-    batch = padded(batches.marked(rows, collected))
+    batch = padded(batches.without_left_out(rows, collected))
     assert batch["loss_mask"].any(dim=1).tolist() == [False, True, False]
     assert batch["rewards"][:2].tolist() == [1.0, -1.0]
 
@@ -260,12 +270,14 @@ def test_segments_train_where_both_their_ends_have_a_value() -> None:
         (0, 0): SegmentTokens((0.0, 0.5, nan), (True, True, True)),
         (1, 0): SegmentTokens((0.25, -0.25), (False, True)),
     }
-    batch = padded(batches.marked(rows, Collected([], [], segments=found)))
-    config = MethodSettings(advantage=AdvantageConfig(estimator="segments", scale="none"))
+    config = AdvantageConfig(estimator="segments", scale="none")
+    [segments_on] = hooks(advantage=config)
+    batch = segments_on.mark(padded(rows), rows, Collected([], [], notes={"segments": found}))
     advantages = batches.group_advantages(batch, config, 1)
     assert batch["loss_mask"].tolist() == [
         [True, True, False], [False, True, False], [False, False, False]
     ]  # fmt: skip
     assert advantages.tolist() == [[0.0, 0.5, 0.0], [0.0, -0.25, 0.0], [0.0, 0.0, 0.0]]
-    without = padded([scored(None, 2)])
+    faults = [scored(None, 2)]
+    without = segments_on.mark(padded(faults), faults, Collected([], []))
     assert not batches.group_advantages(without, config, 1).any(), "all faulted: nothing to value"

@@ -8,19 +8,28 @@ from typing import Any
 
 import pytest
 import torch
-from assay.trainer.methods.parts import parts_on
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.core import batch as batches
 from assay.trainer.core import objective
+from assay.trainer.core.batch import scored_stretches
+from assay.trainer.core.build import scorer
+from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.engines.drift import alarm, drift
 from assay.trainer.explain.explanation import explain
+from assay.trainer.methods.fire.method import first_set_apart
+from assay.trainer.methods.fire.settings import FireConfig
 from assay.trainer.settings import config as configs
+from assay.trainer.settings.config import Config, MethodSettings
 from assay.trainer.settings.objective import LossConfig
+from assay.trainer.settings.registry import parts_on
+from rollouts_collecting_support import bernoulli
+from rollouts_slots_support import LIMIT, ContinuingGenerator, slots
 
 _SEEDS = st.integers(0, 10_000)
+_MODES = st.sampled_from(["mask", "exact", "parity"])
 
 
 def made(seed: int, rows: int = 4, length: int = 5) -> batches.Batch:
@@ -39,13 +48,24 @@ def made(seed: int, rows: int = 4, length: int = 5) -> batches.Batch:
     }
 
 
+def hooks(mode: Any) -> tuple[Hooks, ...]:
+    fire = FireConfig(enabled=True, mode=mode)
+    return hooks_of(Config(method=MethodSettings(fire=fire)))
+
+
 def loss_and_gradient(
-    batch: batches.Batch, logps_BT: torch.Tensor, **settings: Any
+    batch: batches.Batch, logps_BT: torch.Tensor, mode: Any = "mask", **settings: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     learning = logps_BT.clone().requires_grad_()
     zeros = torch.zeros_like(logps_BT)
     outcome = objective.policy_loss(
-        learning, zeros, batch, LossConfig(**settings), objective.count(batch), max_length=5
+        learning,
+        zeros,
+        batch,
+        LossConfig(**settings),
+        objective.count(batch),
+        max_length=5,
+        hooks=hooks(mode),
     )
     outcome.loss.backward()
     assert learning.grad is not None
@@ -54,7 +74,7 @@ def loss_and_gradient(
 
 @given(_SEEDS, st.sampled_from(["none", "truncate", "decoupled"]))
 def test_masked_first_tokens_never_move_the_loss(seed: int, correction: Any) -> None:
-    batch = batches.first_set_apart(made(seed), "mask")
+    batch = first_set_apart(made(seed), "mask")
     logps_BT = -torch.rand(4, 5, generator=torch.Generator().manual_seed(seed + 1))
     loss, gradient = loss_and_gradient(batch, logps_BT, importance_correction=correction)
     assert bool((gradient[:, 0] == 0).all())
@@ -67,7 +87,7 @@ def test_masked_first_tokens_never_move_the_loss(seed: int, correction: Any) -> 
     assert torch.equal(gradient, same)
 
 
-@given(_SEEDS, st.sampled_from(["mask", "exact", "parity"]))
+@given(_SEEDS, _MODES)
 def test_tokens_after_the_first_have_the_gradient_they_have_without_fire(
     seed: int, mode: Any
 ) -> None:
@@ -75,10 +95,10 @@ def test_tokens_after_the_first_have_the_gradient_they_have_without_fire(
     logps_BT = -torch.rand(4, 5, generator=torch.Generator().manual_seed(seed + 1))
     settings: dict[str, Any] = {"aggregation": "constant"}
     _, expected = loss_and_gradient(plain, logps_BT, **settings)
-    batch = batches.first_set_apart(plain, mode)
+    batch = first_set_apart(plain, mode)
     # the constant divides by the rows in the loss, which a row of one token leaves
     share = objective.count(batch).rows / objective.count(plain).rows
-    _, found = loss_and_gradient(batch, logps_BT, **settings)
+    _, found = loss_and_gradient(batch, logps_BT, mode, **settings)
     torch.testing.assert_close(found[:, 1:] * share, expected[:, 1:])
     if mode == "parity":
         torch.testing.assert_close(found, expected)
@@ -87,23 +107,23 @@ def test_tokens_after_the_first_have_the_gradient_they_have_without_fire(
 @given(_SEEDS)
 def test_an_exact_weight_is_the_truncated_ratio(seed: int) -> None:
     plain = made(seed)
-    batch = batches.first_set_apart(plain, "exact")
+    batch = first_set_apart(plain, "exact")
     logps_BT = -3 * torch.rand(4, 5, generator=torch.Generator().manual_seed(seed + 1))
-    _, parity = loss_and_gradient(batches.first_set_apart(plain, "parity"), logps_BT)
-    _, exact = loss_and_gradient(batch, logps_BT)
+    _, parity = loss_and_gradient(first_set_apart(plain, "parity"), logps_BT, "parity")
+    _, exact = loss_and_gradient(batch, logps_BT, "exact")
     weight_B = (logps_BT[:, 0] - plain["sampler_logps"][:, 0]).exp().clamp(max=1.0)
     torch.testing.assert_close(exact[:, 0], parity[:, 0] * weight_B)
     torch.testing.assert_close(exact[:, 1:], parity[:, 1:])
 
 
-@given(_SEEDS, st.sampled_from(["mask", "exact", "parity"]), st.booleans())
+@given(_SEEDS, _MODES, st.booleans())
 def test_no_ratio_starts_from_what_fire_told_and_nothing_else_changes(
     seed: int, mode: Any, stale: bool
 ) -> None:
     plain = made(seed)
     kept = {name: values.clone() for name, values in plain.items()}
     plain["stale"][:] = stale
-    batch = batches.first_set_apart(plain, mode)
+    batch = first_set_apart(plain, mode)
     computed_BT = torch.full((4, 5), -1.0)
     old_BT = batches.old_logps(batch, computed_BT, decoupled=False)
     assert bool((old_BT[:, 0] == -1.0).all())
@@ -115,13 +135,52 @@ def test_no_ratio_starts_from_what_fire_told_and_nothing_else_changes(
         assert torch.equal(plain[name].nan_to_num(), kept[name].nan_to_num())
 
 
+@given(_MODES, st.integers(1, LIMIT + 1), st.integers(1, 5), st.sampled_from([0.0, 0.3]))
+def test_over_several_steps_a_first_token_is_fired_in_the_step_that_drew_it(
+    mode: Any, window: int, steps: int, fault_rate: float
+) -> None:
+    """T-PPO's slots: where a response goes on, FIRE changes nothing of what trains."""
+    on, generator = hooks(mode), ContinuingGenerator()
+    of = slots(bernoulli(0.5, fault_rate=fault_rate), window=window, generator=generator)
+    for step in range(steps):
+        generator.step = step
+        collected = of.collect(step)
+        assert collected.stretches is not None
+        scored = scored_stretches(collected.stretches, scorer(on))
+        plain = batches.pad(scored, pad_id=0, policy_step=step, device=torch.device("cpu"))
+        batch = plain
+        for hook in on:
+            batch = hook.mark(batch, scored, collected)
+        begins_B = torch.tensor([s.drawn == len(s.row.response.ids) for s in collected.stretches])
+        assert step or bool(begins_B.all())
+        first_B = plain["loss_mask"][:, 0]
+        assert not (first_B & ~begins_B).any()
+        changed_BT = torch.zeros_like(plain["loss_mask"])
+        changed_BT[:, 0] = first_B & (mode == "mask")
+        assert torch.equal(batch["loss_mask"], plain["loss_mask"] & ~changed_BT)
+        told_BT = batch["sampler_logps"][:, 1:]
+        assert torch.equal(told_BT.nan_to_num(), plain["sampler_logps"][:, 1:].nan_to_num())
+
+        batch["advantages"] = torch.ones_like(batch["sampler_logps"])
+        batch["old_logps"] = batches.old_logps(batch, None, decoupled=False)
+        logps_BT = torch.full_like(batch["advantages"], -0.5)
+        found = objective.policy_loss(
+            logps_BT, logps_BT, batch, LossConfig(), objective.count(batch), max_length=LIMIT,
+            hooks=on,
+        )  # fmt: skip
+        weights = found.sums.get("first_weight")
+        assert (weights is not None) == (mode == "exact")
+        if weights is not None:
+            assert int(weights[1]) == int(first_B.sum()), "of responses that begin, no other"
+
+
 def test_first_tokens_set_apart_do_not_ring_the_alarm_and_would_otherwise() -> None:
     trainer_BT = torch.full((8, 4), -0.5)
     sampler_BT = trainer_BT.clone()
     sampler_BT[:, 0] = -6.0  # drawn by FIRE at a probability far from the policy's
     inside_BT = torch.ones(8, 4, dtype=torch.bool)
     assert alarm(drift(trainer_BT, sampler_BT, inside_BT), 0.1) is not None
-    batch = batches.first_set_apart({"sampler_logps": sampler_BT, "loss_mask": inside_BT}, "parity")
+    batch = first_set_apart({"sampler_logps": sampler_BT, "loss_mask": inside_BT}, "parity")
     without_BT = inside_BT.clone()
     without_BT[:, 0] = False
     report = drift(trainer_BT, batch["sampler_logps"], without_BT)

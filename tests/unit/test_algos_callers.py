@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,10 +27,15 @@ def test_every_kernel_is_reached_by_the_code_that_trains(repository: Path) -> No
         ("from assay.trainer.algos.kernels import inner\n\ninner()\n", {"kernels.outer"}),
         ("from assay.trainer.algos.kernels import outer\n", {"kernels.outer", "kernels.inner"}),
         ("def outer() -> None: ...\n\nouter()\n", {"kernels.outer", "kernels.inner"}),
+        ('FUNCTION = "assay.trainer.algos.kernels:outer"\n', set()),
+        ('"""As assay.trainer.algos.kernels:outer does."""\n', {"kernels.outer", "kernels.inner"}),
     ],
 )
 def test_a_kernel_without_a_caller_is_found(tmp_path: Path, caller: str, left: set[str]) -> None:
-    """A call by a kernel counts where that kernel is called itself; an import is no call."""
+    """A call by a kernel counts where that kernel is called itself; an import is no call.
+
+    What a declaration names is called: the registry resolves it.
+    """
     (tmp_path / "algos").mkdir()
     (tmp_path / "algos" / "kernels.py").write_text(
         "def outer() -> None:\n    inner()\n    outer()\n\n\ndef inner() -> None: ...\n"
@@ -89,3 +95,7 @@ def used(tree: ast.AST, names: dict[str, Name]) -> Iterator[Name]:
             module, kernel = names.get(node.value.id, ("", ""))
             if module and not kernel:
                 yield module, node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            declared = re.fullmatch(rf"{re.escape(PACKAGE)}\.(\w+):(\w+)", node.value)
+            if declared:
+                yield declared[1], declared[2]

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from assay.trainer.methods.asynchrony.source import make_background_source
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.core import build
+from assay.trainer.core.hooks import hooks_of
+from assay.trainer.methods.asynchrony.method import make_background_source
 from assay.trainer.methods.asynchrony.periodic import Iteration, provisional
 from assay.trainer.methods.asynchrony.settings import admits, portion_prompts
 from assay.trainer.methods.asynchrony.shadow import Shadow, StoppedError
@@ -49,49 +50,74 @@ def test_the_gate(rollout: int, version: int, eta: int, admitted: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "override", "needed"),
+    ("mode", "override", "told"),
     [
-        (BOUNDED, "rollout.backend=paged", 'rollout.backend = "hf"'),
-        (BOUNDED, "rollout.backend=vllm", 'rollout.backend = "hf"'),
+        (BOUNDED, "rollout.backend=paged", "rollout.backend"),
+        (BOUNDED, "rollout.backend=vllm", "rollout.backend"),
         (BOUNDED, "method.dynamic_sampling.enabled=true", "method.dynamic_sampling.enabled"),
-        (BOUNDED, "data.selection.name=mopps", 'data.selection.name = "uniform"'),
-        (BOUNDED, "method.replay.groups=8", "method.replay.groups = 0"),
-        (BOUNDED, "method.recomposition.groups=8", "method.recomposition.groups = 0"),
+        (BOUNDED, "data.selection.name=mopps", "data.selection.name"),
+        (BOUNDED, "method.replay.groups=8", "method.replay.groups"),
+        (BOUNDED, "method.recomposition.groups=8", "method.recomposition.groups"),
         (
             BOUNDED,
             "method.advantage.estimator=segments method.advantage.scale=none",
-            'method.advantage.estimator other than "segments"',
+            "method.advantage.estimator",
         ),
-        (BOUNDED, TRUNCATED, "method.truncation.window = 0"),
+        (BOUNDED, TRUNCATED, "method.truncation.window"),
         (
             BOUNDED,
             "method.advantage.estimator=gae method.turns.mode=verify",
-            'method.turns.mode = "off"',
+            "method.turns.mode",
         ),
-        (PERIODIC, "optim.mini_batches=2", "optim.mini_batches = 1"),
-        (PERIODIC, "optim.epochs=2", "optim.mini_batches = 1"),
-        (PERIODIC, "optim.micro_batch=0", "optim.micro_batch of which some"),
-        (PERIODIC, "optim.micro_batch=32", "optim.micro_batch of which some"),
-        (PERIODIC, "method.advantage.estimator=gae", "method.advantage.estimator other"),
-        (PERIODIC, "method.loss.positive_lm_coef=0.1", "method.loss.positive_lm_coef = 0"),
-        (PERIODIC, "method.advantage.scale=batch", "method.advantage.scale = "),
-        (PERIODIC, "method.advantage.scale=task", "method.advantage.scale = "),
-        (PERIODIC, "method.advantage.difficulty=exp", "method.advantage.scale = "),
-        (PERIODIC, "method.advantage.normalise=batch", "method.advantage.scale = "),
-        (PERIODIC, "method.advantage.max_sigma=3", "method.advantage.scale = "),
+        (BOUNDED, "method.cotraining.enabled=true", "method.cotraining.enabled"),
+        (PERIODIC, "method.advantage.estimator=gae", "method.advantage.estimator"),
+        (
+            PERIODIC,
+            "method.advantage.estimator=segments method.advantage.scale=none",
+            "method.advantage.estimator",
+        ),
+        (PERIODIC, "method.loss.positive_lm_coef=0.1", "method.loss.positive_lm_coef"),
+        (PERIODIC, "method.advantage.scale=task", "method.advantage.scale"),
+        (PERIODIC, "method.advantage.difficulty=exp", "method.advantage.difficulty"),
+        (PERIODIC, "method.advantage.normalise=batch", "method.advantage.normalise"),
+        (PERIODIC, "method.advantage.max_sigma=3", "method.advantage.max_sigma"),
         (PERIODIC, "method.filter.prof=both", "method.filter.prof"),
     ],
 )
-def test_what_asynchrony_does_not_go_with_is_refused_in_one_line(
-    mode: tuple[str, ...], override: str, needed: str
+def test_a_part_that_asynchrony_does_not_go_with_is_named_with_it(
+    mode: tuple[str, ...], override: str, told: str
 ) -> None:
+    message = refused(mode, override)
+    part = {"bounded": "asynchronous-rollouts", "periodic": "periodic-asynchrony"}
+    name = part[mode[0].partition("=")[2]]
+    assert f"{name} (method.asynchrony.mode)" in message
+    assert told in message
+    assert message.endswith("Leave one of them out")
+
+
+@pytest.mark.parametrize(
+    ("override", "needed"),
+    [
+        ("optim.mini_batches=2", "optim.mini_batches = 1"),
+        ("optim.epochs=2", "optim.mini_batches = 1"),
+        ("optim.micro_batch=0", "optim.micro_batch of which some"),
+        ("optim.micro_batch=32", "optim.micro_batch of which some"),
+        ("method.advantage.scale=batch", "method.advantage.scale = "),
+    ],
+)
+def test_sizes_that_a_step_in_parts_does_not_go_with_are_said(override: str, needed: str) -> None:
+    message = refused(PERIODIC, override)
+    assert f'test: method.asynchrony.mode = "periodic" needs {needed}' in message
+
+
+def refused(mode: tuple[str, ...], override: str) -> str:
+    """The line that refuses it; without asynchrony it is none."""
     with pytest.raises(ConfigError) as caught:
         configs.build({}, [*mode, *override.split()], origin="test")
-    message, name = str(caught.value), mode[0].partition("=")[2]
-    assert f'test: method.asynchrony.mode = "{name}" needs {needed}' in message
+    message = str(caught.value)
     assert "\n" not in message
-    off = "method.asynchrony.mode=off"
-    configs.build({}, [*mode, *override.split(), off], origin="test")
+    configs.build({}, [*mode, *override.split(), "method.asynchrony.mode=off"], origin="test")
+    return message
 
 
 def test_what_asynchrony_goes_with() -> None:
@@ -99,12 +125,15 @@ def test_what_asynchrony_goes_with() -> None:
     for mode in (BOUNDED, PERIODIC):
         for override in ("method.fire.enabled=true", "model.lora.rank=4"):
             configs.build({}, [*mode, override], origin="test")
+    for override in ("method.dense.mix=interpolate", "method.dense.decay_to=0.01"):
+        configs.build({}, [*PERIODIC, "method.dense.weight=0.1", override], origin="test")
 
 
 def test_periodic_trains_in_one_process() -> None:
+    periodic, bounded = (configs.build({}, mode, origin="test") for mode in (PERIODIC, BOUNDED))
     with pytest.raises(ConfigError, match="trains in one process"):
-        build.check_processes(configs.build({}, PERIODIC, origin="test"), 2)
-    build.check_processes(configs.build({}, BOUNDED, origin="test"), 2)
+        build.check_processes(periodic, 2, hooks_of(periodic))
+    build.check_processes(bounded, 2, hooks_of(bounded))
 
 
 @pytest.mark.parametrize(
@@ -252,9 +281,8 @@ def test_sharded_weights_are_refused() -> None:
     trainer: Any = SimpleNamespace(
         accelerator=SimpleNamespace(distributed_type=DistributedType.FSDP)
     )
-    config, nothing = configs.build({}, BOUNDED, origin="test"), SimpleNamespace()
-    unused: Any = nothing
+    config = configs.build({}, BOUNDED, origin="test")
+    unused: Any = SimpleNamespace()
+    shop = build.Workshop(trainer, config, unused, unused, unused, ())
     with pytest.raises(ConfigError, match="needs all weights on each process"):
-        make_background_source(
-            trainer, config, unused, Shadow(Small()), stream=unused, judge=unused
-        )
+        make_background_source(shop, Shadow(Small()))

@@ -301,15 +301,43 @@ def test_a_template_that_hides_the_message_is_refused() -> None:
             ["method.cotraining.micro_batch=7"],
             "method.cotraining.micro_batch = 7 does not divide the 1280",
         ),
-        (
-            ["rollout.backend=paged", "model.lora.dropout=0.1", "method.dense.mix=add"],
-            'goes with rollout.backend = "hf", model.lora.dropout = 0',
+        *(
+            ([f"rollout.backend={name}"], f"two policies answer in turns; with {engine}")
+            for name in ("paged", "vllm")
+            for engine in [f'rollout.backend = "{name}"']
         ),
+        (["model.lora.dropout=0.1", "method.dense.mix=add"], "goes with model.lora.dropout = 0"),
         (["method.truncation.window=8"], "method.truncation"),
-        (["method.dynamic_sampling.enabled=true"], "dynamic_sampling.enabled = false"),
+        (
+            ["method.advantage.difficulty=exp"],
+            'goes with method.advantage.difficulty = "none" and a scale that is not "task"',
+        ),
+        (
+            ["method.advantage.scale=task"],
+            'goes with method.advantage.difficulty = "none" and a scale that is not "task"',
+        ),
         (["method.dense.weight=1.5"], "needs a weight above 0 and of at most 1"),
         (["method.dense.weight=0", "method.dense.mix=add"], "decay_to needs"),
-        (["method.advantage.estimator=gae"], "mix and decay_to are about advantages of a group"),
+        (
+            ["method.advantage.estimator=gae"],
+            "cotrained-verifier (method.cotraining.enabled) needs advantages of a group's rewards",
+        ),
+        (
+            [
+                "method.advantage.estimator=gae",
+                "method.cotraining.enabled=false",
+                "method.dense.decay_to=0",
+            ],
+            "step-interpolation (method.dense.mix) needs advantages of a group's rewards",
+        ),
+        (
+            [
+                "method.advantage.estimator=gae",
+                "method.cotraining.enabled=false",
+                "method.dense.mix=add",
+            ],
+            "step-decay (method.dense.decay_to) needs advantages of a group's rewards",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_a_line(
@@ -319,6 +347,30 @@ def test_what_does_not_go_together_is_refused_in_a_line(
         configs.load(repository / "configs" / "tango.toml", ["data=rows.jsonl", *overrides])
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "method.dynamic_sampling.enabled=true",
+        "method.shaping.overlong=filter",
+        "method.filter.min_group_std=0.05",
+        "method.replay.groups=64",
+        "method.recomposition.groups=64",
+        "method.fire.enabled=true",
+        "data.selection.name=mopps",
+    ],
+)
+def test_what_is_about_the_policys_responses_is_not_the_verifiers(
+    repository: Path, override: str
+) -> None:
+    path = repository / "configs" / "tango.toml"
+    config = configs.load(path, ["data=rows.jsonl", override])
+    assert config.method.cotraining.enabled
+    verifier = verifier_config(config).method
+    plain = configs.build({}, origin="x").method
+    for name in ("dynamic_sampling", "shaping", "filter", "replay", "recomposition", "fire"):
+        assert getattr(verifier, name) == getattr(plain, name)
 
 
 def test_the_verifiers_settings_are_its_own_where_it_has_any(repository: Path) -> None:

@@ -101,6 +101,8 @@ def test_settings_are_those_that_we_have(
         tree = tomllib.loads(block.text)
         if block.page.startswith("docs/trainers/"):
             continue  # the settings of other people's trainers
+        if block.page == "docs/add-a-method.md" and "method" in tree:
+            continue  # of the package that the page makes; test_add_a_method.py loads them
         kind = next(iter(tree))
         seen.add(kind)
         file = tmp_path / "configs" / "ladders" / "block.toml"

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from rich.console import Console
 
 from assay.clients.cli import run

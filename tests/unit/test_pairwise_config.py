@@ -18,9 +18,19 @@ OWN = ("data=rows.jsonl", "model=org/model")
     [
         (["method.pairwise.anchors=none"], "needs method.pairwise.anchors"),
         (["method.pairwise.against=none"], "need method.pairwise.against"),
-        (["method.pairwise.against=group"], "takes no critic"),
+        (
+            ["method.pairwise.against=group"],
+            r"group-in-pairs needs advantages of a group's rewards.*with critic \(method\.adv",
+        ),
         (["reward.parameters={on_gap = 'abstain'}"], "made-up reward"),
-        (["method.loss.positive_lm_coef=0.1"], "go by right and wrong"),
+        (
+            ["method.loss.positive_lm_coef=0.1"],
+            "positive-lm-loss .* needs rewards that say right or wrong",
+        ),
+        (
+            ["method.shaping.cosine=true"],
+            "cosine-length .* needs rewards that say right or wrong",
+        ),
         (
             ["method.pairwise.anchors=data", "data.columns.anchor=''"],
             "needs data.columns.anchor",

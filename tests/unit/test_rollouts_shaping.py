@@ -7,11 +7,14 @@ import math
 import pytest
 
 from assay.clients import Fault, Judgement, Result
+from assay.trainer.core.build import scorer
+from assay.trainer.core.hooks import hooks_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.shaping.settings import ShapingConfig
-from assay.trainer.methods.shaping.shape import shape
+from assay.trainer.methods.shaping.shape import Shaped, shape
 from assay.trainer.rollouts.types import Rollout
+from assay.trainer.settings.config import Config, MethodSettings
 
 
 def rollout(
@@ -29,11 +32,18 @@ def rollout(
     return Rollout(Request(Draw(0, problem, (1,)), 0), response, Result("0", outcome), 0)
 
 
+def shaped(one: Rollout, config: ShapingConfig, most: int) -> Shaped:
+    """A judged rollout, from the reward of its judgement."""
+    judgement = one.result.judgement
+    assert judgement is not None
+    return shape(one, judgement.reward, config, most)
+
+
 def test_without_shapers_the_reward_is_the_judgements() -> None:
-    shaped = shape(rollout(reward=0.1 + 0.2), ShapingConfig(), 10)
-    assert shaped.reward == 0.1 + 0.2
-    assert shaped.in_loss
-    assert shaped.components == {}
+    made = shaped(rollout(reward=0.1 + 0.2), ShapingConfig(), 10)
+    assert made.reward == 0.1 + 0.2
+    assert made.in_loss
+    assert made.components == {}
 
 
 @pytest.mark.parametrize(
@@ -41,18 +51,18 @@ def test_without_shapers_the_reward_is_the_judgements() -> None:
 )
 def test_soft_overlong(length: int, penalty: float) -> None:
     config = ShapingConfig(overlong="soft", overlong_cache=16)
-    shaped = shape(rollout(length, reward=-1.0, verdict="incorrect"), config, 100)
-    assert shaped.reward == -1.0 + penalty
-    assert shaped.components == {"overlong": penalty}
-    assert math.copysign(1, shaped.components["overlong"]) == (-1 if penalty else 1)
+    made = shaped(rollout(length, reward=-1.0, verdict="incorrect"), config, 100)
+    assert made.reward == -1.0 + penalty
+    assert made.components == {"overlong": penalty}
+    assert math.copysign(1, made.components["overlong"]) == (-1 if penalty else 1)
 
 
 def test_overlong_filter_takes_what_was_cut_out_of_the_loss_only() -> None:
     config = ShapingConfig(overlong="filter")
-    cut = shape(rollout(10, truncated=True, reward=0.0, verdict="unparsed"), config, 10)
+    cut = shaped(rollout(10, truncated=True, reward=0.0, verdict="unparsed"), config, 10)
     assert (cut.reward, cut.in_loss) == (0.0, False)
-    assert shape(rollout(10), config, 10).in_loss
-    assert shape(rollout(10, truncated=True), ShapingConfig(), 10).in_loss
+    assert shaped(rollout(10), config, 10).in_loss
+    assert shaped(rollout(10, truncated=True), ShapingConfig(), 10).in_loss
 
 
 @pytest.mark.parametrize(
@@ -69,17 +79,17 @@ def test_overlong_filter_takes_what_was_cut_out_of_the_loss_only() -> None:
     ],
 )
 def test_cosine(length: int, verdict: str, reward: float) -> None:
-    shaped = shape(rollout(length, reward=7.0, verdict=verdict), ShapingConfig(cosine=True), 100)
-    assert shaped.reward == pytest.approx(reward, abs=2e-3)
-    assert shaped.components == {"cosine": shaped.reward}
+    made = shaped(rollout(length, reward=7.0, verdict=verdict), ShapingConfig(cosine=True), 100)
+    assert made.reward == pytest.approx(reward, abs=2e-3)
+    assert made.components == {"cosine": made.reward}
 
 
 def test_repetition_is_the_wrong_ones_penalty() -> None:
     config = ShapingConfig(repetition_ngram=2, repetition_penalty=-2.0)
     ids = (1, 2, 1, 2, 1)  # four pairs, two of them new
-    wrong = shape(rollout(ids=ids, reward=0.0, verdict="incorrect"), config, 10)
+    wrong = shaped(rollout(ids=ids, reward=0.0, verdict="incorrect"), config, 10)
     assert (wrong.reward, wrong.components) == (-1.0, {"repetition": -1.0})
-    right = shape(rollout(ids=ids), config, 10)
+    right = shaped(rollout(ids=ids), config, 10)
     assert (right.reward, right.components) == (1.0, {"repetition": 0.0})
 
 
@@ -87,16 +97,20 @@ def test_shapers_add_up() -> None:
     config = ShapingConfig(
         cosine=True, overlong="soft", overlong_cache=10, repetition_ngram=1, overlong_factor=2.0
     )
-    shaped = shape(rollout(ids=(5,) * 15, reward=0.0, verdict="incorrect"), config, 20)
-    assert set(shaped.components) == {"cosine", "overlong", "repetition"}
-    assert shaped.components["overlong"] == -1.0
-    assert shaped.components["repetition"] == pytest.approx(-14 / 15)
-    assert shaped.reward == pytest.approx(sum(shaped.components.values()))
+    made = shaped(rollout(ids=(5,) * 15, reward=0.0, verdict="incorrect"), config, 20)
+    assert set(made.components) == {"cosine", "overlong", "repetition"}
+    assert made.components["overlong"] == -1.0
+    assert made.components["repetition"] == pytest.approx(-14 / 15)
+    assert made.reward == pytest.approx(sum(made.components.values()))
 
 
 def test_a_fault_stays_without_a_number() -> None:
-    config = ShapingConfig(
+    """As a run scores it: whatever the shapers, it has no reward and is in no loss."""
+    shaping = ShapingConfig(
         cosine=True, overlong="soft", overlong_cache=5, repetition_ngram=1, repetition_penalty=-1
     )
-    shaped = shape(rollout(fault=True), config, 10)
-    assert (shaped.reward, shaped.in_loss, shaped.components) == (None, False, {})
+    score = scorer(hooks_of(Config(method=MethodSettings(shaping=shaping))))
+    fault, judged = score([(rollout(fault=True), rollout())])
+    assert (fault.reward, fault.in_loss, fault.trains) == (None, False, False)
+    assert judged.trains
+    assert judged.reward not in (None, 1.0), "the shapers are on"

@@ -21,6 +21,8 @@ TRUNCATES = (
     "method.critic.pretrain_steps=5",
     "method.truncation.window=64",
 )
+TRUNCATION = "truncation (method.truncation.window)"
+NEEDS = "method.truncation.window above 0 needs"
 
 
 def test_truncation_needs_no_more_than_this() -> None:
@@ -28,25 +30,71 @@ def test_truncation_needs_no_more_than_this() -> None:
     assert config.method.truncation.window == 64
     assert config.method.truncation.min_finished == 1
     configs.build({}, [*TRUNCATES, "rollout.backend=paged"], origin="test")
+    fires = configs.build({}, [*TRUNCATES, "method.fire.enabled=true"], origin="test")
+    assert fires.method.fire.enabled
 
 
 @pytest.mark.parametrize(
     ("override", "needed"),
     [
-        ("method.advantage.estimator=group", 'method.advantage.estimator = "gae": samples'),
-        ("method.advantage.estimator=rloo", 'method.advantage.estimator = "gae": samples'),
+        (
+            "method.advantage.estimator=group",
+            (
+                f"{TRUNCATION} needs a critic: only a critic values what has not ended; with "
+                "group-normalisation, the group is the baseline"
+            ),
+        ),
+        (
+            "method.advantage.estimator=rloo",
+            (
+                f"{TRUNCATION} needs a critic: only a critic values what has not ended; with "
+                "leave-one-out (method.advantage.estimator), the group is the baseline"
+            ),
+        ),
         (
             "method.dynamic_sampling.enabled=true",
-            "method.dynamic_sampling.enabled = false: which",
+            (
+                "dynamic-sampling (method.dynamic_sampling.enabled) needs the collector of single "
+                "responses, which draws on and keeps groups: it draws on when it knows which "
+                f"prompts to keep; with {TRUNCATION}, responses come from slots"
+            ),
         ),
-        ("method.critic.pretrain_steps=0", "method.critic.pretrain_steps above 0: an"),
-        ("method.advantage.gamma=0.99", "method.advantage.gamma = 1: a discount"),
+        (
+            "method.filter.min_group_std=0.1",
+            (
+                "spread-filter (method.filter.min_group_std) needs all samples of a prompt in one "
+                "step: it compares the samples of a prompt; "
+                f"with {TRUNCATION}, samples of a prompt end in different steps"
+            ),
+        ),
+        (
+            "data.selection.name=mopps",
+            (
+                "mopps (data.selection.name) needs what came of a step before the next prompts are "
+                "chosen: a selector learns from what came of each step; "
+                f"with {TRUNCATION}, there are no whole groups to learn from"
+            ),
+        ),
+        ("method.critic.pretrain_steps=0", f"{NEEDS} method.critic.pretrain_steps above 0: an"),
+        ("method.advantage.gamma=0.99", f"{NEEDS} method.advantage.gamma = 1: a discount"),
         (
             "method.loss={kl_coef=0.1, kl_place='reward'}",
-            'method.loss.kl_place = "loss", or kl_coef = 0: rewards',
+            f'{NEEDS} method.loss.kl_place = "loss", or kl_coef = 0: rewards',
         ),
-        ("method.loss.ratio=sequence", 'method.loss.ratio = "token": the ratio'),
-        ("rollout.backend=vllm", 'rollout.backend = "hf" or "paged": vLLM'),
+        (
+            "method.loss.ratio=sequence",
+            (
+                f"{TRUNCATION} needs a ratio for each token: the ratio of a response needs the "
+                "whole response; with sequence-ratio (method.loss.ratio), there is one for a"
+            ),
+        ),
+        (
+            "rollout.backend=vllm",
+            (
+                f"{TRUNCATION} needs an engine that gives each response a limit of its own: a "
+                'step draws a window of each response; with rollout.backend = "vllm", all prompts'
+            ),
+        ),
     ],
 )
 def test_what_truncation_does_not_go_with_is_refused_in_one_line(
@@ -55,7 +103,7 @@ def test_what_truncation_does_not_go_with_is_refused_in_one_line(
     with pytest.raises(ConfigError) as caught:
         configs.build({}, [*TRUNCATES, override], origin="test")
     message = str(caught.value)
-    assert f"test: method.truncation.window above 0 needs {needed}" in message
+    assert message.startswith(f"test: {needed}")
     assert "\n" not in message
     configs.build({}, [*TRUNCATES, override, "method.truncation.window=0"], origin="test")
 

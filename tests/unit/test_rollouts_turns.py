@@ -13,10 +13,12 @@ from assay.clients.self_verification import RECONSIDER, REVISE, VERIFY
 from assay.rpc.errors import ConfigError
 from assay.trainer.core.batch import pad
 from assay.trainer.core.build import scorer
+from assay.trainer.core.hooks import hooks_of
 from assay.trainer.engines.seeded import uniform_rows, uniforms
 from assay.trainer.methods.turns.credit import rewards_of, turn_metrics, turn_tokens
 from assay.trainer.methods.turns.protocol import Protocol, protocol_of
 from assay.trainer.methods.turns.settings import TurnsConfig
+from assay.trainer.rollouts.types import Collected
 from assay.trainer.settings import config as configs
 from trainer_support import tiny_tokenizer
 from turns_support import RECONSIDERS, VERIFIES, dialogue
@@ -186,18 +188,55 @@ def test_every_turn_has_random_numbers_of_its_own() -> None:
 
 # Settings.
 
+ONE = "needs responses of one turn"
+
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["method.advantage.estimator=group"], 'estimator = "gae"'),
-        (["method.dynamic_sampling.enabled=true"], "dynamic_sampling.enabled = false"),
-        (["method.shaping.overlong=filter"], "method.shaping without"),
-        (["method.shaping.cosine=true"], "method.shaping without"),
-        (["method.dense.weight=1.0"], "method.dense.weight = 0"),
-        (["method.loss.positive_lm_coef=0.1"], "positive_lm_coef = 0"),
-        (["method.advantage.length_adaptive_alpha=0.05"], "length_adaptive_alpha = 0"),
-        (["rollout.backend=vllm"], 'rollout.backend = "hf" or "paged"'),
+        (
+            ["method.advantage.estimator=group"],
+            (
+                "self-verification (method.turns.mode) needs a critic: turns are credited token by "
+                "token; with group-normalisation, the group is the baseline. Leave one of them out"
+            ),
+        ),
+        (
+            ["method.dynamic_sampling.enabled=true"],
+            (
+                "dynamic-sampling (method.dynamic_sampling.enabled) needs the collector of single "
+                "responses, which draws on and keeps groups: it draws on when it knows which "
+                "prompts to keep; with self-verification (method.turns.mode), dialogues are held"
+            ),
+        ),
+        (
+            ["method.replay.groups=4"],
+            "replay (method.replay.groups) needs the collector of single responses",
+        ),
+        (["method.shaping.overlong=filter"], f"overlong-filter (method.shaping.overlong) {ONE}"),
+        (["method.shaping.cosine=true"], f"cosine-length (method.shaping.cosine) {ONE}"),
+        (["method.dense.weight=1.0"], f"dense-rewards (method.dense.weight) {ONE}"),
+        (["method.filter.prof=both"], f"prof-filter (method.filter.prof) {ONE}"),
+        (["method.fire.enabled=true"], f"fire (method.fire.enabled) {ONE}"),
+        (
+            ["method.loss.positive_lm_coef=0.1"],
+            f"positive-lm-loss (method.loss.positive_lm_coef) {ONE}",
+        ),
+        (
+            ["method.advantage.length_adaptive_alpha=0.05"],
+            f"length-adaptive-gae (method.advantage.length_adaptive_alpha) {ONE}",
+        ),
+        (
+            ["method.truncation.window=4", "method.critic.pretrain_steps=5"],
+            f"truncation (method.truncation.window) {ONE}",
+        ),
+        (
+            ["rollout.backend=vllm"],
+            (
+                "self-verification (method.turns.mode) needs an engine that gives each response a "
+                'limit of its own: each turn has a limit of its own; with rollout.backend = "vllm"'
+            ),
+        ),
         (
             ["method.turns.independent=false", "method.critic.pretrain_steps=5"],
             "or method.turns.independent = true",
@@ -209,7 +248,7 @@ def test_every_turn_has_random_numbers_of_its_own() -> None:
             ["method.turns.mode=reconsider", "method.turns.first_reward=verification"],
             'first_reward = "accuracy" or "none"',
         ),
-        (["ablate=critic"], 'estimator = "gae"'),
+        (["ablate=critic"], "self-verification (method.turns.mode) needs a critic"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused_in_a_line(
@@ -220,6 +259,21 @@ def test_settings_that_do_not_go_together_are_refused_in_a_line(
         configs.load(path, ["data=rows.jsonl", *overrides])
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["data.selection.name=mopps"],
+        ["data.columns.solution=solution", "method.hints.enabled=true"],
+        ["method.filter.min_group_std=0.1"],
+    ],
+)
+def test_what_goes_by_whole_groups_goes_with_dialogues(
+    repository: Path, overrides: list[str]
+) -> None:
+    config = configs.load(repository / "configs" / "pag.toml", ["data=rows.jsonl", *overrides])
+    assert config.method.turns.on
 
 
 def test_ablating_the_turns_leaves_ppo(repository: Path) -> None:
@@ -239,8 +293,10 @@ def test_a_dialogue_with_a_void_attempt_leaves_the_loss_as_a_whole(
         "filter": {"void": "text", "void_answer": answer},
     }
     config = configs.build({"method": settings}, origin="test")
-    policy: Any = None  # places spans, and there are none
-    scored = scorer(config, policy)([(dialogue("incorrect", "wrong", "correct"),)])
+    hooks = hooks_of(config)
+    scored = scorer(hooks)([(dialogue("incorrect", "wrong", "correct"),)])
     batch = pad(scored, pad_id=0, policy_step=0, device=torch.device("cpu"))
+    for hook in hooks:
+        batch = hook.mark(batch, scored, Collected([], []))
     assert bool(batch["loss_mask"].any()) == trains
     assert not batch["rewards"].isnan().any(), "what it earned is known"

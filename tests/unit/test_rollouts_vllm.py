@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from assay.trainer.engines.types import Response
+from assay.trainer.engines.types import FirstToken, Response
 from assay.trainer.engines.vllm import VllmGenerator, base_weights_kept, keep_base_weights
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.fire.settings import FireConfig
 from assay.trainer.settings.sections import RolloutConfig
 from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, random_model
 
@@ -124,14 +123,11 @@ class Engine:
 
 
 def fired(engine: Engine, **settings: Any) -> VllmGenerator:
-    config = RolloutConfig(
-        backend="vllm",
-        group_size=3,
-        max_new_tokens=6,
-        fire=FireConfig(enabled=True, top_k=3),
-        **settings,
+    config = RolloutConfig(backend="vllm", group_size=3, max_new_tokens=6, **settings)
+    first = FirstToken(temperature=30.0, top_k=3)
+    return VllmGenerator(
+        engine, NumberTokenizer(), config, end_ids=ENDS, engine=engine, seed=5, first=first
     )
-    return VllmGenerator(engine, NumberTokenizer(), config, end_ids=ENDS, engine=engine, seed=5)
 
 
 def test_fire_draws_first_tokens_of_the_likeliest_and_goes_on_behind_them() -> None:
@@ -186,9 +182,9 @@ def test_fire_leaves_the_engine_s_settings_when_a_call_fails() -> None:
 
 
 def test_fire_is_never_silently_off() -> None:
-    config = RolloutConfig(backend="vllm", group_size=3, fire=FireConfig(enabled=True))
-    with pytest.raises(ValueError, match="FIRE needs the engine"):
-        VllmGenerator(Echo(), NumberTokenizer(), config, end_ids=ENDS)
+    config = RolloutConfig(backend="vllm", group_size=3)
+    with pytest.raises(ValueError, match="first tokens need the engine"):
+        VllmGenerator(Echo(), NumberTokenizer(), config, end_ids=ENDS, first=FirstToken(30.0, 16))
 
 
 def test_merging_adapters_for_a_sync_leaves_the_weights_as_they_were() -> None:

@@ -16,16 +16,16 @@ from assay.trainer.methods.hints.hints import Hinted, with_hint
 from assay.trainer.methods.pairwise.anchors import needed
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.selection.bayes import ByBelief
-from assay.trainer.selection.choose import SELECTORS, make_selector
+from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.domains import Curriculum, Dads, Dump
-from assay.trainer.selection.settings import Name
 from assay.trainer.selection.subsets import HardFocus, PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen
 from assay.trainer.selection.variance import VarianceAware, distinct_pairs
 from assay.trainer.settings import config as configs
+from assay.trainer.settings.registry import selections
 from assay.trainer.settings.selecting import SelectionConfig
 from rollouts_collecting_support import collector, encode, stream
-from selection_support import first, problems, selector, settings
+from selection_support import LEARNING, first, forms, problems, selector, settings
 
 
 def right(place: int, correct: int, judged: int = 8) -> Seen:
@@ -34,7 +34,7 @@ def right(place: int, correct: int, judged: int = 8) -> Seen:
 
 
 def test_every_name_has_a_selector_and_uniform_none() -> None:
-    assert {"uniform", *SELECTORS} == set(Name.__args__)
+    assert {one.name for one in selections()} == {*LEARNING, "limr"}
     assert make_selector(SelectionConfig(), problems(3), 0) is None
 
 
@@ -341,11 +341,12 @@ def test_a_hint_is_the_beginning_of_the_solution_in_the_prompt() -> None:
 
 def test_a_prompt_must_have_room_for_its_longest_hint() -> None:
     few = problems(3)
+    hints = {"enabled": True, "shares": [0.25, 0.75]}
     longest = max(len(encode_all(with_hint(problem, 0.75))) for problem in few)
     for room, fits in ((longest, True), (longest - 1, False)):
         of = PromptStream(
-            few, encode_all, seed=0, selector=selector("hints", 3), hints=(0.25, 0.75),
-            max_prompt_tokens=room,
+            few, encode_all, seed=0, selector=selector("hints", 3, hints=hints),
+            forms=forms("hints", hints=hints), max_prompt_tokens=room,
         )  # fmt: skip
         if fits:
             of.check()
@@ -364,12 +365,15 @@ def test_hints_and_anchors_do_not_go_together() -> None:
             "source": "jsonl",
             "path": "rows.jsonl",
             "columns": {"solution": "solution", "anchor": "anchor"},
-            "selection": {"hints": {"enabled": True}},
         },
-        "method": {"pairwise": {"against": "anchor", "anchors": "data"}},
+        "method": {
+            "hints": {"enabled": True},
+            "pairwise": {"against": "anchor", "anchors": "data"},
+        },
         "reward": {"parameters": {"max_order_gap": 0.5}},
     }
-    with pytest.raises(ConfigError, match="an anchor saw no hint"):
+    needs = r"hints \(method\.hints\.enabled\) needs rewards that say right or wrong"
+    with pytest.raises(ConfigError, match=f"{needs}.* chances of beating an anchor"):
         configs.build(tree, origin="test")
 
 

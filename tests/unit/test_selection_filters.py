@@ -13,6 +13,7 @@ from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.rpc.errors import ConfigError
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.build import check_judge
+from assay.trainer.core.hooks import hooks_of
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.filter.filters import filtered, is_void, without_void
@@ -21,6 +22,7 @@ from assay.trainer.methods.replay.replay import Replay, size_of
 from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.rollouts.types import Rollout, Turn
 from assay.trainer.settings import config as configs
+from assay.trainer.settings.registry import parts_on
 from rollouts_collecting_support import stream
 
 
@@ -90,7 +92,7 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
         ["method.filter.prof=both", "method.filter.prof_keep=9"],
         ["method.replay.groups=4", "rollout.group_size=1", "method.advantage.estimator=gae"],
         ["method.replay.groups=4", "rollout.backend=vllm", "rollout.top_k=5"],
-        ["data.selection.mopps.low=0.8"],
+        ["data.selection.name=mopps", "data.selection.mopps.low=0.8"],
         ["method.hints.enabled=true"],
         ["data.columns.solution=solution"],
         ["data.selection.name=nearest"],
@@ -108,9 +110,6 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
             "method.pairwise.anchors=reference",
         ],
         ["method.recomposition.groups=8", "method.advantage.estimator=gae"],
-        ["method.recomposition.groups=8", "method.replay.groups=8"],
-        ["method.recomposition.groups=8", "method.filter.prof=both"],
-        ["method.recomposition.groups=8", "method.fire.enabled=true"],
         ["method.recomposition.groups=8", "rollout.backend=vllm", "rollout.top_p=0.9"],
         ["method.recomposition.groups=8", "method.recomposition.last=0.5"],
         *(
@@ -122,8 +121,7 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
                 "method.dense.weight=0.5",
                 "method.replay.groups=4",
                 "method.recomposition.groups=4",
-                "method.dynamic_sampling.keep_surplus=true",
-                "method.filter.min_group_std=0.1",
+                "method.dynamic_sampling={enabled=true, keep_surplus=true}",
                 "method.truncation.window=4",
                 "method.turns.mode=verify",
                 "method.fire.enabled=true",
@@ -138,6 +136,26 @@ def test_what_does_not_go_together_is_refused(overrides: list[str]) -> None:
         configs.build({}, overrides, origin="test")
 
 
+SEGMENTS = "method.advantage={estimator='segments', scale='none'}"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        ("method.recomposition.groups=8 method.replay.groups=8", "recomposition replay"),
+        ("method.recomposition.groups=8 method.filter.prof=both", "recomposition prof-filter"),
+        ("method.recomposition.groups=8 method.fire.enabled=true", "recomposition fire"),
+        ("method.filter.min_group_std=0.1", "segment-advantages spread-filter"),
+        ("data.selection.name=mopps", "segment-advantages mopps"),
+        ("method.dynamic_sampling.enabled=true", "segment-advantages dynamic-sampling"),
+    ],
+)
+def test_what_needs_nothing_that_the_other_takes_goes_together(overrides: str, named: str) -> None:
+    more = [SEGMENTS] if "segment" in named else []
+    config = configs.build({}, [*more, *overrides.split()], origin="test")
+    assert {part.name for part in parts_on(config)} >= set(named.split())
+
+
 def test_a_verifier_of_whole_groups_cannot_judge_continuations() -> None:
     config = configs.build(
         {},
@@ -145,9 +163,10 @@ def test_a_verifier_of_whole_groups_cannot_judge_continuations() -> None:
         origin="test",
     )
     judge: Any = SimpleNamespace(judges_groups=True)
-    with pytest.raises(ConfigError, match="each continuation judged by itself; set algorithm"):
-        check_judge(config, judge)
-    check_judge(config, SimpleNamespace(judges_groups=False))  # type: ignore[arg-type]
+    hooks = hooks_of(config)
+    with pytest.raises(ConfigError, match=r"each continuation judged by itself; set method\.adv"):
+        check_judge(config, judge, hooks)
+    check_judge(config, SimpleNamespace(judges_groups=False), hooks)  # type: ignore[arg-type]
 
 
 def group(number: int, *correct: bool | None) -> tuple[Rollout, ...]:
@@ -170,17 +189,18 @@ def test_the_size_of_a_group_is_its_mean_advantage_without_its_faults() -> None:
 
 def test_replay_prefers_large_advantages_and_keeps_the_latest() -> None:
     even, uneven = group(1, True, True, False, False), group(2, True, False, False, False)
-    silent = group(3, True, True, True, True)
+    silent, telling = group(3, True, True, True, True), group(5, True, False)
     for alpha, low, high in ((0.0, 0.42, 0.58), (8.0, 0.65, 1.0)):
         replay = Replay(ReplayConfig(groups=2, alpha=alpha), 0)
         assert replay.mix([silent], 0) == [silent], "nothing to replay yet"
         replay.keep([even, silent, uneven])
-        drawn = Counter(replay.mix([silent, even], n)[0] == even for n in range(400))
+        drawn = Counter(replay.mix([silent, telling], n)[0] == even for n in range(400))
         assert low < drawn[True] / 400 < high
-        assert all(replay.mix([silent, even], n)[1] == even for n in range(20))
+        assert all(replay.mix([silent, telling], n)[1] == telling for n in range(20))
+        assert replay.mix([silent, even], 0) == [uneven, even], "nor beside itself"
     assert replay.mix([silent] * 3, 0)[2] == silent, "none comes twice"
-    replay.keep([group(4, True, False)])
-    assert [saved["draw"] for saved in replay.state_dict()] == [2, 4]
+    replay.keep([uneven, group(4, True, False)])
+    assert [saved["draw"] for saved in replay.state_dict()] == [2, 4], "each once"
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from assay.api.execution.v1 import execution_pb2
 from assay.clients import Judgement, Result, Span
 from assay.rpc.errors import ConfigError
 from assay.trainer.core.batch import Scored
-from assay.trainer.core.build import with_spans
 from assay.trainer.core.rewards import Judge, sample_of
 from assay.trainer.data.problems import load_problems
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.dense.method import with_spans
 from assay.trainer.methods.dense.settings import DenseConfig
 from assay.trainer.rollouts.types import Rollout
 from assay.trainer.settings.sections import ColumnsConfig, DataConfig, RewardConfig
@@ -78,8 +78,7 @@ def test_rewards_of_lines_are_those_of_the_paper(scores: list[float], passed: bo
     ids = tokenizer(text)["input_ids"]
     config = DenseConfig(weight=0.25, correct_share=0.1)
     item = Scored(rollout(text, scores, ids, passed=passed), float(passed))
-    policy: Any = SimpleNamespace(tokenizer=tokenizer)
-    placed = with_spans(item, item.rollout, policy, config)
+    placed = with_spans(item, tokenizer, config)
     assert placed.token_rewards is not None
     assert placed.ends is not None
     found = [
@@ -98,10 +97,9 @@ def test_more_lines_earn_no_more_unless_the_guard_is_off(lines: int) -> None:
     text = "\n".join("ab" for _ in range(lines))
     ids = tokenizer(text)["input_ids"]
     item = Scored(rollout(text, [1.0] * lines, ids, passed=False), 0.0)
-    policy: Any = SimpleNamespace(tokenizer=tokenizer)
 
     def total(config: DenseConfig) -> float:
-        return sum(with_spans(item, item.rollout, policy, config).token_rewards or ())
+        return sum(with_spans(item, tokenizer, config).token_rewards or ())
 
     assert total(DenseConfig(weight=0.25)) == pytest.approx(1.0)
     assert total(DenseConfig(weight=0.25, normalise=False)) == pytest.approx(lines)

@@ -95,9 +95,7 @@ def run(kind: str, folder: Path) -> dict[str, Any]:
     generator = VllmGenerator(
         lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {}, repeats),
         tokenizer,
-        RolloutConfig(
-            backend="vllm", group_size=4, max_new_tokens=12, temperature=0.8, batch=8
-        ),
+        RolloutConfig(backend="vllm", group_size=4, max_new_tokens=12, temperature=0.8, batch=8),
         end_ids=frozenset({tokenizer.eos_token_id}),
         engine=trainer.vllm_generation,
         first=FirstToken(fire.temperature, fire.top_k) if kind == "fire" else None,

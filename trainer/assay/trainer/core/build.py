@@ -70,7 +70,7 @@ def grpo_config(
         temperature=rollout.temperature,
         top_p=rollout.top_p,
         top_k=rollout.top_k,
-        **_backend_settings(config),
+        **engine_of(config.rollout).trl(config),
         # the loss is ours; with a weight, TRL keeps the reference model. With adapters that is the
         # model without them, and the copy that TRL would add keeps a checkpoint from being read
         beta=0.0 if config.model.lora.rank else config.method.loss.kl_coef,
@@ -97,26 +97,6 @@ def grpo_config(
         disable_tqdm=True,
         report_to="none",
     )
-
-
-def _backend_settings(config: Config) -> dict[str, Any]:
-    if config.rollout.backend == "paged":
-        return {"use_transformers_continuous_batching": True}
-    if config.rollout.backend == "hf":
-        return {}
-    vllm = config.rollout.vllm
-    settings: dict[str, Any] = {
-        "use_vllm": True,
-        "vllm_mode": vllm.mode,
-        "vllm_gpu_memory_utilization": vllm.gpu_memory_utilization,
-        "vllm_tensor_parallel_size": vllm.tensor_parallel_size,
-        "vllm_importance_sampling_correction": False,  # a part of our loss
-    }
-    if vllm.server_url:
-        settings["vllm_server_base_url"] = vllm.server_url
-    if vllm.max_model_length:
-        settings["vllm_max_model_length"] = vllm.max_model_length
-    return settings
 
 
 def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ()) -> None:
@@ -378,10 +358,18 @@ class Workshop:
         Args:
             whole: with all that the methods do; else each step draws its prompts once and keeps
                 them all, as value pre-training wants.
+
+        Raises:
+            ConfigError: two methods bring a source of their own.
         """
-        source = next(filter(None, (h.source(self, whole=whole) for h in self.hooks)), None)
-        if source is None:
-            source = self._collector(self.hooks if whole else ())
+        given = {type(h).__name__: h.source(self, whole=whole) for h in self.hooks}
+        own = {name: source for name, source in given.items() if source is not None}
+        if len(own) > 1:
+            raise ConfigError(
+                f"{' and '.join(own)} each bring a source of responses of their own; leave all but "
+                "one of them out"
+            )
+        source = next(iter(own.values()), None) or self._collector(self.hooks if whole else ())
         for hook in self.hooks if whole else ():
             source = hook.around(source, self)
         return source

@@ -196,9 +196,12 @@ class Collector:
         used = own
         for keeper in self._keepers:
             used = keeper.mix(used, self._stream.cursor)
+        replaced = sum(one is not other for one, other in zip(used, own, strict=True))
         left_out: frozenset[Place] = frozenset()
+        told: dict[str, float] = {}
         for keeper in self._keepers:
             left_out |= keeper.left_out(used)
+            told |= keeper.metrics(replaced)
             keeper.keep(own)
         self._surplus = surplus if self._dynamic is not None and self._dynamic.keep_surplus else []
         stale = sum(group[0].policy_step < policy_step for group in used)
@@ -211,13 +214,10 @@ class Collector:
         }
         if self._dynamic is not None:
             metrics["keep_rate_ema"] = self._rate.value
-        replaced = sum(one is not other for one, other in zip(used, own, strict=True))
-        for keeper in self._keepers:
-            metrics |= keeper.metrics(replaced, stale)
         return Collected(
             groups=deal(used, self._ranks),
             judged=window.rollouts,
-            metrics=metrics,
+            metrics=metrics | told,
             generate_s=window.generate_s,
             wait_s=window.wait_s,
             left_out=left_out,

@@ -43,14 +43,13 @@ class Keeper:
     def keep(self, groups: Sequence[Group]) -> None:
         """Takes in a step's groups, as they were before `mix`."""
 
-    def metrics(self, replaced: int, stale: int) -> dict[str, float]:
-        """Numbers of a step.
+    def metrics(self, replaced: int) -> dict[str, float]:
+        """Numbers of a step, before its groups are kept. Changes nothing.
 
         Args:
             replaced: groups that `mix` replaced.
-            stale: groups that were answered before this step.
         """
-        del replaced, stale
+        del replaced
         return {}
 
     def state_dict(self) -> Any:
@@ -69,6 +68,11 @@ class Keeper:
 def saved(keepers: Sequence[Keeper]) -> Mapping[str, Any]:
     """The keepers' parts of a checkpoint."""
     return {keeper.name: keeper.state_dict() for keeper in keepers}
+
+
+def number_of(group: Group) -> int:
+    """The number of its draw, which names it."""
+    return group[0].request.draw.number
 
 
 def size_of(group: Group) -> float:

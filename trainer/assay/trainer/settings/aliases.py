@@ -47,7 +47,7 @@ def renamed(
     for text in overrides:
         key, equals, value = text.partition("=")
         for old, new in RENAMED.items():
-            if equals and key.strip().startswith(f"{old}."):
+            if equals and f"{key.strip()}.".startswith(f"{old}."):
                 key, met[old] = new + key.strip()[len(old) :], new
         texts.append(f"{key}{equals}{value}")
     lines = (
@@ -59,6 +59,8 @@ def renamed(
 def _table(tree: dict[str, Any], path: str) -> dict[str, Any]:
     for name in path.split("."):
         tree = tree.setdefault(name, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"{path}: {name} is a value, not a section")
     return tree
 
 

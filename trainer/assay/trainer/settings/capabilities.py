@@ -23,13 +23,15 @@ CAPABILITIES: Mapping[str, str] = {
     "one-turn": "responses of one turn",
     "verdicts": "rewards that say right or wrong",
     "judged-rewards": "rewards as they were judged",
+    "spans": "judgements of steps",
+    "steady-spans": "judgements of steps in every batch",
     "whole-batch": "all of a batch before any of it trains",
     "token-ratio": "a ratio for each token",
     "first-tokens": "first tokens that the policy drew",
     "critic": "a critic",
     "group-baseline": "advantages of a group's rewards",
     "windows": "an engine that gives each response a limit of its own",
-    "beside": "an engine that generates beside the training",
+    "beside": "responses that can be drawn beside the training",
     "two-policies": "an engine for each of two policies",
 }
 """What a part may need of a run, in words."""

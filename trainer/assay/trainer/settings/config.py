@@ -153,9 +153,7 @@ def build(
             switched off is not there.
     """
     given = expand(overrides)
-    tree, texts, renamed = aliases.renamed(tree, given.texts)
-    for line in renamed:
-        say(f"{origin}: {line}")
+    tree, texts = current(tree, given.texts, origin=origin, say=say)
     config = toml_config.build(Config, tree, with_source(tree, texts), origin=origin)
     config = ablated(config, config.ablate, written=keys_of(tree))
     config = ablated(config, given.ablate)
@@ -163,6 +161,33 @@ def build(
     if broken:
         raise ConfigError(f"{origin}: {broken}")
     return config
+
+
+def current(
+    tree: Mapping[str, Any],
+    overrides: Iterable[str] = (),
+    *,
+    origin: str,
+    say: Callable[[str], None] = _to_stderr,
+) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Tables and overrides under today's names; whoever lays some over others does this first.
+
+    Args:
+        tree: sections, or some of them, as TOML has them.
+        overrides: `section.key=value`.
+        origin: where they come from, for messages.
+        say: as for `load`.
+
+    Raises:
+        ConfigError: a key is given under both names.
+    """
+    try:
+        found, texts, met = aliases.renamed(tree, overrides)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from error
+    for line in met:
+        say(f"{origin}: {line}")
+    return found, texts
 
 
 def to_toml(config: Config) -> str:

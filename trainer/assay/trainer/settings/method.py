@@ -166,6 +166,7 @@ class Engine:
             first tokens come from (engines.types.FirstToken or None), that gives a
             engines.types.Generator.
         takes: capabilities that a run with it has not, each with the reason (see capabilities.py).
+        trl: what TRL's GRPOConfig must say for it.
     """
 
     group: ClassVar[str] = "assay.engines"
@@ -173,3 +174,4 @@ class Engine:
     name: str
     make: str
     takes: Mapping[str, str] = field(default_factory=dict)
+    trl: Callable[[Config], dict[str, Any]] = lambda _config: {}

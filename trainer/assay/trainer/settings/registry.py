@@ -32,9 +32,11 @@ def declared(group: str) -> Mapping[str, Any]:
     """What the entry points of a group declare, by name.
 
     Raises:
-        ConfigError: a package cannot be imported, or two declare one name.
+        ConfigError: what a package declares cannot be imported or is something else, or two
+            declare one name.
     """
     found: dict[str, Any] = {}
+    owners: dict[str, str] = {}
     for point in entry_points(group=group):
         whose = point.dist.name if point.dist else "a package"
         try:
@@ -44,12 +46,17 @@ def declared(group: str) -> Mapping[str, Any]:
                 f"{point.name} of {whose} ({group}: {point.value}) cannot be loaded: "
                 f"{type(error).__name__}: {error}; mend or uninstall {whose}"
             ) from error
+        if getattr(value, "group", None) != group:
+            raise ConfigError(
+                f"{point.name} of {whose} ({group}: {point.value}) is a {type(value).__name__}, "
+                f"and no declaration of that group; mend or uninstall {whose}"
+            )
         if value.name in found:
             raise ConfigError(
-                f"{value.name} is declared twice ({group}), the second time by {whose}: uninstall "
-                "one of the packages"
+                f"{value.name} is declared twice ({group}), by {owners[value.name]} and by {whose}"
+                ": uninstall one of them"
             )
-        found[value.name] = value
+        found[value.name], owners[value.name] = value, whose
     return found
 
 

@@ -55,9 +55,9 @@ def _check_sizes(config: Config) -> str:
 
 def _check_groups(config: Config) -> str:
     """Whoever compares the samples of a prompt needs two."""
+    estimator = estimator_of(config.method.advantage)
     if config.rollout.group_size > 1:
         return ""
-    estimator = estimator_of(config.method.advantage)
     if estimator.credit == "group":
         return (
             "rollout.group_size = 1 leaves nothing to compare within a group, and "

@@ -37,6 +37,7 @@ PARTS: tuple[Part, ...] = (
         _together,
         _without_verifier,
         code=("methods.cotraining.roles.Partner",),
+        takes={"steady-spans": "a verifier that learns says nothing of some batches"},
         needs={
             "group-baseline": "both roles train by one algorithm, and the verifier has no critic",
             "groups": "the verifier reads one solution of each prompt",

@@ -50,6 +50,7 @@ PARTS: tuple[Part, ...] = (
         ),
         needs={
             "one-turn": "spans are of one text",
+            "spans": "spans are what it places",
         },
         takes={
             "judged-rewards": "spans earn beside them",

@@ -33,6 +33,8 @@ PARTS: tuple[Part, ...] = (
         needs={
             "groups": "it compares the samples of a prompt",
             "one-turn": "the steps that it goes by are of one text",
+            "spans": "it goes by judged steps",
+            "steady-spans": "it goes by judged steps",
             "whole-batch": "it looks for judged steps in the whole batch",
         },
     ),

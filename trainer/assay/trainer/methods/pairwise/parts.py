@@ -56,6 +56,7 @@ PARTS: tuple[Part, ...] = (
             "group-baseline": "the others of its group are a response's baseline",
         },
         takes={
+            "spans": "a chance of winning is of the whole",
             "verdicts": "they are chances of beating the others",
         },
     ),

@@ -71,10 +71,10 @@ class Recomposition(Keeper):
             found |= priority if id(group) in due else names - priority
         return frozenset(found)
 
-    def metrics(self, replaced: int, stale: int) -> dict[str, float]:
+    def metrics(self, replaced: int) -> dict[str, float]:
         """How many groups of the step wait no longer."""
         del replaced
-        return {"compensation_groups": float(stale)}
+        return {"compensation_groups": float(len(self.due()))}
 
     def keep(self, groups: Sequence[Group]) -> None:
         """Ends a step: what was due has trained, and the batch's other remainders wait."""

@@ -9,6 +9,7 @@ Differences:
 2. What is replayed was answered by an earlier policy: its ratio starts from the log-probabilities
    that its sampler told, as that of every stale group does.
 3. |A| is that of the judged rewards, before any shaping. A fault has none.
+4. What is in the step already, as its remainder is (RoRecomp), is not replayed beside itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from assay.trainer.engines.types import Draw
 from assay.trainer.methods.replay.settings import ReplayConfig
-from assay.trainer.rollouts.keepers import Keeper, size_of
+from assay.trainer.rollouts.keepers import Keeper, number_of, size_of
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.types import Group
 from assay.trainer.selection.orders import dice
@@ -50,29 +51,30 @@ class Replay(Keeper):
             groups: of the step, in the order of their draws.
             first: the number of a draw that no other step has, which fixes what is drawn.
         """
-        if not self._groups:
+        here = {number_of(group) for group in groups}
+        others = [group for group in self._groups if number_of(group) not in here]
+        if not others:
             return list(groups)
-        weights = np.array([size_of(g) for g in self._groups]) ** self._config.alpha
+        weights = np.array([size_of(g) for g in others]) ** self._config.alpha
         silent = [n for n, group in enumerate(groups) if size_of(group) == 0]
         roll = dice(self._seed, first)
-        count = min(len(silent), len(self._groups))
+        count = min(len(silent), len(others))
         drawn = roll.choice(len(weights), count, replace=False, p=weights / weights.sum())
         mixed = list(groups)
         for place, which in zip(silent, drawn.tolist(), strict=False):
-            mixed[place] = self._groups[which]
+            mixed[place] = others[which]
         return mixed
 
-    def metrics(self, replaced: int, stale: int) -> dict[str, float]:
+    def metrics(self, replaced: int) -> dict[str, float]:
         """How many groups came again."""
-        del stale
         return {"replayed_groups": float(replaced)}
 
     def keep(self, groups: Sequence[Group]) -> None:
-        """Takes in a step's own groups; the oldest make room."""
+        """Takes in a step's own groups, each once; the oldest make room."""
         size = self._config.groups
-        self._groups = (
-            [*self._groups, *(g for g in groups if size_of(g) > 0)][-size:] if size else []
-        )
+        known = {number_of(group) for group in self._groups}
+        new = [g for g in groups if size_of(g) > 0 and number_of(g) not in known]
+        self._groups = [*self._groups, *new][-size:] if size else []
 
     def state_dict(self) -> list[dict[str, Any]]:
         """The groups, in plain containers."""

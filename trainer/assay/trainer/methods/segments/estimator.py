@@ -48,6 +48,7 @@ SEGMENTS = Estimator(
             "judged-rewards": "continuations earn what the judgement says",
             "verdicts": "a continuation is judged by itself",
             "groups": "responses are continued when they have ended",
+            "whole-batch": "responses are continued when all of the step are there",
             "first-tokens": "a continuation would begin with a token that the policy did not draw",
             "windows": "a continuation has a limit of its own",
         },

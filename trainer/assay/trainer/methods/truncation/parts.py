@@ -32,6 +32,7 @@ PARTS: tuple[Part, ...] = (
             "collector": "responses come from slots",
             "outcomes": "there are no whole groups to learn from",
             "fresh": "a response goes on under the next weights",
+            "beside": "a slot waits for the weights of the next step",
         },
     ),
 )

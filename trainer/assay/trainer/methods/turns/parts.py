@@ -44,6 +44,7 @@ PARTS: tuple[Part, ...] = (
         takes={
             "one-turn": "a response is a dialogue",
             "collector": "dialogues are held in lockstep",
+            "beside": "turns are drawn in lockstep with their reading",
         },
     ),
     Part(
@@ -61,6 +62,7 @@ PARTS: tuple[Part, ...] = (
         takes={
             "one-turn": "a response is a dialogue",
             "collector": "dialogues are held in lockstep",
+            "beside": "turns are drawn in lockstep with their reading",
         },
     ),
     Part(

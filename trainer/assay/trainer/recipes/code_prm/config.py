@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -204,9 +204,16 @@ def load(path: Path, overrides: Iterable[str], folder: Path) -> Plan:
     rm_config = path.parent / config.prm.config
     toml_config.read(rm_config, examples="configs/rm-code.toml is an example")
     origin = f"{path}, [train]"
-    common = merged(merged(base, config.train.overrides), _common(config, folder))
-    baseline = configs.build(_baseline(common, config), origin=f"{origin}, baseline")
-    dense = configs.build(_dense(common, config, folder), origin=f"{origin}, dense")
+    below, _ = configs.current(base, origin=str(path.parent / config.train.config))
+    both, alone, dense_alone = (
+        configs.current(tree, origin=origin)[0]
+        for tree in (config.train.overrides, config.train.baseline, config.train.dense)
+    )
+    common = merged(merged(below, both), _common(config, folder))
+    baseline = configs.build(_baseline(merged(common, alone), config), origin=f"{origin}, baseline")
+    dense = configs.build(
+        _dense(merged(common, dense_alone), config, folder), origin=f"{origin}, dense"
+    )
     for wrong in _conflicts(config, baseline, dense):
         raise ConfigError(f"{path}: {wrong}")
     return Plan(config, baseline, dense, rm_config)
@@ -229,9 +236,8 @@ def _common(config: PipelineConfig, folder: Path) -> dict[str, Any]:
     return tree
 
 
-def _baseline(common: Mapping[str, Any], config: PipelineConfig) -> dict[str, Any]:
+def _baseline(tree: dict[str, Any], config: PipelineConfig) -> dict[str, Any]:
     """Unit tests alone, a critic from the policy, and checkpoints to draw samples from."""
-    tree = merged(common, config.train.baseline)
     told = tree.get("reward", {}).get("parameters", {})
     tree.setdefault("reward", {})
     tree["reward"] = {
@@ -252,9 +258,8 @@ def _baseline(common: Mapping[str, Any], config: PipelineConfig) -> dict[str, An
     return merged(tree, changes)
 
 
-def _dense(common: Mapping[str, Any], config: PipelineConfig, folder: Path) -> dict[str, Any]:
+def _dense(tree: dict[str, Any], config: PipelineConfig, folder: Path) -> dict[str, Any]:
     """The PRM's rewards of lines, by the guards that are on."""
-    tree = merged(common, config.train.dense)
     critic = str(folder / "prm" / "model") if config.start.value_init else "policy"
     splitting = "code-line" if config.guards.neutral_comments else "line"
     changes = {

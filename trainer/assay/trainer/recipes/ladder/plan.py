@@ -128,14 +128,16 @@ def load(
         found = dataclasses.replace(found, seeds=seeds)
     _check_distinct(path, "rung", [rung.name for rung in found.rung])
     _check_distinct(path, "seed", found.seeds)
-    texts = list(overrides)
+    _, texts = configs.current({}, overrides, origin="overrides")
     for text in texts:
         if text.startswith(("run.seed", "run.name", "run.dir")):
             raise ConfigError(
                 f"override {text!r}: a ladder sets that itself; see --seeds and --dir"
             )
     base = path.parent / found.base
-    tree = merged(toml_config.read(base), found.overrides)
+    below, _ = configs.current(toml_config.read(base), origin=str(base))
+    above, _ = configs.current(found.overrides, origin=str(path))
+    tree = merged(below, above)
     return Plan(
         name=path.stem,
         base=found.base,
@@ -161,13 +163,13 @@ def read_seeds(text: str) -> tuple[int, ...]:
 def _rung(
     rung: RungConfig,
     tree: Mapping[str, Any],
-    texts: list[str],
+    texts: Iterable[str],
     seeds: tuple[int, ...],
     path: Path,
 ) -> Rung:
     off = [f"ablate={','.join(rung.ablate)}"] if rung.ablate else []
     origin = f"{path}, rung {rung.name}"
-    own = merged(tree, rung.overrides)
+    own = merged(tree, configs.current(rung.overrides, origin=origin)[0])
     try:
         made = {
             seed: configs.build(
