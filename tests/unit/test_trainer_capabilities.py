@@ -226,7 +226,7 @@ def test_a_plug_in_is_found_beside_ours(installed: Installed) -> None:
     ],
 )
 def test_an_unknown_name_answers_with_the_known_ones(key: str, group: str) -> None:
-    known = sorted(declared(group))
+    known = sorted([*declared(group), *(["uniform"] if group == Selection.group else [])])
     for value in ("nothing-like-it", f"{known[0]}x"):
         with pytest.raises(ConfigError) as caught:
             configs.build({}, [f"{key}={value}"], origin="test")
@@ -266,3 +266,11 @@ def test_the_core_imports_no_method_and_reads_no_table_of_one(repository: Path) 
                 assert not module.startswith("assay.trainer.methods"), file.name
             if isinstance(node, ast.ImportFrom) and node.module == "assay.trainer":
                 assert "methods" not in names, file.name
+
+
+def test_only_vllm_has_trl_start_vllm() -> None:
+    asked = {
+        name: engine.trl(Config()).get("use_vllm", False)
+        for name, engine in declared("assay.engines").items()
+    }
+    assert asked == {name: name == "vllm" for name in asked}

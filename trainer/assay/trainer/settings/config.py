@@ -157,7 +157,10 @@ def build(
     config = toml_config.build(Config, tree, with_source(tree, texts), origin=origin)
     config = ablated(config, config.ablate, written=keys_of(tree))
     config = ablated(config, given.ablate)
-    broken = rules.problem(config)
+    try:
+        broken = rules.problem(config)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from error
     if broken:
         raise ConfigError(f"{origin}: {broken}")
     return config

@@ -60,13 +60,14 @@ def declared(group: str) -> Mapping[str, Any]:
     return found
 
 
-def chosen(group: str, name: str, key: str) -> Any:
+def chosen(group: str, name: str, key: str, *, also: tuple[str, ...] = ()) -> Any:
     """What a setting names.
 
     Args:
         group: of entry points.
         name: the setting's value.
         key: the setting, for the message.
+        also: values that the setting may have and that name nothing, for the message.
 
     Raises:
         ConfigError: nothing of that name is installed; the message says what is.
@@ -74,8 +75,8 @@ def chosen(group: str, name: str, key: str) -> Any:
     known = declared(group)
     if name not in known:
         raise ConfigError(
-            f'{key} = "{name}" is not known{did_you_mean(name, known)}; known here: '
-            f"{', '.join(sorted(known))}"
+            f'{key} = "{name}" is not known{did_you_mean(name, (*known, *also))}; known here: '
+            f"{', '.join(sorted((*known, *also)))}"
         )
     return known[name]
 

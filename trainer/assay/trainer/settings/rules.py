@@ -26,7 +26,9 @@ def problem(config: Config) -> str:
     selection = config.data.selection.name
     own = [method.check for method in methods()] + [loss_of(config.method.loss).check]
     if selection != "uniform":
-        own.append(chosen(Selection.group, selection, "data.selection.name").check)
+        own.append(
+            chosen(Selection.group, selection, "data.selection.name", also=("uniform",)).check
+        )
     for check in (_check_sizes, _check_groups, _check_data, _check_entry, *own):
         found = check(config)
         if found:

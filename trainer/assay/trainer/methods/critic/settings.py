@@ -22,8 +22,8 @@ def check(config: Config) -> str:
         )
     if critic.sharing == "trunk" and critic.pretrain_steps:
         return (
-            'method.critic.pretrain_steps needs critic.sharing = "separate": a trunk that is '
-            "shared cannot learn while the policy is frozen"
+            'method.critic.pretrain_steps needs method.critic.sharing = "separate": a trunk that '
+            "is shared cannot learn while the policy is frozen"
         )
     return ""
 
