@@ -17,7 +17,7 @@ ENVOY_INSTALLED := $(VENV)/.envoy-installed
 # PYTEST_ARGS="-n 0" makes it one process.
 PARALLEL := -n auto --dist loadfile
 # What the images install, and the trainer; hatchling builds our own.
-WHEELS := hatchling numpy pytest torch "./protos[tracing]" ./clients "./reward_server[chemistry,puzzles]" "./sandbox[docker]" "./genrm[train]" ./trainer
+WHEELS := hatchling numpy pytest torch "./protos[tracing]" ./clients "./reward_server[chemistry,puzzles]" "./sandbox[docker]" ./genrm ./trainer
 TORCH_INDEX ?=
 PYTEST_ARGS ?=
 HTTP_PORT ?=

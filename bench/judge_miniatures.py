@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.genrm.steps import search_prefix
-from assay.genrm.training.objectives import pairwise_loss
+from assay.trainer.recipes.reward_model.objectives import pairwise_loss
 
 SEEDS = range(5)
 FEATURES = 8

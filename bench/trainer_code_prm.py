@@ -253,9 +253,8 @@ def learn_prm(folder: Path, policy: Path, rows: Rows, seed: int) -> dict[str, An
     """`assay train-rm` in this process; its evaluation."""
     from rich.console import Console  # noqa: PLC0415
 
-    from assay.genrm.training import config as rm_configs  # noqa: PLC0415
-    from assay.genrm.training import folder as rm_folders  # noqa: PLC0415
-    from assay.genrm.training.run import run as learn  # noqa: PLC0415
+    from assay.trainer.recipes.reward_model import config as rm_configs  # noqa: PLC0415
+    from assay.trainer.recipes.reward_model.run import run as learn  # noqa: PLC0415
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder.with_suffix(".jsonl")
@@ -276,7 +275,7 @@ def learn_prm(folder: Path, policy: Path, rows: Rows, seed: int) -> dict[str, An
             f"run.seed={seed}",
         ],
     )
-    made = rm_folders.create(config, folder.name, folder)
+    made = rm_configs.RUNS.create(config, folder.name, folder)
     report = learn(config, made, Console(file=io.StringIO()))
     assert report is not None, "interrupted"
     figures = report["after"]["figures"]

@@ -18,8 +18,8 @@ from assay.genrm.engines.base import EngineTrouble, TokenCounts, Write, Written
 from assay.genrm.labelling.commands import label_code
 from assay.genrm.labelling.labeller import Labeller, Sampling, Unknown
 from assay.genrm.labelling.tasks import Task, task_of
-from assay.genrm.training import config as configs
-from assay.genrm.training.data import load_rows
+from assay.trainer.recipes.reward_model import config as configs
+from assay.trainer.recipes.reward_model.data import load_rows
 from genrm_support import make_model
 from sandbox_service import running
 

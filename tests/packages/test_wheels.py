@@ -123,7 +123,7 @@ for found in distributions():
 def test_a_judge_service(wheels: dict[str, Wheel], tmp_path: Path) -> None:
     environment = fresh_environment(tmp_path / "venv", wheels, "assay-genrm")
     assert "--model" in check(environment.run("assay", "serve", "genrm", "--help", timeout_s=120))
-    assert check(environment.run("assay", "train-rm", "--help", timeout_s=120))
+    assert check(environment.run("assay", "label-code", "--help", timeout_s=120))
     code = "import assay.genrm.engines.worker.loop, sys; assert 'torch' in sys.modules"
     check(environment.run("python", "-W", "ignore", "-c", code, timeout_s=200))
 
@@ -142,6 +142,18 @@ def test_the_trainer(wheels: dict[str, Wheel], tmp_path: Path, repository: Path)
     config = str(repository / "configs" / "quickstart.toml")
     explained = check(environment.run("assay", "train", "--explain", config, timeout_s=120))
     assert "smollm2-135m-instruct" in explained
+    assert check(environment.run("assay", "train-rm", "--help", timeout_s=120))
+    (tmp_path / "pairs.jsonl").write_text(
+        "".join(
+            json.dumps({"prompt": f"{n}?", "chosen": "yes", "rejected": "no"}) + "\n"
+            for n in range(4)
+        )
+    )
+    asked = ["model.name=tiny", f"data.paths=['{tmp_path}/pairs.jsonl']", "eval.prompts=1"]
+    config = str(repository / "configs" / "rm-pairwise.toml")
+    alone = environment.run("assay", "train-rm", config, *asked, timeout_s=200)
+    assert alone.returncode == 1
+    assert "pip install ./genrm" in alone.stderr.splitlines()[-1]
     code = "import assay.trainer.recipes.train, assay.trainer.core.trainer"
     check(environment.run("python", "-W", "ignore", "-c", code, timeout_s=200))
 

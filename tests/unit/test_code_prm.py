@@ -195,7 +195,7 @@ def test_settings_that_do_not_fit_are_one_line(
 
 
 def test_the_commands_of_the_stages_can_be_typed(repository: Path, tmp_path: Path) -> None:
-    from assay.genrm.training import config as rm_configs
+    from assay.trainer.recipes.reward_model import config as rm_configs
 
     plan, paths = plan_of(repository, tmp_path), Paths(tmp_path)
     command, settings, *words = stages.train_arguments(plan.dense, paths, "dense", "host:1")

@@ -21,12 +21,12 @@ from bench.__main__ import BENCHES
 from assay.clients.cli import cli
 from assay.clients.services import installed_services
 from assay.genrm.config import read_models
-from assay.genrm.training import config as rm_configs
 from assay.reward_server.profiles.reading import read_profiles
 from assay.reward_server.registry import FAMILIES
 from assay.rpc.errors import ConfigError
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
+from assay.trainer.recipes.reward_model import config as rm_configs
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.overrides import expand
 from assay.trainer.settings.registry import part_names

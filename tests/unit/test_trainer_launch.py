@@ -14,7 +14,7 @@ import torch.distributed as dist
 from assay.rpc.errors import ConfigError
 from assay.trainer import launch
 from assay.trainer.launch import Peers
-from assay.trainer.records.folder import RunFolder
+from assay.trainer.records.folder import POLICY_RUNS, RunFolder
 from assay.trainer.settings import config
 
 
@@ -96,9 +96,11 @@ def test_the_first_opens_the_folder_for_all(
     first, second = processes(2)
     settings = config.build({"rollout": {"prompts_per_step": 2}}, ["run.seed=7"], origin="test")
     monkeypatch.setattr(launch, "peers", lambda: first)
-    assert launch.opened(lambda: (RunFolder(tmp_path / "run"), settings))[1] is settings
+    assert (
+        launch.opened(POLICY_RUNS, lambda: (RunFolder(tmp_path / "run"), settings))[1] is settings
+    )
     monkeypatch.setattr(launch, "peers", lambda: second)
-    folder, found = launch.opened(lambda: pytest.fail("the first one does that"))
+    folder, found = launch.opened(POLICY_RUNS, lambda: pytest.fail("the first one does that"))
     assert folder == RunFolder(tmp_path / "run")
     assert found == settings
 
@@ -112,7 +114,7 @@ def test_an_error_of_opening_is_raised_on_the_first(
     first, _ = processes(2)
     monkeypatch.setattr(launch, "peers", lambda: first)
     with pytest.raises(ConfigError, match="not empty"):
-        launch.opened(fail)
+        launch.opened(POLICY_RUNS, fail)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ _BROUGHT_BY = {
     "label-code": "assay-genrm",
     "ladder": "assay-trainer",
     "train": "assay-trainer",
-    "train-rm": "assay-genrm",
+    "train-rm": "assay-trainer",
 }
 
 

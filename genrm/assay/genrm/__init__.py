@@ -7,5 +7,6 @@ judges      from an item to requests, from answers to a judgement: pure
 steps       steps of a response, their scores, and how they come together: pure
 runner      drives judges: admission, deadlines, faults
 service     the gRPC rim, with convert, config, server
-training    `assay train-rm`: pairwise, Bradley-Terry and process reward models
+rendering   rows in tokens, for whoever trains a judge
+labelling   `assay label-code`: lines of programs, by what a policy can make of them
 """

@@ -10,5 +10,5 @@ grpo        TRL's GRPOTrainer, less its trust in every reward
 run         one run, from start to report; beside it folder, callbacks, metrics, progress,
             evaluation, report, plots
 
-What the training of judges needs as well is in assay.clients.runs.
+Judges are trained by recipes/reward_model, on the same records.
 """

@@ -11,45 +11,23 @@ from pathlib import Path
 import click
 
 from assay.clients.runs.environment import calm, keep_freed_memory
-from assay.clients.runs.folders import forget_if_untouched, newest
+from assay.clients.runs.folders import forget_if_untouched
 from assay.rpc.errors import ConfigError
 from assay.trainer import launch
-from assay.trainer.records import folder as folders
+from assay.trainer.records.folder import POLICY_RUNS, RunFolder
+from assay.trainer.run_options import Asked, run_options
 from assay.trainer.settings import config as configs
-
-_NEWEST = "newest"
 
 
 @click.command()
-@click.argument("config", required=False, metavar="CONFIG.toml")
-@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option(
-    "--resume",
-    is_flag=False,
-    flag_value=_NEWEST,
-    metavar="[RUN_DIR]",
-    help="Continue a run from its newest checkpoint: the one named, or the newest of CONFIG. "
-    "Write it last.",
-)
-@click.option(
-    "--run-dir",
-    type=click.Path(path_type=Path),
-    help="Folder of the new run; by default <run.dir>/<name>-<time>.",
-)
+@run_options
 @click.option(
     "--explain",
     "explained",
     is_flag=True,
     help="Say in words what the settings compose, with the papers, and train nothing.",
 )
-def train(
-    config: str | None,
-    overrides: tuple[str, ...],
-    resume: str | None,
-    run_dir: Path | None,
-    *,
-    explained: bool,
-) -> None:
+def train(asked: Asked, *, explained: bool) -> None:
     """Train a model with rewards from Assay services.
 
     CONFIG.toml says everything; KEY=VALUE changes it, such as optim.learning_rate=1e-5, or in short
@@ -64,56 +42,28 @@ def train(
       assay train configs/gsm8k.toml data.path=gsm8k_train.jsonl.gz run.steps=500
       assay train --resume runs/quickstart-20260101-120000
     """  # noqa: D301  # click takes the escape itself
-    if (
-        config is not None and "=" in config
-    ):  # `assay train --resume RUN_DIR key=value`: no config, all overrides
-        overrides, config = (config, *overrides), None
     if explained:
-        _explain(config, overrides)
+        _explain(asked)
         return
-    folder, settings = launch.opened(lambda: _open(config, overrides, resume, run_dir))
+    folder, settings = launch.opened(POLICY_RUNS, lambda: asked.open(POLICY_RUNS))
     code = _run(settings, folder)
     if code:
         raise SystemExit(code)
 
 
-def _explain(config: str | None, overrides: tuple[str, ...]) -> None:
+def _explain(asked: Asked) -> None:
     """Prints the composition; neither torch nor a model is loaded."""
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
     from assay.trainer.explain.explanation import explain  # noqa: PLC0415
     from assay.trainer.explain.show import show  # noqa: PLC0415
 
-    if config is None:
+    if asked.config is None:
         raise click.UsageError("--explain needs a CONFIG.toml, such as configs/dapo.toml")
-    show(explain(configs.load(Path(config), overrides)), Console())
+    show(explain(configs.load(asked.config, asked.overrides)), Console())
 
 
-def _open(
-    config: str | None, overrides: tuple[str, ...], resume: str | None, run_dir: Path | None
-) -> tuple[folders.RunFolder, configs.Config]:
-    """The folder and settings of the run: a new one, or one to continue."""
-    if resume is not None:
-        if run_dir is not None:
-            raise click.UsageError(
-                "--run-dir makes a new run and --resume continues one; give one of them"
-            )
-        if resume != _NEWEST:
-            return folders.reopen(Path(resume), overrides)
-        if config is None:
-            raise click.UsageError(
-                "--resume needs a RUN_DIR, or a CONFIG.toml whose newest run to continue"
-            )
-        settings = configs.load(Path(config), overrides)
-        found = newest(Path(settings.run.dir), settings.run.name or Path(config).stem)
-        return folders.reopen(found, overrides)
-    if config is None:
-        raise click.UsageError("give a CONFIG.toml, such as configs/quickstart.toml")
-    settings = configs.load(Path(config), overrides)
-    return folders.create(settings, settings.run.name or Path(config).stem, run_dir), settings
-
-
-def _run(settings: configs.Config, folder: folders.RunFolder) -> int:
+def _run(settings: configs.Config, folder: RunFolder) -> int:
     keep_freed_memory()
     calm()
     from rich.console import Console  # noqa: PLC0415  # after calm(), which libraries read when they are imported

@@ -1,7 +1,8 @@
-"""`assay train` as one of several processes that a launcher started.
+"""`assay train` or `assay train-rm` as one of several processes that a launcher started.
 
     accelerate launch --config_file configs/accelerate/ddp.yaml -m assay.trainer CONFIG.toml
     torchrun --nproc-per-node 2 -m assay.trainer CONFIG.toml
+    torchrun --nproc-per-node 2 -m assay.trainer.recipes.reward_model CONFIG.toml
 
 Collectives need all processes, and a process that has failed comes to none of them. What the
 processes must agree on outside of training goes over the key-value store at which the launcher had
@@ -32,9 +33,7 @@ import click
 from assay.clients import cli
 from assay.clients.runs.environment import calm, keep_freed_memory
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import config as configs
-from assay.trainer.settings.config import Config
+from assay.trainer.records.folder import C, RunFolder, RunKind
 
 _MEETING = timedelta(minutes=10)
 _FIRST_SPEAKS = timedelta(seconds=5)
@@ -112,36 +111,37 @@ def is_main() -> bool:
     return there is None or there.main
 
 
-def opened(make: Callable[[], tuple[RunFolder, Config]]) -> tuple[RunFolder, Config]:
+def opened(kind: RunKind[C], make: Callable[[], tuple[RunFolder, C]]) -> tuple[RunFolder, C]:
     """The run's folder and settings, on each process as the first one opened them.
 
     Args:
+        kind: of the run.
         make: opens them: makes the folder of a new run, or finds that of one to continue.
     """
     there = peers()
     if there is None:
         return make()
-    found: list[tuple[RunFolder, Config]] = []
+    found: list[tuple[RunFolder, C]] = []
 
     def tell() -> str:
         found.append(make())
         folder, config = found[0]
-        return json.dumps({"path": str(folder.path), "config": configs.to_toml(config)})
+        return json.dumps({"path": str(folder.path), "config": kind.to_toml(config)})
 
     told = json.loads(there.same("folder", tell))
     if found:
         return found[0]
     tree = tomllib.loads(told["config"])
-    return RunFolder(Path(told["path"])), configs.build(tree, origin="the first process")
+    return RunFolder(Path(told["path"])), kind.build(tree, origin="the first process")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """`assay train` with these arguments, whoever started this process; gives the exit code."""
+def main(arguments: Sequence[str], command: str = "train") -> int:
+    """`assay COMMAND` with these arguments, whoever started this process; gives the exit code."""
     keep_freed_memory()
     calm()
     others = peers()
     if others is None:
-        return cli.run(["train", *arguments])
+        return cli.run([command, *arguments])
     there = others
 
     def report(error: Exception) -> int:
@@ -153,12 +153,12 @@ def main(arguments: Sequence[str]) -> int:
         if not there.speaks():
             return
         if _is_of_peers(error):
-            cli.report_error(_gone(error))
+            cli.report_error(_gone(error, command))
         else:
             sys.__excepthook__(kind, error, trace)
 
     sys.excepthook = hook
-    code = cli.run(["train", *arguments], report)
+    code = cli.run([command, *arguments], report)
     if code != 1:
         leave()
     return code
@@ -173,11 +173,11 @@ def _is_of_peers(error: BaseException) -> bool:
     )
 
 
-def _gone(error: BaseException) -> TrainingStoppedError:
+def _gone(error: BaseException, command: str) -> TrainingStoppedError:
     reason = next(iter(str(error).splitlines()), type(error).__name__)
     return TrainingStoppedError(
         f"another process of this run is gone ({reason[:120]}); if nothing is said of it above, it "
-        "was killed, as by a machine out of memory; continue with `assay train --resume`"
+        f"was killed, as by a machine out of memory; continue with `assay {command} --resume`"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -118,6 +119,12 @@ def newest(parent: Path, name: str) -> Path:
             "folder"
         )
     return found[-1]
+
+
+def publish(beside: Path, target: Path) -> None:
+    """Puts a folder that is whole in the place of another, by one rename."""
+    shutil.rmtree(target, ignore_errors=True)
+    beside.rename(target)
 
 
 def forget_if_untouched(folder: RunPaths) -> None:

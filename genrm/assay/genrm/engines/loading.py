@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from assay.clients import pretrained
+from assay.clients.rendering import SCORE, STEP_END, STEP_LAYOUT, STEP_OUTPUT
 from assay.genrm.engines.base import Capability
 from assay.genrm.engines.config import ModelConfig
 from assay.genrm.engines.prompts import PromptEncoder, StepLayout
@@ -145,12 +146,12 @@ def step_layout(name: str, config: ModelConfig, hf_config: Any, tokenizer: Any) 
     """
     layout = config.step_layout
     if layout == "auto" and not config.step_token:
-        layout = getattr(hf_config, "assay_step_layout", "auto")
+        layout = getattr(hf_config, STEP_LAYOUT, "auto")
     token = config.step_token or _QWEN_STEP_TOKEN
     known = token in tokenizer.get_vocab()
     if layout == "auto":
         layout = "step-token" if config.step_token or known else "step-end"
-    if layout == "step-end":
+    if layout == STEP_END:
         return StepLayout()
     if not known and len(tokenizer(token, add_special_tokens=False)["input_ids"]) != 1:
         raise ConfigError(
@@ -165,7 +166,7 @@ def gives_scores(hf_config: Any) -> bool:
 
     `assay_step_output` in config.json is what `assay train-rm` writes for method.loss = regression.
     """
-    return getattr(hf_config, "assay_step_output", "") == "score"
+    return getattr(hf_config, STEP_OUTPUT, "") == SCORE
 
 
 def context_of(name: str, config: ModelConfig, hf_config: Any, tokenizer: Any) -> int:

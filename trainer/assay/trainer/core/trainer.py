@@ -13,8 +13,8 @@ what is called. The methods, and why:
                                      asynchrony, micro-batches as soon as they are there
     _compute_loss                    the loss that the settings compose
     training_step                    the critic learns beside the policy
-    _save_checkpoint                 write beside, then publish by one rename; add what is ours
-    _load_optimizer_and_scheduler    read that back
+    _save_checkpoint                 write beside, then publish by one rename (core/publishing.py)
+    _load_optimizer_and_scheduler    read back what save_beside added
     create_model_card                none: a checkpoint is not a publication
 """
 
@@ -22,21 +22,20 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from accelerate.utils import broadcast_object_list
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.utils import split_tensor_dict, use_adapter
 
-from assay.clients.runs import checkpoints
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
 from assay.trainer.core.batch import Across, Batch, Scored, scored_stretches
 from assay.trainer.core.hooks import Hooks
+from assay.trainer.core.publishing import Published
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import measure
 from assay.trainer.critic.trunk import TrunkCritic
@@ -88,7 +87,7 @@ class InParts(Protocol):
         ...
 
 
-class PolicyTrainer(GRPOTrainer):
+class PolicyTrainer(Published, GRPOTrainer):
     """Trains a policy on judged rollouts, by the method that the settings compose.
 
     Args:
@@ -543,40 +542,13 @@ class PolicyTrainer(GRPOTrainer):
 
     # -- checkpoints ------------------------------------------------------------------------------
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        final = Path(str(self.args.output_dir))
-        step = self.state.global_step
-        with self.staged(final, step) as staging:
-            self.args.output_dir = str(staging)
-            try:
-                super()._save_checkpoint(model, trial)
-            finally:
-                self.args.output_dir = str(final)
-            folder = staging / checkpoints.name_of(step)
-            if self.critic is not None:
-                self.critic.save(folder / CRITIC)
-            state = {"source": self.source.state_dict(), "judged": self.judged}
-            if self.accelerator.is_main_process:
-                torch.save(state, folder / ROLLOUT_STATE)
-
-    @contextmanager
-    def staged(self, final: Path, step: int) -> Iterator[Path]:
-        """One folder for all processes, published by the first when every one has written."""
-        if self.accelerator.num_processes == 1:
-            with checkpoints.staged(final, step) as staging:
-                yield staging
-        elif self.accelerator.is_main_process:
-            with checkpoints.staged(final, step) as staging:
-                broadcast_object_list([str(staging)])
-                yield staging
-                self.accelerator.wait_for_everyone()
-            self.accelerator.wait_for_everyone()
-        else:
-            told = [""]
-            broadcast_object_list(told)
-            yield Path(told[0])
-            self.accelerator.wait_for_everyone()
-            self.accelerator.wait_for_everyone()
+    def save_beside(self, folder: Path) -> None:
+        """The critic, and where the rollouts are."""
+        if self.critic is not None:
+            self.critic.save(folder / CRITIC)
+        state = {"source": self.source.state_dict(), "judged": self.judged}
+        if self.accelerator.is_main_process:
+            torch.save(state, folder / ROLLOUT_STATE)
 
     def _load_optimizer_and_scheduler(self, checkpoint: Any) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
@@ -588,6 +560,3 @@ class PolicyTrainer(GRPOTrainer):
         self.judged = state["judged"]
         if self.critic is not None:
             self.critic.load(folder / CRITIC)
-
-    def create_model_card(self, *_args: Any, **_kwargs: Any) -> None:
-        """Writes nothing."""

@@ -84,10 +84,10 @@ def load_problems(config: DataConfig, *, eval_prompts: int) -> Problems:
             separate = read_jsonl(Path(config.eval_path)) if config.eval_path else None
             train, held_out = _split(read_jsonl(Path(config.path)), separate, config, eval_prompts)
         case "hub":
-            separate = _hub_rows(config, config.eval_split) if config.eval_split else None
-            train, held_out = _split(
-                _hub_rows(config, config.split), separate, config, eval_prompts
-            )
+            name, subset = config.name, config.subset
+            separate = hub_rows(name, subset, config.eval_split) if config.eval_split else None
+            rows = hub_rows(name, subset, config.split)
+            train, held_out = _split(rows, separate, config, eval_prompts)
     if not train:
         raise ConfigError(
             f"{_origin(config)} leaves no training problems; give more data or lower eval.prompts"
@@ -186,15 +186,20 @@ def read_jsonl(path: Path) -> list[Row]:
     return rows
 
 
-def _hub_rows(config: DataConfig, split: str) -> list[Row]:
+def hub_rows(name: str, subset: str, split: str) -> list[Row]:
+    """Rows of a data set of the hub, or of a local folder.
+
+    Raises:
+        ConfigError: it cannot be loaded.
+    """
     import datasets  # noqa: PLC0415  # takes a second to import; only this source needs it
 
     try:
-        dataset = datasets.load_dataset(config.name, config.subset or None, split=split)
+        dataset = datasets.load_dataset(name, subset or None, split=split)
     except (OSError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(
-            f"data set {config.name!r}, split {split!r}, cannot be loaded: {reason}; "
+            f"data set {name!r}, split {split!r}, cannot be loaded: {reason}; "
             "check the name, the split and the network, or use a local file by data.source=jsonl"
         ) from error
     return list(dataset)

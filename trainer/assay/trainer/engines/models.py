@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from huggingface_hub import hf_hub_download
@@ -17,13 +18,21 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.settings.sections import LoraConfig, ModelConfig
 
 
+class Placed(Protocol):
+    """Settings of a model that say where it computes."""
+
+    @property
+    def device(self) -> str:
+        """auto, cpu or cuda."""
+
+
 @dataclass(frozen=True, slots=True)
-class Policy:
+class Loaded:
     """A loaded model.
 
     Attributes:
-        model: a causal language model of transformers, on its device; with adapters, a PEFT model.
-        tokenizer: with a pad token, padding on the left.
+        model: of transformers, on its device.
+        tokenizer: with a pad token.
         mixed: its float32 weights compute in bfloat16.
     """
 
@@ -36,7 +45,12 @@ class Policy:
         return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.mixed)
 
 
-def device_of(config: ModelConfig) -> torch.device:
+@dataclass(frozen=True, slots=True)
+class Policy(Loaded):
+    """A causal language model, with adapters a PEFT model; its tokenizer pads on the left."""
+
+
+def device_of(config: Placed) -> torch.device:
     """The configured device; auto takes CUDA where there is one.
 
     Raises:
@@ -71,35 +85,64 @@ def load_policy(config: ModelConfig, say: Callable[[str], None]) -> Policy:
         ConfigError: there is no such model, the hub is not reached, or the files are damaged.
     """
     device = device_of(config)
-    source = locate(config.name, say)
     dtype = torch.bfloat16 if config.precision == "bfloat16" else torch.float32
-    try:
-        if not Path(source).is_dir():
-            say(f"fetching {source} from the hub, unless it is cached")
-            hf_hub_download(
-                source, "config.json"
-            )  # one file first: it tells at once whether the rest can be had
+    with told_why(config.name):
+        source = fetched(config.name, say)
         tokenizer = AutoTokenizer.from_pretrained(source)
         model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+    require_padding(tokenizer, config.name)
+    tokenizer.padding_side = "left"
+    if config.lora.rank:
+        model = with_adapters(model, config.lora)
+    return Policy(model.to(device), tokenizer, computes_mixed(config, device))
+
+
+@contextmanager
+def told_why(name: str, purpose: str = "") -> Iterator[None]:
+    """Around the loading of a model, whatever its libraries raise.
+
+    Args:
+        name: as configured.
+        purpose: " for ..." in the message.
+
+    Raises:
+        ConfigError: it cannot be loaded, in one line.
+    """
+    try:
+        yield
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         reason = next(
             (line for line in str(error).splitlines() if line.strip()), type(error).__name__
         )
         raise ConfigError(
-            f"model {config.name!r} cannot be loaded: {reason.strip()[:200]}; check the name and "
-            "the network, "
-            "or set model.name to a local folder"
+            f"model {name!r} cannot be loaded{purpose}: {reason.strip()[:200]}; check the name and "
+            "the network, or set model.name to a local folder"
         ) from error
+
+
+def fetched(name: str, say: Callable[[str], None]) -> str:
+    """What `from_pretrained` takes for a model's name: a folder, or a hub name that is there."""
+    source = locate(name, say)
+    if not Path(source).is_dir():
+        say(f"fetching {source} from the hub, unless it is cached")
+        hf_hub_download(
+            source, "config.json"
+        )  # one file first: it tells at once whether the rest can be had
+    return source
+
+
+def require_padding(tokenizer: Any, name: str) -> None:
+    """Gives a tokenizer without a pad token that of the end.
+
+    Raises:
+        ConfigError: it has neither.
+    """
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.pad_token is None:
         raise ConfigError(
-            f"model {config.name!r}: its tokenizer has neither a pad nor an end-of-sequence token"
+            f"model {name!r}: its tokenizer has neither a pad nor an end-of-sequence token"
         )
-    tokenizer.padding_side = "left"
-    if config.lora.rank:
-        model = with_adapters(model, config.lora)
-    return Policy(model.to(device), tokenizer, computes_mixed(config, device))
 
 
 def with_adapters(model: Any, config: LoraConfig) -> Any:

@@ -1,1 +1,1 @@
-"""What a command runs from start to end: a training, a ladder of ablations, a PRM for code."""
+"""What a command runs from start to end: a policy, a reward model, a ladder, PRMs for code."""

@@ -26,7 +26,6 @@ from rich.console import Console
 from transformers import set_seed
 
 from assay.clients.runs import checkpoints
-from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.progress import duration
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
@@ -56,7 +55,7 @@ from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
 from assay.trainer.records.callbacks import StepRecorder
 from assay.trainer.records.folder import RunFolder, record
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import Display, interruptible
 from assay.trainer.records.reporting import attach, check_reporters
 from assay.trainer.records.saving import save_outcome
 from assay.trainer.records.step_spans import StepSpans
@@ -121,7 +120,7 @@ def run(
             check_judge(config, judge, hooks)
             if world.main:
                 record(folder, config)
-            with _interruptible(display) as stop:
+            with interruptible(display) as stop:
                 session = Session(config, folder, display, world, problems, policy, judge, stop)
                 recorder, trainer = _prepare(session, stream, hooks, checkpoint)
                 made = (hook.beside(session, trainer) for hook in around)
@@ -165,16 +164,6 @@ def _judge(
     with own as address, open_judge(config.reward, transport, target=world.same(address)) as judge:
         yield judge
         world.wait()
-
-
-@contextmanager
-def _interruptible(display: Display) -> Iterator[Interrupt]:
-    with Interrupt(
-        lambda name: display.note(
-            f"{name}: this step ends, then a checkpoint is saved; again to leave at once"
-        )
-    ) as stop:
-        yield stop
 
 
 def _prepare(

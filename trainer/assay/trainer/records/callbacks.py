@@ -1,4 +1,4 @@
-"""What happens around each step: records, the line on the screen, checks, checkpoints.
+"""What happens around each step of a policy: records, the line on the screen, checks.
 
 A step is a rollout with all its updates; TRL calls an update a step.
 """
@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerControl, TrainerState, TrainingArguments
 
-from assay.clients.runs import checkpoints
 from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.records import JsonLines, Row
 from assay.trainer.core.rewards import FaultWatch
@@ -23,6 +22,7 @@ from assay.trainer.records import postmortem
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.metrics import reported, reported_evaluation, step_row
 from assay.trainer.records.progress import Display
+from assay.trainer.records.recorder import RunRecorder
 from assay.trainer.records.reporting import Reporter
 from assay.trainer.records.samples import sample_rows, samples_table, telling
 from assay.trainer.settings.config import Config
@@ -32,7 +32,7 @@ _REMEMBERED = 20
 _TELLING = 8
 
 
-class StepRecorder(TrainerCallback):
+class StepRecorder(RunRecorder):
     """Records steps, and stops the run when it is interrupted or when too much goes unjudged.
 
     Args:
@@ -59,23 +59,19 @@ class StepRecorder(TrainerCallback):
         first_step: int,
         evaluate: Callable[[int], None],
     ) -> None:
+        super().__init__(
+            config.run, folder, display, interrupt=interrupt, world=world, first_step=first_step
+        )
         self._config = config
-        self._folder = folder
-        self._display = display
-        self._interrupt = interrupt
-        self._world = world
-        self._metrics = JsonLines(folder.metrics) if world.main else None
         self._samples = JsonLines(folder.samples) if world.main else None
         self._watch = FaultWatch(
             max_ratio=config.reward.max_fault_ratio, window=config.reward.fault_window
         )
-        self._started = self._session_started = time.perf_counter()
-        self._first_step = first_step
+        self._started = time.perf_counter()
         self._evaluate = evaluate
         self._trainer: PolicyTrainer | None = None
         self._alarmed = False
         self._recent: deque[Row] = deque(maxlen=_REMEMBERED)
-        self.reporters: list[Reporter] = []
         self.stopped_by_faults: str | None = None
 
     def watch(self, trainer: PolicyTrainer, reporters: list[Reporter]) -> None:
@@ -98,12 +94,6 @@ class StepRecorder(TrainerCallback):
             rank=self._world.index,
             ranks=self._world.count,
         )
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Starts the session's clock."""
-        self._session_started = time.perf_counter()
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -128,11 +118,7 @@ class StepRecorder(TrainerCallback):
         if rest or self._trainer is None:
             return
         self.stopped_by_faults = self._watch.add(self._trainer.collected.results)
-        every = self._config.run.checkpoint_every
-        last = state.global_step >= state.max_steps
-        stop = self._world.any(self._interrupt.requested) or self.stopped_by_faults is not None
-        control.should_training_stop = control.should_training_stop or stop
-        control.should_save = last or stop or bool(every and step % every == 0)
+        self.decide(step, state, control, stop=self.stopped_by_faults is not None)
 
     def on_log(
         self,
@@ -155,20 +141,14 @@ class StepRecorder(TrainerCallback):
         trainer = self._trainer
         if self._metrics is None or trainer is None:
             return
-        now = time.perf_counter()
         row = step_row(
             step,
             {**logs, "signal_ratio": trainer.signal_ratio},
             trainer.collected,
-            step_s=now - self._started,
+            step_s=time.perf_counter() - self._started,
         )
-        self._metrics.write(row)
         self._recent.append(row)
-        for reporter in self.reporters:
-            reporter.report(reported(row), step)
-        done = step - self._first_step + 1
-        left = (now - self._session_started) / done * (self._config.run.steps - step)
-        self._display.step({**row, "left_s": left}, self._config.run.steps)
+        self.write(row, reported(row))
         every = self._config.run.samples_every
         if every and (step % every == 0 or step == self._first_step):
             self._write_samples(step, trainer)
@@ -200,15 +180,8 @@ class StepRecorder(TrainerCallback):
             few = telling(rows, self._config.run.show_samples)
             self._display.console.print(samples_table(few, width=self._display.width))
 
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Keeps the newest checkpoints only."""
-        if self._world.main:
-            checkpoints.prune(self._folder.checkpoints, self._config.run.keep_checkpoints)
-
     def close(self) -> None:
         """Ends the files."""
-        for file in (self._metrics, self._samples, *self.reporters):
-            if file is not None:
-                file.close()
+        super().close()
+        if self._samples is not None:
+            self._samples.close()

@@ -2,7 +2,7 @@
 
 config.toml     the complete settings; `assay train config.toml` repeats the run
 run.json        versions, commit, command line, machine
-metrics.jsonl   one row per step
+metrics.jsonl   one row per step, or every few steps
 samples.jsonl   rollouts with their judgements, every few steps
 tensorboard/    the same numbers
 checkpoints/    see checkpoints.py
@@ -17,21 +17,24 @@ adapter/        with LoRA, the adapter alone; model/ has it merged
 critic/         the trained value function, where the method has one
 verifier/       the run of a verifier that learns beside the policy (cotraining), with its own
                 config.toml, metrics.jsonl, samples.jsonl, checkpoints/, curves.png and model/
+tokenizer/      of a reward model from scratch, kept for a resumed run
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from assay.clients.runs import provenance
 from assay.clients.runs.folders import RunPaths, check_resumed, make
 from assay.trainer.settings import config as configs
-from assay.trainer.settings.config import Config
+from assay.trainer.settings.sections import RunSection
 
 _REPORTED = (
     "assay-trainer",
+    "assay-genrm",
     "torch",
     "transformers",
     "trl",
@@ -41,7 +44,17 @@ _REPORTED = (
     "reasoning-gym",
     "grpcio",
 )
-_MAY_CHANGE = ("run.", "reward.", "eval.")
+
+
+class Settings(Protocol):
+    """The settings of any run."""
+
+    @property
+    def run(self) -> RunSection:
+        """Of the run itself."""
+
+
+C = TypeVar("C", bound=Settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,41 +116,73 @@ class RunFolder(RunPaths):
         """The picture."""
         return self.path / "curves.png"
 
+    @property
+    def tokenizer(self) -> Path:
+        """The tokenizer of a reward model from scratch."""
+        return self.path / "tokenizer"
 
-def create(config: Config, name: str, run_dir: Path | None) -> RunFolder:
-    """Makes the folder of a new run and saves its settings.
 
-    Args:
-        config: of the run.
-        name: of the run.
-        run_dir: where, exactly; by default <run.dir>/<name>-<time>.
+@dataclass(frozen=True, slots=True)
+class RunKind(Generic[C]):
+    """A kind of run: how its settings are read and written.
 
-    Raises:
-        ConfigError: the folder holds something, or cannot be made.
+    Attributes:
+        command: that trains it: `assay COMMAND`.
+        example: a config file to begin with, for messages.
+        load: reads a config file, with overrides.
+        build: makes settings of nested tables, given their `origin` for messages.
+        to_toml: writes one.
+        may_change: how the overrides begin that a resumed run takes, its seed excepted: anything
+            else would be another curve.
     """
-    folder = RunFolder(make(Path(config.run.dir), name, run_dir))
-    folder.config.write_text(configs.to_toml(config), encoding="utf-8")
-    return folder
+
+    command: str
+    example: str
+    load: Callable[[Path, Iterable[str]], C]
+    build: Callable[..., C]
+    to_toml: Callable[[C], str]
+    may_change: tuple[str, ...]
+
+    def create(self, config: C, name: str, run_dir: Path | None) -> RunFolder:
+        """Makes the folder of a new run and saves its settings.
+
+        Args:
+            config: of the run.
+            name: of the run.
+            run_dir: where, exactly; by default <run.dir>/<name>-<time>.
+
+        Raises:
+            ConfigError: the folder holds something, or cannot be made.
+        """
+        folder = RunFolder(make(Path(config.run.dir), name, run_dir))
+        folder.config.write_text(self.to_toml(config), encoding="utf-8")
+        return folder
+
+    def reopen(self, path: Path, overrides: Iterable[str]) -> tuple[RunFolder, C]:
+        """The folder and settings of a run to continue.
+
+        Raises:
+            ConfigError: there is no such run, or an override may not change.
+        """
+        folder = RunFolder(path)
+        texts = check_resumed(folder, overrides, self.may_change)
+        config = self.load(folder.config, texts)
+        if texts:
+            folder.config.write_text(self.to_toml(config), encoding="utf-8")
+        return folder, config
 
 
-def reopen(path: Path, overrides: Iterable[str]) -> tuple[RunFolder, Config]:
-    """The folder and settings of a run to continue.
-
-    Args:
-        path: of the run.
-        overrides: only run.*, reward.* and eval.* may change: anything else would be another curve.
-
-    Raises:
-        ConfigError: there is no such run, or an override may not change.
-    """
-    folder = RunFolder(path)
-    texts = check_resumed(folder, overrides, _MAY_CHANGE)
-    config = configs.load(folder.config, texts)
-    if texts:
-        folder.config.write_text(configs.to_toml(config), encoding="utf-8")
-    return folder, config
+POLICY_RUNS = RunKind(
+    "train",
+    "configs/quickstart.toml",
+    load=configs.load,
+    build=configs.build,
+    to_toml=configs.to_toml,
+    may_change=("run.", "reward.", "eval."),
+)
+create, reopen = POLICY_RUNS.create, POLICY_RUNS.reopen
 
 
-def record(folder: RunFolder, config: Config) -> None:
+def record(folder: RunFolder, config: Settings) -> None:
     """Adds this session to run.json; a resumed run has several."""
     provenance.record(folder.info, provenance.describe(config.run.seed, _REPORTED))

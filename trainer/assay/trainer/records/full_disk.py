@@ -17,8 +17,12 @@ _TORCH = ("PytorchStreamWriter failed writing", "inline_container")
 
 
 @contextmanager
-def said_when_full(folder: Path) -> Iterator[None]:
+def said_when_full(folder: Path, command: str = "train") -> Iterator[None]:
     """Around a run that writes into a folder.
+
+    Args:
+        folder: of the run.
+        command: that continues it: `assay COMMAND --resume`.
 
     Raises:
         TrainingStoppedError: its disk is full.
@@ -30,7 +34,7 @@ def said_when_full(folder: Path) -> Iterator[None]:
             raise
         raise TrainingStoppedError(
             f"the disk of {folder} is full: a checkpoint or a record could not be written; free "
-            f"some room, then continue with `assay train --resume {folder}`"
+            f"some room, then continue with `assay {command} --resume {folder}`"
         ) from error
 
 

@@ -25,9 +25,9 @@ Scale = Literal["percent", "zero", "free"]
 
 _INK = "#1f2933"
 _MUTED = "#66727f"
-_BLUE, _ORANGE, _GREEN, _VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-_PURPLE, _SKY, _GREY = "#cc79a7", "#56b4e9", "#8a949e"
-_REASONS = (_VERMILION, _ORANGE, _BLUE, _PURPLE, _SKY)
+BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+PURPLE, SKY, GREY = "#cc79a7", "#56b4e9", "#8a949e"
+_REASONS = (VERMILION, ORANGE, BLUE, PURPLE, SKY)
 _SMOOTH_FROM = 25
 """Fewer points than that are shown as they are."""
 _BARS = 50
@@ -71,90 +71,90 @@ class Panel:
     reference: float | None = None
 
 
-_END = "at the end"
+END = "at the end"
 PANELS = (
     Panel(
         "reward, mean of judged responses",
         (
-            Curve("reward", "reward", _BLUE),
-            Curve("shaped_reward", "with penalties", _ORANGE),
+            Curve("reward", "reward", BLUE),
+            Curve("shaped_reward", "with penalties", ORANGE),
         ),
     ),
-    Panel("judged correct", (Curve("correct", _END, _GREEN),), "percent"),
+    Panel("judged correct", (Curve("correct", END, GREEN),), "percent"),
     Panel(
         "verdicts that are true, of solutions",
         (
-            Curve("verifier_correct_recall", "right", _GREEN),
-            Curve("verifier_wrong_recall", "wrong", _VERMILION),
-            Curve("verifier_f1", "harmonic mean", _BLUE, dashed=True),
+            Curve("verifier_correct_recall", "right", GREEN),
+            Curve("verifier_wrong_recall", "wrong", VERMILION),
+            Curve("verifier_f1", "harmonic mean", BLUE, dashed=True),
         ),
         "percent",
     ),
     Panel(
         "groups with a signal",
         (
-            Curve("keep_rate", "of those drawn", _BLUE),
-            Curve("signal_ratio", "in the batch", _ORANGE, dashed=True),
+            Curve("keep_rate", "of those drawn", BLUE),
+            Curve("signal_ratio", "in the batch", ORANGE, dashed=True),
         ),
         "percent",
     ),
     Panel(
         "response length, tokens",
         (
-            Curve("response_length", "mean", _BLUE),
-            Curve("response_length_p95", "95 % are below", _SKY),
+            Curve("response_length", "mean", BLUE),
+            Curve("response_length_p95", "95 % are below", SKY),
         ),
         "zero",
     ),
     Panel(
         "responses cut, or without a judgement",
         (
-            Curve("truncated", "cut at the limit", _ORANGE),
-            Curve("fault_ratio", "not judged", _VERMILION),
+            Curve("truncated", "cut at the limit", ORANGE),
+            Curve("fault_ratio", "not judged", VERMILION),
         ),
         "percent",
     ),
-    Panel("entropy, nats per token", (Curve("entropy", _END, _PURPLE),), "zero"),
+    Panel("entropy, nats per token", (Curve("entropy", END, PURPLE),), "zero"),
     Panel(
         "tokens clipped",
         (
-            Curve("clip_low", "below", _BLUE, optional=True),
-            Curve("clip_high", "above", _VERMILION, optional=True),
-            Curve("dual_clip", "dual", _GREY, optional=True),
+            Curve("clip_low", "below", BLUE, optional=True),
+            Curve("clip_high", "above", VERMILION, optional=True),
+            Curve("dual_clip", "dual", GREY, optional=True),
         ),
         "percent",
     ),
     Panel(
         "KL, nats per token",
         (
-            Curve("kl", "to the initial policy", _BLUE),
-            Curve("approx_kl", "of a step's updates", _ORANGE, optional=True),
+            Curve("kl", "to the initial policy", BLUE),
+            Curve("approx_kl", "of a step's updates", ORANGE, optional=True),
         ),
         "zero",
     ),
-    Panel("gradient norm", (Curve("grad_norm", _END, _GREY),), "zero"),
+    Panel("gradient norm", (Curve("grad_norm", END, GREY),), "zero"),
     Panel(
         "explained variance of returns",
-        (Curve("explained_variance", _END, _GREEN),),
+        (Curve("explained_variance", END, GREEN),),
         reference=0.0,
     ),
-    Panel("value loss", (Curve("value_loss", _END, _VERMILION),), "zero"),
+    Panel("value loss", (Curve("value_loss", END, VERMILION),), "zero"),
     Panel(
         "mean values and returns",
         (
-            Curve("value_mean", "value", _BLUE),
-            Curve("return_mean", "return", _ORANGE, dashed=True),
+            Curve("value_mean", "value", BLUE),
+            Curve("return_mean", "return", ORANGE, dashed=True),
         ),
     ),
-    Panel("LM loss on correct responses", (Curve("lm_loss", _END, _PURPLE),), "zero"),
-    Panel("sampler to trainer, nats per token", (Curve("drift_mean", _END, _VERMILION),), "zero"),
-    Panel("generated tokens per second", (Curve("tokens_per_s", _END, _BLUE),), "zero"),
+    Panel("LM loss on correct responses", (Curve("lm_loss", END, PURPLE),), "zero"),
+    Panel("sampler to trainer, nats per token", (Curve("drift_mean", END, VERMILION),), "zero"),
+    Panel("generated tokens per second", (Curve("tokens_per_s", END, BLUE),), "zero"),
     Panel(
         "seconds per step",
         (
-            Curve("generate_s", "generate", _BLUE),
-            Curve("score_wait_s", "wait", _ORANGE),
-            Curve("train_s", "train", _GREEN),
+            Curve("generate_s", "generate", BLUE),
+            Curve("score_wait_s", "wait", ORANGE),
+            Curve("train_s", "train", GREEN),
         ),
         "zero",
         "areas",
@@ -162,7 +162,7 @@ PANELS = (
 )
 _PRETRAINING = Panel(
     "value pre-training: explained variance",
-    (Curve("explained_variance", _END, _GREEN),),
+    (Curve("explained_variance", END, GREEN),),
     reference=0.0,
 )
 
@@ -181,10 +181,10 @@ def smooth(values: Sequence[float], width: int) -> list[float]:
     return means
 
 
-def panels(rows: Rows) -> list[Panel]:
+def panels(rows: Rows, among: Sequence[Panel] = PANELS) -> list[Panel]:
     """Those with something to show, and in them the curves that were measured."""
     found = []
-    for panel in (*PANELS, *_fault_panel(rows)):
+    for panel in (*among, *_fault_panel(rows)):
         curves = tuple(curve for curve in panel.curves if _is_measured(curve, rows))
         if curves:
             found.append(replace(panel, curves=curves))
@@ -223,6 +223,7 @@ def draw(
     subtitle: str = "",
     evaluations: Rows = (),
     pretraining: Rows = (),
+    among: Sequence[Panel] = PANELS,
 ) -> None:
     """Draws what was measured over the steps.
 
@@ -233,10 +234,11 @@ def draw(
         subtitle: a line below the title, such as the accuracy before and after.
         evaluations: of evals.jsonl; a panel of its own, the first, where there are two or more.
         pretraining: of pretraining.jsonl; a panel of its own, over the steps of that.
+        among: the panels that there may be.
     """
     todo: list[Callable[[Axes], None]] = [
         lambda axes, panel=panel: _draw_panel(axes, panel, rows)  # type: ignore[misc]  # a default of its own
-        for panel in panels(rows)
+        for panel in panels(rows, among)
     ]
     told = [row for row in evaluations if row.get("accuracy") is not None]
     if len(told) > 1:
@@ -412,9 +414,9 @@ def _draw_evaluations(axes: Axes, evaluations: Rows) -> None:
     """Accuracy, pass@k and maj@k on held-out prompts, with their intervals."""
     _frame(axes, "held-out prompts, with 95 % intervals")
     k = max(int(row.get("samples") or 1) for row in evaluations)
-    names = {"accuracy": ("correct" if k == 1 else f"avg@{k}", _GREEN)}
+    names = {"accuracy": ("correct" if k == 1 else f"avg@{k}", GREEN)}
     if k > 1:
-        names |= {f"maj@{k}": (f"maj@{k}", _BLUE), f"pass@{k}": (f"pass@{k}", _ORANGE)}
+        names |= {f"maj@{k}": (f"maj@{k}", BLUE), f"pass@{k}": (f"pass@{k}", ORANGE)}
     for key, (label, colour) in names.items():
         told = [row for row in evaluations if row.get(key) is not None]
         if not told:

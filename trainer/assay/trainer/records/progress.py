@@ -6,7 +6,8 @@ not all fit, those that matter most stay. What the columns say is told once, at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from assay.clients.runs import progress
+from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.progress import duration
 from assay.trainer.settings.config import Config
 
@@ -67,7 +69,8 @@ def _count(value: float) -> str:
     return f"{value:.0f}" if value < 9999.5 else f"{value / 1000:.0f}k"
 
 
-def _seconds(value: float) -> str:
+def seconds(value: float) -> str:
+    """Five characters or so: 1.2s, 123s."""
     return f"{value:.1f}s" if value < 99.95 else f"{value:.0f}s"
 
 
@@ -87,6 +90,7 @@ def _has_verifier(config: Config) -> bool:
     return config.method.cotraining.enabled
 
 
+LEFT = Column("left", ("left_s",), 9, 3, "until the last step", duration)
 COLUMNS: tuple[Column, ...] = (
     Column("reward", ("reward",), 8, 0, "mean over judged responses", lambda v: f"{v:.3f}"),
     Column("shaped", ("shaped_reward",), 8, 9, "with penalties", lambda v: f"{v:.3f}", _shapes),
@@ -124,10 +128,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("v-loss", ("value_loss",), 8, 8, "of the critic", _small, _has_critic),
     Column("drift", ("drift_mean",), 7, 11, "sampler to trainer, nats per token", _small),
     Column("tok/s", ("tokens_per_s",), 6, 7, "generated", _count),
-    Column("gen", ("generate_s",), 7, 6, "generating", _seconds),
-    Column("wait", ("score_wait_s",), 6, 6, "waiting for judgements", _seconds),
-    Column("train", ("train_s",), 7, 6, "the rest of the step", _seconds),
-    Column("left", ("left_s",), 9, 3, "until the last step", duration),
+    Column("gen", ("generate_s",), 7, 6, "generating", seconds),
+    Column("wait", ("score_wait_s",), 6, 6, "waiting for judgements", seconds),
+    Column("train", ("train_s",), 7, 6, "the rest of the step", seconds),
+    LEFT,
 )  # fmt: skip
 
 
@@ -138,7 +142,11 @@ def columns(config: Config, width: int = _PLAIN_WIDTH) -> tuple[Column, ...]:
         config: of the run.
         width: characters in a line; the first column always stands.
     """
-    measured = [column for column in COLUMNS if column.when(config)]
+    return fitting([column for column in COLUMNS if column.when(config)], width)
+
+
+def fitting(measured: Sequence[Column], width: int = _PLAIN_WIDTH) -> tuple[Column, ...]:
+    """Those of the columns that fit into a line, in their order; the first by rank always does."""
     chosen: list[Column] = []
     room = width - _STEP_WIDTH
     for column in sorted(measured, key=lambda column: column.rank):
@@ -192,8 +200,12 @@ class Display(progress.Display):
         return self.console.width if self.console.is_terminal else _PLAIN_WIDTH
 
     def steps(self, config: Config) -> None:
+        """Says what the lines of a policy's run will show; before the first `step`."""
+        self.show(columns(config, self.width))
+
+    def show(self, shown: Sequence[Column]) -> None:
         """Says what the lines of a run will show; before the first `step`."""
-        self._shown = columns(config, self.width)
+        self._shown = tuple(shown)
         self._printed = 0
         self._print(Text(legend(self._shown, self.width), style="dim"))
 
@@ -216,6 +228,17 @@ class Display(progress.Display):
 
     def _print(self, text: Text) -> None:
         self.console.print(text, soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def interruptible(display: Display) -> Iterator[Interrupt]:
+    """While it is open, Ctrl-C and SIGTERM stop the run after its step; the display says so."""
+    with Interrupt(
+        lambda name: display.note(
+            f"{name}: this step ends, then a checkpoint is saved; again to leave at once"
+        )
+    ) as stop:
+        yield stop
 
 
 _FAULT = next(column for column in COLUMNS if column.name == "fault")

@@ -18,6 +18,7 @@ from accelerate.utils import DistributedType
 from transformers import AutoModelForCausalLM
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
+from assay.clients.runs.folders import publish
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
 from assay.trainer.records.folder import RunFolder
@@ -53,11 +54,11 @@ def save_outcome(trainer: PolicyTrainer, folder: RunFolder, tokenizer: Any, worl
         shutil.rmtree(merged, ignore_errors=True)
         _merge(trainer.model, policy, merged)
         tokenizer.save_pretrained(merged)
-        _publish(policy, folder.adapter)
+        publish(policy, folder.adapter)
         policy = merged
-    _publish(policy, folder.model)
+    publish(policy, folder.model)
     if trainer.critic is not None:
-        _publish(critic, folder.critic)
+        publish(critic, folder.critic)
 
 
 def _gather_whole(trainer: PolicyTrainer) -> None:
@@ -76,8 +77,3 @@ def _merge(model: Any, adapter: Path, target: Path) -> None:
     with torch.no_grad():
         merged: Any = PeftModel.from_pretrained(whole, adapter).merge_and_unload()
     merged.save_pretrained(target)
-
-
-def _publish(beside: Path, target: Path) -> None:
-    shutil.rmtree(target, ignore_errors=True)
-    beside.rename(target)

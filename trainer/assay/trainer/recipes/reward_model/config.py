@@ -12,13 +12,17 @@ from pydantic import Field
 from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
+from assay.trainer.records.folder import RunKind
+from assay.trainer.settings.kinds import (
+    NonNegative,
+    NonNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Text,
+)
+from assay.trainer.settings.sections import OptimSection, RunSection
 
 Kind = Literal["pairwise", "bradley-terry", "prm"]
-Text = Annotated[str, Field(min_length=1)]
-Positive = Annotated[int, Field(ge=1)]
-NonNegative = Annotated[int, Field(ge=0)]
-PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 TINY = "tiny"
 
@@ -115,20 +119,17 @@ class MethodConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimConfig:
+class OptimConfig(OptimSection):
     """How it is optimised."""
 
     __pydantic_config__ = STRICT
 
     learning_rate: PositiveFloat = 2e-5
     schedule: Literal["constant", "linear", "cosine"] = "linear"
-    warmup_steps: NonNegative = 0
-    weight_decay: NonNegativeFloat = 0.0
-    max_grad_norm: NonNegativeFloat = 1.0
     batch: Positive = 8
-    """Pairs, or responses in steps, per step."""
+    """Pairs, or responses in steps, per step, over all processes."""
     micro_batch: NonNegative = 0
-    """Of them per forward and backward pass; 0 takes a whole step's at once."""
+    """Of them per forward and backward pass of one process; 0 takes its share of a step at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +147,13 @@ class EvalConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig:
+class RunConfig(RunSection):
     """The run itself."""
 
     __pydantic_config__ = STRICT
 
-    name: str = ""
-    """Empty takes the name of the config file."""
-    dir: str = "runs"
-    """A folder <name>-<time> is made in it."""
     steps: Positive = 200
-    seed: NonNegative = 0
     checkpoint_every: NonNegative = 100
-    """Steps between checkpoints; 0 saves only at the end or when the run is stopped."""
     keep_checkpoints: Positive = 1
     log_every: Positive = 10
     """Steps between rows of metrics.jsonl."""
@@ -178,10 +173,9 @@ class Config:
     eval: EvalConfig = field(default_factory=EvalConfig)
     run: RunConfig = field(default_factory=RunConfig)
 
-    @property
-    def micro_batch(self) -> int:
-        """Rows per forward and backward pass."""
-        return self.optim.micro_batch or self.optim.batch
+    def micro_batch(self, processes: int = 1) -> int:
+        """Rows per forward and backward pass of one process."""
+        return self.optim.micro_batch or self.optim.batch // processes
 
 
 def load(path: Path, overrides: Iterable[str] = ()) -> Config:
@@ -224,8 +218,8 @@ def _conflicts(config: Config) -> Iterable[str]:
         yield 'data.paths is missing, which data.source = "jsonl" needs; name files'
     if data.source == "hub" and not data.name:
         yield 'data.name is missing, which data.source = "hub" needs; name a data set'
-    if optim.batch % config.micro_batch:
-        yield f"optim.micro_batch = {config.micro_batch} does not divide the batch of {optim.batch}"
+    if optim.batch % config.micro_batch():
+        yield f"optim.micro_batch = {optim.micro_batch} does not divide the batch of {optim.batch}"
     if method.consistency and method.orders == "one":
         yield 'method.consistency needs method.orders = "both"'
     if method.loss == "regression" and method.kind != "prm":
@@ -239,3 +233,13 @@ def to_toml(config: Config) -> str:
     return toml_config.to_toml(
         config, "The complete settings of this run. `assay train-rm` reads this file."
     )
+
+
+RUNS = RunKind(
+    "train-rm",
+    "configs/rm-pairwise.toml",
+    load=load,
+    build=build,
+    to_toml=to_toml,
+    may_change=("run.", "eval.batch_size="),
+)

@@ -17,11 +17,12 @@ from typing import Any
 
 import torch
 
+from assay.clients.evaluation.tallies import auc
 from assay.clients.runs.stats import wilson
-from assay.genrm.training.encoding import Example, Examples
-from assay.genrm.training.estimates import Estimate, auc, bootstrap
-from assay.genrm.training.models import Learner
-from assay.genrm.training.trainers import (
+from assay.trainer.engines.models import Loaded
+from assay.trainer.recipes.reward_model.encoding import Example, Examples
+from assay.trainer.recipes.reward_model.estimates import Estimate, bootstrap
+from assay.trainer.recipes.reward_model.trainers import (
     PairCollator,
     StepCollator,
     pad_ids,
@@ -65,7 +66,7 @@ class Evaluation:
 
 
 def evaluate_pairwise(
-    learner: Learner, examples: Examples, batch_size: int, advance: Advance
+    learner: Loaded, examples: Examples, batch_size: int, advance: Advance
 ) -> Evaluation:
     """A language model that names the better of two responses."""
     options = examples.options
@@ -110,7 +111,7 @@ def evaluate_pairwise(
 
 
 def evaluate_preferences(
-    learner: Learner, examples: Examples, batch_size: int, advance: Advance
+    learner: Loaded, examples: Examples, batch_size: int, advance: Advance
 ) -> Evaluation:
     """A scalar reward model."""
     pad = learner.tokenizer.pad_token_id
@@ -147,7 +148,7 @@ class _Step:
 
 
 def evaluate_steps(
-    learner: Learner, examples: Examples, batch_size: int, advance: Advance
+    learner: Loaded, examples: Examples, batch_size: int, advance: Advance
 ) -> Evaluation:
     """A process reward model; neutral steps are left out."""
     collate = StepCollator(learner.tokenizer.pad_token_id)
@@ -175,7 +176,7 @@ def _judge_steps(responses: Sequence[tuple[str, Sequence[_Step]]]) -> Evaluation
     steps = [step for cluster in clusters for step in cluster]
     figures = {
         "balanced accuracy": bootstrap(clusters, _balanced),
-        "AUC": bootstrap(clusters, lambda s: auc([x.chance for x in s], [x.right for x in s])),
+        "AUC": bootstrap(clusters, lambda s: auc([(x.chance, x.right) for x in s])),
         "accuracy": bootstrap(clusters, _accuracy),
     }
     groups = [group for group, _ in responses]
@@ -236,7 +237,7 @@ def _sizes(groups: Sequence[str]) -> dict[str, float]:
 
 
 def _over(
-    learner: Learner,
+    learner: Loaded,
     items: Sequence[Example],
     batch_size: int,
     measure: Callable[[Sequence[Example]], list[Any]],

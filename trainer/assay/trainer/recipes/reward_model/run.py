@@ -4,37 +4,52 @@ before = figures on held-out prompts
 train: batches of rows              checkpoints, metrics, a line every few steps
 after  = figures on the same rows
 report, and a model that `assay serve genrm` takes
+
+Every process of a distributed run goes through all of it; the first one writes and speaks.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from accelerate.utils import DistributedType
 from rich.console import Console
 
 from assay.clients.preferences import PairRow, StepRow
+from assay.clients.rendering import (
+    SCORE,
+    STEP_END,
+    STEP_LAYOUT,
+    STEP_OUTPUT,
+    TEMPLATE,
+    Renderer,
+    open_renderer,
+)
 from assay.clients.runs import checkpoints
-from assay.clients.runs.interrupt import Interrupt
+from assay.clients.runs.folders import publish
 from assay.clients.runs.progress import duration
 from assay.clients.runs.records import truncate_after
-from assay.genrm.engines.prompts import PromptEncoder
-from assay.genrm.templates import Templates, load_templates
-from assay.genrm.training import report
-from assay.genrm.training.callbacks import StepRecorder
-from assay.genrm.training.config import Config
-from assay.genrm.training.data import AnyRows, load_rows
-from assay.genrm.training.encoding import Examples, pairwise_template
-from assay.genrm.training.evaluation import Evaluation
-from assay.genrm.training.folder import RunFolder, record
-from assay.genrm.training.kinds import KINDS, build_trainer
-from assay.genrm.training.models import Learner, load_learner
-from assay.genrm.training.progress import Display
+from assay.rpc.errors import ConfigError
+from assay.trainer.core.world import World, join
+from assay.trainer.engines.models import Loaded, device_of
+from assay.trainer.recipes.reward_model import report
+from assay.trainer.recipes.reward_model.callbacks import COLUMNS, LossRecorder
+from assay.trainer.recipes.reward_model.config import RUNS, Config
+from assay.trainer.recipes.reward_model.data import AnyRows, load_rows
+from assay.trainer.recipes.reward_model.encoding import Examples
+from assay.trainer.recipes.reward_model.evaluation import Evaluation
+from assay.trainer.recipes.reward_model.kinds import KINDS, build_trainer
+from assay.trainer.recipes.reward_model.models import load_learner
+from assay.trainer.records.folder import RunFolder, record
+from assay.trainer.records.progress import Display, fitting, interruptible
+from assay.trainer.records.reporting import attach, check_reporters
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +59,8 @@ class Session:
     config: Config
     folder: RunFolder
     display: Display
-    learner: Learner
+    world: World
+    learner: Loaded
     train: Examples
     held_out: Examples | None
 
@@ -61,22 +77,27 @@ def run(
         rows: what `load_rows` gave for these settings; None to load them.
 
     Returns:
-        The report; None when the run was interrupted.
+        The report, empty on all processes but the first; None when the run was interrupted.
 
     Raises:
         ConfigError: something that the settings name is not there or not usable. Raised before
             anything is trained.
-        DivergedError: the loss is no longer a number.
+        TrainingStoppedError: the loss is no longer a number.
     """
-    display = Display(console)
+    world = join(on_cuda=device_of(config.model).type == "cuda")
+    check_processes(config, world.count)
+    check_reporters(config.run.report_to)
+    display = Display(console if world.main else Console(file=io.StringIO()))
     checkpoint = checkpoints.latest(folder.checkpoints)
     rows = rows or load_rows(config)
-    templates = load_templates([Path(path) for path in config.method.templates])
-    texts = _texts(config, rows.train, templates)
+    renderer = open_renderer(config.method.template, [Path(p) for p in config.method.templates])
+    texts = _texts(config, rows.train, renderer)
     learner = load_learner(config, texts, display.note, tokenizer=folder.tokenizer)
-    session = _session(config, folder, display, learner, rows=rows, templates=templates)
-    record(folder, config)
-    learner.tokenizer.save_pretrained(folder.tokenizer)
+    session = _session(config, folder, display, world, learner, rows=rows, renderer=renderer)
+    world.wait()  # or one reads the tokenizer that another writes
+    if world.main:
+        record(folder, config)
+        learner.tokenizer.save_pretrained(folder.tokenizer)
     try:
         before = _before(session, checkpoint)
         interrupted, train_s = _train(session, checkpoint)
@@ -85,18 +106,29 @@ def run(
         after = _evaluate(session, "after")
     finally:
         display.end()
+    if not world.main:
+        return {}
     _save_model(session)
     return _finish(session, before, after, train_s)
 
 
-def _texts(
-    config: Config, rows: Sequence[PairRow | StepRow], templates: Templates
-) -> Iterator[str]:
+def check_processes(config: Config, processes: int) -> None:
+    """Whether a step can be dealt to so many processes.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if config.optim.batch % (config.micro_batch(processes) * processes):
+        raise ConfigError(
+            f"optim.batch = {config.optim.batch} cannot be dealt to {processes} processes"
+            + (f" in parts of {config.optim.micro_batch}" if config.optim.micro_batch else "")
+            + "; make it a multiple"
+        )
+
+
+def _texts(config: Config, rows: Sequence[PairRow | StepRow], renderer: Renderer) -> Iterator[str]:
     """What the tokenizer of a model from scratch is made of: the rows, and the judge's words."""
-    ours: tuple[str, ...] = ()
-    if config.method.kind == "pairwise":
-        template = pairwise_template(templates, config.method.template)
-        ours = (template.system, template.user, template.prefill, *template.options)
+    ours = renderer.words() if config.method.kind == "pairwise" else ()
     for row in rows:
         yield from ours
         yield from (said.content for said in row.prompt)
@@ -107,29 +139,30 @@ def _session(
     config: Config,
     folder: RunFolder,
     display: Display,
-    learner: Learner,
+    world: World,
+    learner: Loaded,
     *,
     rows: AnyRows,
-    templates: Templates,
+    renderer: Renderer,
 ) -> Session:
     kind = KINDS[config.method.kind]
-    encoder = PromptEncoder(learner.tokenizer)
-    train = kind.encode(rows.train, encoder, templates, config)
-    held_out = kind.encode(rows.eval, encoder, templates, config) if rows.eval else None
+    tokenizer = learner.tokenizer
+    train = kind.encode(rows.train, renderer, tokenizer, config)
+    held_out = kind.encode(rows.eval, renderer, tokenizer, config) if rows.eval else None
     trained = sum(w.numel() for w in learner.model.parameters() if w.requires_grad)
     total = sum(w.numel() for w in learner.model.parameters())
     dropped = train.dropped + (held_out.dropped if held_out else 0)
     display.note(
         f"run {folder.path}: {config.method.kind}, {config.model.name} on "
         f"{learner.model.device.type}, {total / 1e6:.1f} M parameters, {trained / 1e6:.1f} M of "
-        f"them trained"
+        f"them trained" + (f", {world.count} processes" if world.count > 1 else "")
     )
     display.note(
         f"{len(train.items)} training rows, {len(held_out.items) if held_out else 0} held out"
         + (f", {dropped} too long" if dropped else "")
         + (f", {rows.skipped} not as they should be" if rows.skipped else "")
     )
-    return Session(config, folder, display, learner, train, held_out)
+    return Session(config, folder, display, world, learner, train, held_out)
 
 
 def _before(session: Session, checkpoint: Path | None) -> Evaluation | None:
@@ -154,9 +187,10 @@ def _evaluate(session: Session, when: str) -> Evaluation | None:
         session.learner, examples, config.eval.batch_size, session.display.advance
     )
     session.display.end()
-    session.folder.evaluation(when).write_text(
-        json.dumps(evaluation.to_json(), indent=1) + "\n", encoding="utf-8"
-    )
+    if session.world.main:
+        session.folder.evaluation(when).write_text(
+            json.dumps(evaluation.to_json(), indent=1) + "\n", encoding="utf-8"
+        )
     name, figure = evaluation.main
     session.display.note(
         f"{when}: {name} {figure} on {evaluation.counts['rows']:.0f} held-out rows "
@@ -172,32 +206,57 @@ def _train(session: Session, checkpoint: Path | None) -> tuple[bool, float]:
         Whether it was interrupted, and the seconds it took.
     """
     config, folder, display = session.config, session.folder, session.display
+    world = session.world
     done = checkpoints.steps(folder.checkpoints)[-1] if checkpoint else 0
-    truncate_after(folder.metrics, done)
+    if world.main:
+        truncate_after(folder.metrics, done)
     started = time.perf_counter()
-    with Interrupt(
-        lambda name: display.note(
-            f"{name}: this step ends, then a checkpoint is saved; again to leave at once"
+    with interruptible(display) as stop:
+        recorder = LossRecorder(
+            config.run, folder, display, interrupt=stop, world=world, first_step=done + 1
         )
-    ) as stop:
-        recorder = StepRecorder(config, folder, display, interrupt=stop, first_step=done + 1)
         try:
-            trainer = build_trainer(config, folder, session.learner, session.train, [recorder])
+            trainer = build_trainer(
+                config, folder, session.learner, session.train, [recorder], processes=world.count
+            )
+            check_whole(trainer.accelerator.distributed_type)
+            recorder.reporters = attach(
+                trainer,
+                config.run.report_to,
+                folder=folder.path,
+                run_name=config.run.name or folder.path.name,
+                config=asdict(config),
+                first_step=done + 1,
+            )
             if checkpoint:
                 display.note(f"continuing after step {done}, from {checkpoint}")
             display.begin("training", config.run.steps, done)
+            display.show(fitting(COLUMNS, display.width))
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         finally:
             display.end()
             recorder.close()
     step = trainer.state.global_step
-    interrupted = stop.requested and step < config.run.steps
+    interrupted = world.any(stop.requested) and step < config.run.steps
     if interrupted:
         display.note(
             f"interrupted after step {step}, a checkpoint is saved; continue with "
-            f"`assay train-rm --resume {folder.path}`"
+            f"`assay {RUNS.command} --resume {folder.path}`"
         )
     return interrupted, time.perf_counter() - started
+
+
+def check_whole(kind: DistributedType) -> None:
+    """Each process holds all weights: the evaluations and what is saved go by that.
+
+    Raises:
+        ConfigError: the launcher's settings shard them.
+    """
+    if kind in (DistributedType.FSDP, DistributedType.DEEPSPEED):
+        raise ConfigError(
+            f"`assay {RUNS.command}` keeps all weights on each process, and accelerate's config "
+            f"asks for {kind.value}; launch with configs/accelerate/ddp.yaml"
+        )
 
 
 def _save_model(session: Session) -> None:
@@ -207,21 +266,22 @@ def _save_model(session: Session) -> None:
     shutil.rmtree(beside, ignore_errors=True)
     model, kind = session.learner.model, session.config.method.kind
     if kind == "prm":
-        model.config.assay_step_layout = "step-end"  # read by the engine where it says auto
+        setattr(model.config, STEP_LAYOUT, STEP_END)
     if session.config.method.loss == "regression":
-        model.config.assay_step_output = "score"  # read by the engine
+        setattr(model.config, STEP_OUTPUT, SCORE)
     if kind == "pairwise":
-        model.config.assay_template = session.train.template
+        setattr(model.config, TEMPLATE, session.train.template)
     model.save_pretrained(beside)
     session.learner.tokenizer.save_pretrained(beside)
-    shutil.rmtree(target, ignore_errors=True)
-    beside.rename(target)
+    publish(beside, target)
 
 
 def _finish(
     session: Session, before: Evaluation | None, after: Evaluation | None, train_s: float
 ) -> dict[str, Any]:
-    """Report, and the table on the screen."""
+    """Report, curves, and the table on the screen."""
+    from assay.trainer.recipes.reward_model.curves import draw_curves  # noqa: PLC0415  # see there
+
     config, folder, display = session.config, session.folder, session.display
     outcome = report.outcome(
         config,
@@ -232,11 +292,13 @@ def _finish(
         train_s=train_s,
     )
     report.write(folder.path, outcome)
+    draw_curves(folder, *report.heading(outcome, after))
     if after is not None:
         display.console.print()
         display.console.print(report.table(outcome))
     display.note(f"trained for {duration(train_s)}")
-    display.note(f"  {folder.path / 'report.md'}")
+    for path in (folder.curves, folder.path / "report.md"):
+        display.note(f"  {path}")
     template = f" (template {session.train.template})" if session.train.template else ""
     display.note(f"  assay serve genrm --model {outcome['run']['name']}={folder.model}{template}")
     return outcome

@@ -1,4 +1,7 @@
-"""`assay train-rm` from start to end on tiny models, and what it makes in the engine."""
+"""`assay train-rm` from start to end on tiny models, and what genrm makes of what it leaves.
+
+The contract between the two: what the trainer's forward pass says of a row, the served judge says.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ from assay.genrm.domain import (
     StepItem,
     StepSettings,
 )
-from assay.genrm.training import config as configs
-from assay.genrm.training import folder as folders
 from assay.rpc.errors import ConfigError
+from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.recipes.reward_model import config as configs
+from assay.trainer.records.folder import RunFolder
 
 WORDS = ["red", "blue", "tall", "small", "round", "old", "new", "quick", "warm", "cold"]
 KINDS = ("pairwise", "bradley-terry", "prm")
@@ -106,11 +110,11 @@ def train(config: configs.Config, path: Path) -> dict[str, Any] | None:
     from rich.console import Console
 
     from assay.clients.runs.environment import calm
-    from assay.genrm.training.run import run
+    from assay.trainer.recipes.reward_model.run import run
 
     calm()
     torch.set_num_threads(1)
-    where = folders.RunFolder(path) if path.is_dir() else folders.create(config, "judge", path)
+    where = RunFolder(path) if path.is_dir() else configs.RUNS.create(config, "judge", path)
     return run(config, where, Console(file=io.StringIO()))
 
 
@@ -141,6 +145,8 @@ def test_a_run_leaves_its_records(runs: dict[str, Path], kind: str) -> None:
     assert [row["step"] for row in curve(runs[kind])] == list(range(1, steps + 1))
     assert report["before"]["counts"]["prompts"] == report["after"]["counts"]["prompts"] == 40
     assert (runs[kind] / "report.md").read_text().startswith("# ")
+    assert (runs[kind] / "curves.png").stat().st_size > 10_000
+    assert list((runs[kind] / "tensorboard").iterdir())
     assert (runs[kind] / "checkpoints" / f"checkpoint-{steps}" / "manifest.json").is_file()
     assert json.loads((runs[kind] / "run.json").read_text())["sessions"][0]["seed"] == 0
 
@@ -201,17 +207,16 @@ def held_out(path: Path, data: Path, kind: str) -> tuple[Any, Any]:
     import torch
     from transformers import AutoTokenizer
 
-    from assay.genrm.engines.prompts import PromptEncoder
-    from assay.genrm.templates import load_templates
-    from assay.genrm.training import models, trainers
-    from assay.genrm.training.data import load_rows
-    from assay.genrm.training.kinds import KINDS as TABLE
+    from assay.clients.rendering import open_renderer
+    from assay.trainer.recipes.reward_model import models, trainers
+    from assay.trainer.recipes.reward_model.data import load_rows
+    from assay.trainer.recipes.reward_model.kinds import KINDS as TABLE
 
     config = settings(data, kind)
     rows = load_rows(config).eval[:6]
     tokenizer = AutoTokenizer.from_pretrained(path / "model")
-    templates = load_templates([data / "templates"])
-    examples = TABLE[config.method.kind].encode(rows, PromptEncoder(tokenizer), templates, config)
+    renderer = open_renderer(config.method.template, [data / "templates"])
+    examples = TABLE[config.method.kind].encode(rows, renderer, tokenizer, config)
     model = models._AUTO[config.method.kind].from_pretrained(path / "model").eval()
     pad = tokenizer.pad_token_id
     with torch.inference_mode():
@@ -305,10 +310,10 @@ def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path, loss: str
     import torch
     from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-    from assay.genrm.engines.prompts import PromptEncoder
-    from assay.genrm.training import trainers
-    from assay.genrm.training.data import load_rows
-    from assay.genrm.training.encoding import encode_steps
+    from assay.clients.rendering import open_renderer
+    from assay.trainer.recipes.reward_model import trainers
+    from assay.trainer.recipes.reward_model.data import load_rows
+    from assay.trainer.recipes.reward_model.encoding import encode_steps
 
     dice, lines = random.Random(3), {1: "x += 1\n", -1: "x -= 9\n", 0: "# a note\n"}
     rows = []
@@ -323,7 +328,7 @@ def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path, loss: str
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run" / "model")
     model = AutoModelForTokenClassification.from_pretrained(tmp_path / "run" / "model").eval()
     examples = encode_steps(
-        load_rows(config).eval, PromptEncoder(tokenizer), max_tokens=256, balance=True
+        load_rows(config).eval, open_renderer(), tokenizer, max_tokens=256, balance=True
     )
     with torch.inference_mode():
         batch = trainers.StepCollator(tokenizer.pad_token_id)(examples.items)
@@ -388,16 +393,14 @@ def test_what_cannot_be_trained_is_told(
 
 
 def test_a_run_that_diverges_stops(data: Path, tmp_path: Path) -> None:
-    from assay.genrm.training.callbacks import DivergedError
-
     config = settings(data, "prm", optim={"learning_rate": 1e30, "max_grad_norm": 0.0})
-    with pytest.raises(DivergedError, match="has diverged"):
+    with pytest.raises(TrainingStoppedError, match="has diverged"):
         train(config, tmp_path / "run")
 
 
 def test_a_model_is_cut_and_frozen(runs: dict[str, Path], data: Path) -> None:
     """From the first of two layers, only that and the head learn."""
-    from assay.genrm.training.models import load_learner
+    from assay.trainer.recipes.reward_model.models import load_learner
 
     name = str(runs["bradley-terry"] / "model")
     model = {"name": name, "layers": 1, "train_layers": 1}

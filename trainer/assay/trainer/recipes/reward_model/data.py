@@ -15,8 +15,9 @@ from typing import Any, Generic, TypeVar
 
 from assay.clients.preferences import PairRow, StepRow, pairs_of, read, steps_of
 from assay.clients.row_items import RowError
-from assay.genrm.training.config import Config, DataConfig
 from assay.rpc.errors import ConfigError
+from assay.trainer.data.problems import hub_rows
+from assay.trainer.recipes.reward_model.config import Config, DataConfig
 
 R = TypeVar("R", PairRow, StepRow)
 
@@ -117,17 +118,7 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _hub(data: DataConfig, part: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    from datasets import load_dataset  # noqa: PLC0415  # takes seconds to import
-
-    try:
-        rows = load_dataset(data.name, data.subset or None, split=part)
-    except Exception as error:  # the library raises whatever its loaders meet
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ConfigError(
-            f"data set {data.name!r}, split {part!r}, cannot be loaded: {reason[:200]}; check the "
-            "name and the network, or use local files"
-        ) from error
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(hub_rows(data.name, data.subset, part), start=1):
         yield f"{data.name}[{part}] row {number}", dict(row)
 
 

@@ -26,30 +26,6 @@ class Estimate:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def auc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
-    """The chance that a positive one scores above another; equal scores count half.
-
-    Returns:
-        A value in [0, 1]; None where one of the two kinds is missing.
-    """
-    ranked = sorted(zip(scores, positive, strict=True))
-    good = sum(positive)
-    bad = len(ranked) - good
-    if not good or not bad:
-        return None
-    wins, below, place = 0.0, 0, 0
-    while place < len(ranked):
-        end = place
-        while end < len(ranked) and ranked[end][0] == ranked[place][0]:
-            end += 1
-        ups = sum(is_good for _, is_good in ranked[place:end])
-        downs = end - place - ups
-        wins += ups * (below + downs / 2)
-        below += downs
-        place = end
-    return wins / (good * bad)
-
-
 def bootstrap(
     clusters: Sequence[Sequence[T]],
     figure: Callable[[Sequence[T]], float | None],

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from assay.clients import rendering
 from assay.clients.preferences import PairRow, StepRow
-from assay.genrm.training import config as configs
-from assay.genrm.training import folder as folders
-from assay.genrm.training.commands import train_rm
-from assay.genrm.training.config import Config
-from assay.genrm.training.data import load_rows
 from assay.rpc.errors import ConfigError
+from assay.trainer.recipes.reward_model import config as configs
+from assay.trainer.recipes.reward_model.commands import train_rm
+from assay.trainer.recipes.reward_model.config import Config
+from assay.trainer.recipes.reward_model.data import load_rows
 
 PAIRS = [
     {
@@ -149,16 +149,16 @@ def test_local_data_sets_are_read(write: Callable[..., str], tmp_path: Path) -> 
 
 def test_a_folder_is_made_and_taken_up_again(tmp_path: Path) -> None:
     config = make(["a"])
-    made = folders.create(config, "judge", tmp_path / "run")
+    made = configs.RUNS.create(config, "judge", tmp_path / "run")
     with pytest.raises(ConfigError, match="is not empty"):
-        folders.create(config, "judge", tmp_path / "run")
-    again, changed = folders.reopen(made.path, ["run.steps=7"])
+        configs.RUNS.create(config, "judge", tmp_path / "run")
+    again, changed = configs.RUNS.reopen(made.path, ["run.steps=7"])
     assert (again, changed.run.steps) == (made, 7)
     for fixed in ("optim.batch=2", "run.seed=1", "eval.prompts=3"):
         with pytest.raises(ConfigError, match="cannot change in a resumed run"):
-            folders.reopen(made.path, [fixed])
+            configs.RUNS.reopen(made.path, [fixed])
     with pytest.raises(ConfigError, match="is no run folder"):
-        folders.reopen(tmp_path, [])
+        configs.RUNS.reopen(tmp_path, [])
 
 
 @pytest.mark.parametrize(
@@ -187,3 +187,20 @@ def test_a_run_that_fails_before_it_begins_leaves_nothing(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["rm-quickstart", "rm-pairwise", "rm-bradley-terry", "rm-steps"])
 def test_shipped_configs_are_valid(repository: Path, name: str) -> None:
     assert configs.load(repository / "configs" / f"{name}.toml").run.steps > 0
+
+
+def test_weights_that_are_sharded_are_refused() -> None:
+    from accelerate.utils import DistributedType
+
+    from assay.trainer.recipes.reward_model.run import check_whole
+
+    for kind in (DistributedType.FSDP, DistributedType.DEEPSPEED):
+        with pytest.raises(ConfigError, match=f"asks for {kind.value}; launch with"):
+            check_whole(kind)
+    check_whole(DistributedType.MULTI_CPU)
+
+
+def test_without_a_judge_service_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "entry_points", lambda group: [])
+    with pytest.raises(ConfigError, match=r"assay-genrm will show it.*pip install ./genrm"):
+        rendering.open_renderer()

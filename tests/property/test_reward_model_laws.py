@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients.preferences import PairRow, Said
-from assay.genrm.training.data import split
-from assay.genrm.training.estimates import auc, bootstrap
-from assay.genrm.training.objectives import balanced_weights, pairwise_loss, step_loss
+from assay.trainer.recipes.reward_model.data import split
+from assay.trainer.recipes.reward_model.estimates import bootstrap
+from assay.trainer.recipes.reward_model.objectives import balanced_weights, pairwise_loss, step_loss
 
 margins = st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), min_size=1, max_size=8).map(
     lambda rows: torch.tensor(rows, dtype=torch.float64)
@@ -88,18 +88,6 @@ def test_right_and_wrong_weigh_the_same(given: list[float]) -> None:
         assert right == pytest.approx(wrong)
         assert right + wrong == pytest.approx(given.count(1.0) + given.count(-1.0))
     assert weights[0.0] == 1.0
-
-
-@given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.booleans()), max_size=20))
-def test_auc_is_the_share_of_pairs_in_order(rows: list[tuple[float, bool]]) -> None:
-    good = [score for score, positive in rows if positive]
-    bad = [score for score, positive in rows if not positive]
-    found = auc([score for score, _ in rows], [positive for _, positive in rows])
-    if not good or not bad:
-        assert found is None
-        return
-    wins = sum((g > b) + (g == b) / 2 for g in good for b in bad)
-    assert found == pytest.approx(wins / (len(good) * len(bad)))
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=1, max_size=10))

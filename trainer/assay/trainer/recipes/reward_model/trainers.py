@@ -5,7 +5,7 @@ What differs:
     PairwiseTrainer      compute_loss: the verdict tokens at the answer's place
     StepTrainer          compute_loss: the head at the last token of each step
     BradleyTerryTrainer  TRL's RewardTrainer on token ids that were made as the engine makes them
-    all of them          _save_checkpoint: write beside, then publish by one rename
+    all of them          _save_checkpoint: see core/publishing.py
 
 TRL has no trainer for process reward models, and none for generative judges.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,9 +21,9 @@ from torch import Tensor
 from transformers import Trainer
 from trl.trainer.reward_trainer import RewardTrainer
 
-from assay.clients.runs import checkpoints
-from assay.genrm.training.config import MethodConfig
-from assay.genrm.training.objectives import pairwise_loss, step_loss
+from assay.trainer.core.publishing import Published
+from assay.trainer.recipes.reward_model.config import MethodConfig
+from assay.trainer.recipes.reward_model.objectives import pairwise_loss, step_loss
 
 Example = Mapping[str, Any]
 
@@ -120,24 +119,7 @@ def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
     return (logits[:, 1] - logits[:, 0]).float()
 
 
-class _Published:
-    """Checkpoints appear whole, and nothing is written beside them."""
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        trainer: Any = self
-        final = Path(str(trainer.args.output_dir))
-        with checkpoints.staged(final, trainer.state.global_step) as staging:
-            trainer.args.output_dir = str(staging)
-            try:
-                super()._save_checkpoint(model, trial)  # type: ignore[misc]  # the trainer's
-            finally:
-                trainer.args.output_dir = str(final)
-
-    def create_model_card(self, *_args: Any, **_kwargs: Any) -> None:
-        """Writes nothing: a checkpoint is not a publication."""
-
-
-class PairwiseTrainer(_Published, Trainer):
+class PairwiseTrainer(Published, Trainer):
     """Trains a language model to name the better of two responses.
 
     Args:
@@ -165,7 +147,7 @@ class PairwiseTrainer(_Published, Trainer):
         return (loss, {"margins": margins_BR}) if return_outputs else loss
 
 
-class StepTrainer(_Published, Trainer):
+class StepTrainer(Published, Trainer):
     """Trains a process reward model: a token classification head at the ends of steps.
 
     Args:
@@ -189,5 +171,5 @@ class StepTrainer(_Published, Trainer):
         return (loss, {"margins": margins_S}) if return_outputs else loss
 
 
-class BradleyTerryTrainer(_Published, RewardTrainer):
+class BradleyTerryTrainer(Published, RewardTrainer):
     """TRL's trainer of scalar reward models."""

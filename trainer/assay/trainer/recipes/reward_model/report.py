@@ -9,11 +9,12 @@ from typing import Any
 
 from rich.table import Table
 
-from assay.genrm.training.config import Config
-from assay.genrm.training.evaluation import Evaluation
-from assay.genrm.training.folder import RunFolder
+from assay.trainer.recipes.reward_model.config import Config
+from assay.trainer.recipes.reward_model.evaluation import Evaluation
+from assay.trainer.records.folder import RunFolder
 
 CHANCE = 0.5
+_CURVES = "![curves](curves.png)"
 
 
 def outcome(
@@ -85,6 +86,17 @@ def table(report: Mapping[str, Any]) -> Table:
     return grid
 
 
+def heading(report: Mapping[str, Any], after: Evaluation | None) -> tuple[str, str]:
+    """What stands above the curves: the run, and how it ended."""
+    run = report["run"]
+    title = f"{run['name']}: {run['kind']}, {Path(run['model']).name}, "
+    title += f"{run['steps']} steps of {run['batch']}, seed {run['seed']}"
+    if after is None:
+        return title, ""
+    name, figure = after.main
+    return title, f"held-out {name} {figure}"
+
+
 def markdown(report: Mapping[str, Any]) -> str:
     """The comparison as a text."""
     run = report["run"]
@@ -94,7 +106,7 @@ def markdown(report: Mapping[str, Any]) -> str:
         f"{run['steps']} steps of {run['batch']}; {run['training_rows']} rows, seed {run['seed']}.",
     ]
     if report["after"] is None:
-        return "\n".join([*lines, "", "No prompts were held out."])
+        return "\n".join([*lines, "", "No prompts were held out.", "", _CURVES])
     lines += [
         "",
         f"{report['after']['counts']['prompts']} held-out prompts; chance is {CHANCE}.",
@@ -102,6 +114,8 @@ def markdown(report: Mapping[str, Any]) -> str:
         "| | before [95 %] | after [95 %] |",
         "|---|---:|---:|",
         *(f"| {name} | {old} | {new} |" for name, old, new in _rows(report)),
+        "",
+        _CURVES,
     ]
     return "\n".join(lines)
 

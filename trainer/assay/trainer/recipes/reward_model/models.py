@@ -7,12 +7,10 @@ that is the difference between minutes and hours. A judge that is cut is much we
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -24,16 +22,15 @@ from transformers import (
     set_seed,
 )
 
-from assay.clients.pretrained import locate
-from assay.genrm.training.config import (
+from assay.rpc.errors import ConfigError
+from assay.trainer.engines.models import Loaded, device_of, fetched, require_padding, told_why
+from assay.trainer.recipes.reward_model.config import (
     TINY,
     Config,
     Kind,
     MethodConfig,
-    ModelConfig,
     TinyConfig,
 )
-from assay.rpc.errors import ConfigError
 
 TINY_CONTEXT = 4096
 _SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -56,32 +53,13 @@ _HEAD: dict[Kind, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Learner:
-    """A loaded model.
-
-    Attributes:
-        model: with the head of its kind, on its device.
-        tokenizer: with a pad token that is not the end of a turn, where it has another.
-        mixed: its float32 weights compute in bfloat16.
-    """
-
-    model: Any
-    tokenizer: Any
-    mixed: bool = False
-
-    def autocast(self) -> torch.autocast:
-        """The context in which the model computes."""
-        return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.mixed)
-
-
 def load_learner(
     config: Config,
     texts: Iterable[str],
     say: Callable[[str], None],
     *,
     tokenizer: Path | None = None,
-) -> Learner:
+) -> Loaded:
     """The model to train.
 
     Args:
@@ -94,7 +72,7 @@ def load_learner(
         ConfigError: there is no such model, it cannot be loaded or cut, or CUDA is asked for and
             there is none.
     """
-    device = _device(config.model)
+    device = device_of(config.model)
     set_seed(config.run.seed)
     tiny = config.model.name == TINY
     learner = _tiny(config, texts, tokenizer) if tiny else _pretrained(config, say)
@@ -103,24 +81,13 @@ def load_learner(
     learner.model.to(device)
     wanted = config.model.precision
     mixed = wanted == "mixed" or (wanted == "auto" and device.type == "cuda")
-    return Learner(learner.model, learner.tokenizer, mixed)
+    return Loaded(learner.model, learner.tokenizer, mixed)
 
 
-def _device(config: ModelConfig) -> torch.device:
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(
-            'model.device = "cuda", but torch sees no CUDA device; use "auto" or "cpu"'
-        )
-    cuda = config.device == "cuda" or (config.device == "auto" and torch.cuda.is_available())
-    return torch.device("cuda" if cuda else "cpu")
-
-
-def _pretrained(config: Config, say: Callable[[str], None]) -> Learner:
+def _pretrained(config: Config, say: Callable[[str], None]) -> Loaded:
     name, kind = config.model.name, config.method.kind
-    source = locate(name, say)
-    try:
-        if not Path(source).is_dir():
-            say(f"fetching {source} from the hub, unless it is cached")
+    with told_why(name, f" for {kind}"):
+        source = fetched(name, say)
         tokenizer = AutoTokenizer.from_pretrained(source)
         shape = AutoConfig.from_pretrained(source, **_head(config.method))
         _keep_layers(shape, config.model.layers, name)
@@ -130,19 +97,8 @@ def _pretrained(config: Config, say: Callable[[str], None]) -> Learner:
             dtype=torch.float32,
             ignore_mismatched_sizes=True,  # a head of another kind is made anew
         )
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
-        raise ConfigError(
-            f"model {name!r} cannot be loaded for {kind}: {reason.strip()[:200]}; check the name "
-            "and the network, or set model.name to a local folder"
-        ) from error
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    if tokenizer.pad_token is None:
-        raise ConfigError(
-            f"model {name!r}: its tokenizer has neither a pad nor an end-of-sequence token"
-        )
-    return Learner(model, tokenizer)
+    require_padding(tokenizer, name)
+    return Loaded(model, tokenizer)
 
 
 def _keep_layers(shape: Any, count: int, name: str) -> None:
@@ -181,13 +137,13 @@ def _head(method: MethodConfig) -> dict[str, Any]:
     return _ONE_OUTPUT if method.loss == "regression" else _HEAD[method.kind]
 
 
-def _tiny(config: Config, texts: Iterable[str], made: Path | None) -> Learner:
+def _tiny(config: Config, texts: Iterable[str], made: Path | None) -> Loaded:
     if made is not None and made.is_dir():
         tokenizer = PreTrainedTokenizerFast.from_pretrained(made)
     else:
         tokenizer = make_tokenizer(texts, config.tiny.vocabulary)
     shape = tiny_shape(config.tiny, tokenizer, config.method)
-    return Learner(_AUTO[config.method.kind].from_config(shape, dtype=torch.float32), tokenizer)
+    return Loaded(_AUTO[config.method.kind].from_config(shape, dtype=torch.float32), tokenizer)
 
 
 def tiny_shape(tiny: TinyConfig, tokenizer: Any, method: MethodConfig) -> LlamaConfig:

@@ -20,25 +20,24 @@ from transformers import (
 from trl.trainer.reward_config import RewardConfig
 
 from assay.clients.preferences import PairRow, StepRow
-from assay.genrm.engines.prompts import PromptEncoder
-from assay.genrm.templates import Templates
-from assay.genrm.training import encoding, evaluation
-from assay.genrm.training.config import Config, Kind
-from assay.genrm.training.encoding import Examples
-from assay.genrm.training.evaluation import Evaluation
-from assay.genrm.training.folder import RunFolder
-from assay.genrm.training.models import Learner
-from assay.genrm.training.trainers import (
+from assay.clients.rendering import Renderer
+from assay.trainer.engines.models import Loaded
+from assay.trainer.recipes.reward_model import encoding, evaluation
+from assay.trainer.recipes.reward_model.config import Config, Kind
+from assay.trainer.recipes.reward_model.encoding import Examples
+from assay.trainer.recipes.reward_model.evaluation import Evaluation
+from assay.trainer.recipes.reward_model.trainers import (
     BradleyTerryTrainer,
     PairCollator,
     PairwiseTrainer,
     StepCollator,
     StepTrainer,
 )
+from assay.trainer.records.folder import RunFolder
 
-Encode = Callable[[Sequence[Any], PromptEncoder, Templates, Config], Examples]
-Build = Callable[[Config, Learner, Examples, dict[str, Any]], Trainer]
-Evaluate = Callable[[Learner, Examples, int, Callable[[int], None]], Evaluation]
+Encode = Callable[[Sequence[Any], Renderer, Any, Config], Examples]
+Build = Callable[[Config, Loaded, Examples, dict[str, Any]], Trainer]
+Evaluate = Callable[[Loaded, Examples, int, Callable[[int], None]], Evaluation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class KindOf:
     """How one kind is trained.
 
     Attributes:
-        encode: rows to examples.
+        encode: rows to examples, by a renderer and a tokenizer.
         build: the trainer, from settings, model, examples and Trainer's common arguments.
         evaluate: the figures on held-out examples.
         arguments: Trainer's settings class.
@@ -59,33 +58,31 @@ class KindOf:
 
 
 def _encode_pairs(
-    rows: Sequence[PairRow], encoder: PromptEncoder, templates: Templates, config: Config
+    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: Config
 ) -> Examples:
-    return encoding.encode_pairs(
-        rows,
-        encoder,
-        templates,
-        template=config.method.template,
-        max_tokens=config.data.max_tokens,
-    )
+    return encoding.encode_pairs(rows, renderer, tokenizer, max_tokens=config.data.max_tokens)
 
 
 def _encode_preferences(
-    rows: Sequence[PairRow], encoder: PromptEncoder, templates: Templates, config: Config
+    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: Config
 ) -> Examples:
-    return encoding.encode_preferences(rows, encoder, templates, max_tokens=config.data.max_tokens)
+    return encoding.encode_preferences(rows, renderer, tokenizer, max_tokens=config.data.max_tokens)
 
 
 def _encode_steps(
-    rows: Sequence[StepRow], encoder: PromptEncoder, _templates: Templates, config: Config
+    rows: Sequence[StepRow], renderer: Renderer, tokenizer: Any, config: Config
 ) -> Examples:
     return encoding.encode_steps(
-        rows, encoder, max_tokens=config.data.max_tokens, balance=config.method.balance
+        rows,
+        renderer,
+        tokenizer,
+        max_tokens=config.data.max_tokens,
+        balance=config.method.balance,
     )
 
 
 def _pairwise(
-    config: Config, learner: Learner, examples: Examples, common: dict[str, Any]
+    config: Config, learner: Loaded, examples: Examples, common: dict[str, Any]
 ) -> Trainer:
     items = [{key: item[key] for key in ("orders", "signs")} for item in examples.items]
     if config.method.orders == "one":
@@ -101,13 +98,13 @@ def _pairwise(
 
 
 def _bradley_terry(
-    _config: Config, _learner: Learner, examples: Examples, common: dict[str, Any]
+    _config: Config, _learner: Loaded, examples: Examples, common: dict[str, Any]
 ) -> Trainer:
     items = [{key: item[key] for key in ("chosen_ids", "rejected_ids")} for item in examples.items]
     return BradleyTerryTrainer(train_dataset=Dataset.from_list(items), **common)
 
 
-def _prm(config: Config, learner: Learner, examples: Examples, common: dict[str, Any]) -> Trainer:
+def _prm(config: Config, learner: Loaded, examples: Examples, common: dict[str, Any]) -> Trainer:
     keys = ("ids", "places", "labels", "weights")
     items = [{key: item[key] for key in keys} for item in examples.items]
     return StepTrainer(
@@ -130,13 +127,15 @@ KINDS: Mapping[Kind, KindOf] = {
 def build_trainer(
     config: Config,
     folder: RunFolder,
-    learner: Learner,
+    learner: Loaded,
     examples: Examples,
     callbacks: list[TrainerCallback],
+    *,
+    processes: int,
 ) -> Trainer:
     """The trainer of a run, ready to train; it prints nothing by itself."""
     kind = KINDS[config.method.kind]
-    settings = _settings(config, folder, learner)
+    settings = _settings(config, folder, learner, processes)
     if kind.arguments is RewardConfig:
         settings["max_length"] = None  # the examples fit already
         settings["center_rewards_coefficient"] = config.method.center or None
@@ -152,14 +151,15 @@ def build_trainer(
     return trainer
 
 
-def _settings(config: Config, folder: RunFolder, learner: Learner) -> dict[str, Any]:
+def _settings(config: Config, folder: RunFolder, learner: Loaded, processes: int) -> dict[str, Any]:
     """Trainer's settings."""
+    micro_batch = config.micro_batch(processes)
     optim, on_cuda = config.optim, learner.model.device.type == "cuda"
     return {
         "output_dir": str(folder.checkpoints),
         "max_steps": config.run.steps,
-        "per_device_train_batch_size": config.micro_batch,
-        "gradient_accumulation_steps": optim.batch // config.micro_batch,
+        "per_device_train_batch_size": micro_batch,
+        "gradient_accumulation_steps": optim.batch // (micro_batch * processes),
         "learning_rate": optim.learning_rate,
         "lr_scheduler_type": optim.schedule
         if optim.schedule != "constant"
@@ -170,6 +170,7 @@ def _settings(config: Config, folder: RunFolder, learner: Learner) -> dict[str, 
         "use_cpu": not on_cuda,
         "bf16": learner.mixed,
         "gradient_checkpointing": config.model.gradient_checkpointing,
+        "ddp_find_unused_parameters": False,
         "dataloader_pin_memory": on_cuda,
         "dataloader_drop_last": False,
         "remove_unused_columns": False,

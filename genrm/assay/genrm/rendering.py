@@ -1,0 +1,184 @@
+"""Rows in tokens for whoever trains a judge, by the code that serves it.
+
+The judge itself writes the prompts (its run is asked for its first requests and then dropped), and
+the engine's encoder makes ids of them. So what a model learns on is what it will be shown.
+
+The entry point of the group `assay.judge_renderers`; see `assay.clients.rendering`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from assay.clients.preferences import PairRow, Said, StepRow
+from assay.clients.rendering import Ids, PairIds, ShownPairs, StepIds
+from assay.genrm.domain import ChatMessage, JudgeItem, JudgeSettings, PairItem, Unjudgeable
+from assay.genrm.engines.base import (
+    Capability,
+    Choose,
+    EngineTrouble,
+    Message,
+    ModelInfo,
+    Piece,
+    Prompt,
+    Rate,
+    RateSteps,
+    Request,
+)
+from assay.genrm.engines.prompts import PromptEncoder
+from assay.genrm.judges import judge_pair, judge_response
+from assay.genrm.judges.pairwise import DEFAULT_TEMPLATE
+from assay.genrm.templates import Template, load_templates
+from assay.rpc.errors import ConfigError
+from assay.rpc.reasons import Reason
+
+R = TypeVar("R")
+Shown = TypeVar("Shown")
+
+
+class JudgeRenderer:
+    """Renders as this service does.
+
+    Args:
+        template: of pairs: "name" or "name@version"; empty for the default.
+        folders: with further templates.
+
+    Raises:
+        ConfigError: a folder or file of templates is wrong.
+    """
+
+    def __init__(self, template: str = "", folders: Sequence[Path] = ()) -> None:
+        self._name = template
+        self._templates = load_templates(folders)
+
+    def words(self) -> tuple[str, ...]:
+        """What prompts of pairs say beside the row; see `Renderer`."""
+        template = self._template()
+        return (template.system, template.user, template.prefill, *template.options)
+
+    def pairs(self, rows: Sequence[PairRow], tokenizer: Any, max_tokens: int) -> ShownPairs:
+        """Pairs in both orders; see `Renderer`."""
+        template, encoder = self._template(), PromptEncoder(tokenizer)
+        settings = JudgeSettings(
+            template=self._name, scoring="token-probability", overflow="keep-ends"
+        )
+        model = _model_with("choose", max_tokens)
+        verdicts = _verdicts(encoder, template)
+
+        def show(row: PairRow) -> PairIds:
+            item = PairItem(_chat(row.prompt), row.chosen, row.rejected)
+            asked = _first(judge_pair(item, settings, model, self._templates), Choose)
+            one, other = (encoder.encode_request(request, max_tokens) for request in asked)
+            first = [_shown_first(request, row) for request in asked]
+            return PairIds((one.ids, other.ids), (first[0], first[1]))
+
+        return ShownPairs(_each(rows, show), verdicts, template.ref)
+
+    def dialogues(
+        self, rows: Sequence[tuple[Sequence[Said], str]], tokenizer: Any, max_tokens: int
+    ) -> list[Ids | None]:
+        """Whole dialogues; see `Renderer`."""
+        encoder, model = PromptEncoder(tokenizer), _model_with("rate", max_tokens)
+        settings = JudgeSettings(scoring="scalar-head", overflow="keep-ends")
+
+        def show(row: tuple[Sequence[Said], str]) -> Ids:
+            item = JudgeItem(_chat(row[0]), row[1])
+            (asked,) = _first(judge_response(item, settings, model, self._templates), Rate)
+            return encoder.encode_request(asked, max_tokens).ids
+
+        return _each(rows, show)
+
+    def steps(
+        self, rows: Sequence[StepRow], tokenizer: Any, max_tokens: int
+    ) -> list[StepIds | None]:
+        """Responses in steps; see `Renderer`."""
+        encoder = PromptEncoder(tokenizer)
+
+        def show(row: StepRow) -> StepIds:
+            encoded = encoder.encode_request(RateSteps(_asked(row.prompt), row.steps), max_tokens)
+            return StepIds(encoded.ids, encoded.positions)
+
+        return _each(rows, show)
+
+    def _template(self) -> Template:
+        """The template that pairs are shown in.
+
+        Raises:
+            ConfigError: there is none, or it does not name one of two responses at once.
+        """
+        try:
+            template = self._templates.get(self._name, "pairwise", DEFAULT_TEMPLATE)
+        except Unjudgeable as trouble:
+            raise ConfigError(f"method.template: {trouble}") from trouble
+        if template.style != "direct" or sorted(template.values) != [0.0, 1.0]:
+            raise ConfigError(
+                f"method.template: {template.ref} does not name one of two responses at once; "
+                f"choose another, such as {DEFAULT_TEMPLATE}"
+            )
+        return template
+
+
+def _each(rows: Iterable[R], show: Callable[[R], Shown]) -> list[Shown | None]:
+    """Each row shown; None for one that does not fit."""
+    shown: list[Shown | None] = []
+    for row in rows:
+        try:
+            shown.append(show(row))
+        except EngineTrouble as trouble:
+            if trouble.reason != Reason.CONTEXT_TOO_LONG:
+                raise ConfigError(f"the model cannot be shown these rows: {trouble}") from trouble
+            shown.append(None)
+        except Unjudgeable as trouble:
+            raise ConfigError(f"the judge cannot be shown these rows: {trouble}") from trouble
+    return shown
+
+
+def _first(run: Any, kind: type[Any]) -> tuple[Any, ...]:
+    """The first requests of a run, which is then dropped."""
+    requests: tuple[Request, ...] = next(run)
+    run.close()
+    return tuple(request for request in requests if isinstance(request, kind))
+
+
+def _verdicts(encoder: PromptEncoder, template: Template) -> tuple[int, int]:
+    """Ids of the tokens that say "the first" and "the second"."""
+    try:
+        one, other = encoder.encode_options(template.options)
+    except EngineTrouble as trouble:
+        raise ConfigError(f"method.template: {trouble}") from trouble
+    if len(one) != 1 or len(other) != 1:
+        raise ConfigError(
+            "the template's verdicts are not two single tokens to this tokenizer; choose another "
+            "template"
+        )
+    ordered = (one[0], other[0])
+    return ordered if template.values[0] > template.values[1] else ordered[::-1]
+
+
+def _shown_first(request: Choose, row: PairRow) -> bool:
+    """Whether the chosen response stands before the other in the prompt."""
+    pieces = [piece for message in request.prompt.messages for piece in message.pieces]
+    shown = [piece.text for piece in pieces if piece.cuttable]
+    return shown.index(row.chosen) < shown.index(row.rejected)
+
+
+def _model_with(capability: Capability, max_tokens: int) -> ModelInfo:
+    return ModelInfo(
+        name="training",
+        engine="transformers",
+        revision="",
+        capabilities=frozenset({capability}),
+        context_tokens=max_tokens,
+        deterministic=True,
+    )
+
+
+def _chat(said: Sequence[Said]) -> tuple[ChatMessage, ...]:
+    return tuple(ChatMessage(one.role, one.content) for one in said)
+
+
+def _asked(said: Sequence[Said]) -> Prompt:
+    """What was asked of the policy, as `score_steps` puts it."""
+    return Prompt(tuple(Message(one.role, (Piece(one.content, trusted=False),)) for one in said))

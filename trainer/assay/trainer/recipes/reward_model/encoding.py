@@ -1,0 +1,137 @@
+"""From rows to examples: token ids as the served judge reads them, with what is to be learnt.
+
+The ids come from the service that will show them (`assay.clients.rendering`); nothing is rendered
+here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.clients.preferences import PairRow, StepRow
+from assay.clients.rendering import Renderer
+from assay.rpc.errors import ConfigError
+from assay.trainer.recipes.reward_model.objectives import balanced_weights
+
+Example = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Rows in tokens.
+
+    Attributes:
+        items: one dictionary of lists for each row, as the collators take them, with what else
+            the evaluation needs: `group`, of its prompt, and of pairs `longer`.
+        dropped: rows that are longer than data.max_tokens.
+        options: token ids of the verdicts "the first" and "the second", of pairwise examples.
+        template: "name@version" that they were written by, of pairwise examples.
+    """
+
+    items: list[Example]
+    dropped: int = 0
+    options: tuple[int, int] | None = None
+    template: str = ""
+
+
+def encode_pairs(
+    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, *, max_tokens: int
+) -> Examples:
+    """Both orders of each pair: `orders`, and `signs`: 1 where the chosen one is shown first.
+
+    Raises:
+        ConfigError: the template does not do (see `Renderer.pairs`), or no row fits.
+    """
+    shown = renderer.pairs(rows, tokenizer, max_tokens)
+    items = [
+        None
+        if ids is None
+        else {
+            "orders": [list(order) for order in ids.orders],
+            "signs": [1 if first else -1 for first in ids.chosen_first],
+            **_about(row),
+        }
+        for row, ids in zip(rows, shown.rows, strict=True)
+    ]
+    return Examples(*_fitting(items, max_tokens), shown.verdicts, shown.template)
+
+
+def one_order(items: Sequence[Example], seed: int) -> list[Example]:
+    """Pairwise examples in one order each, which the seed draws."""
+    dice = random.Random(seed)  # noqa: S311  # no secret
+    drawn = [dice.randrange(len(item["orders"])) for item in items]
+    return [
+        {"orders": [item["orders"][place]], "signs": [item["signs"][place]]}
+        for item, place in zip(items, drawn, strict=True)
+    ]
+
+
+def encode_preferences(
+    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, *, max_tokens: int
+) -> Examples:
+    """Both dialogues of each pair, as a scalar head is served: `chosen_ids`, `rejected_ids`.
+
+    Raises:
+        ConfigError: no row fits.
+    """
+    dialogues = [(row.prompt, text) for row in rows for text in (row.chosen, row.rejected)]
+    shown = renderer.dialogues(dialogues, tokenizer, max_tokens)
+    items = [
+        None
+        if chosen is None or rejected is None
+        else {"chosen_ids": list(chosen), "rejected_ids": list(rejected), **_about(row)}
+        for row, chosen, rejected in zip(rows, shown[::2], shown[1::2], strict=True)
+    ]
+    return Examples(*_fitting(items, max_tokens))
+
+
+def encode_steps(
+    rows: Sequence[StepRow], renderer: Renderer, tokenizer: Any, *, max_tokens: int, balance: bool
+) -> Examples:
+    """The labelled steps of each response: `ids`, and `places`, `labels`, `weights` of each.
+
+    Raises:
+        ConfigError: no row fits, or no step is right or wrong.
+    """
+    labels = [label for row in rows for label in row.labels if label is not None]
+    if not any(labels):
+        raise ConfigError("no step is labelled right or wrong, only neutral; give other rows")
+    weights = balanced_weights(labels if balance else [])
+    items: list[Example | None] = []
+    for row, shown in zip(rows, renderer.steps(rows, tokenizer, max_tokens), strict=True):
+        if shown is None:
+            items.append(None)
+            continue
+        known = [
+            (place, label)
+            for place, label in zip(shown.places, row.labels, strict=True)
+            if label is not None
+        ]
+        items.append(
+            {
+                "ids": list(shown.ids),
+                "places": [place for place, _ in known],
+                "labels": [label for _, label in known],
+                "weights": [weights[label] for _, label in known],
+                "group": row.group,
+            }
+        )
+    return Examples(*_fitting(items, max_tokens))
+
+
+def _about(row: PairRow) -> Example:
+    """What a pair is without a model: its prompt, and how right "the longer is better" would be."""
+    good, bad = len(row.chosen), len(row.rejected)
+    return {"group": row.group, "longer": 0.5 if good == bad else float(good > bad)}
+
+
+def _fitting(items: Iterable[Example | None], max_tokens: int) -> tuple[list[Example], int]:
+    """Examples of the rows that fit, and how many did not."""
+    every = list(items)
+    kept = [item for item in every if item is not None]
+    if not kept:
+        raise ConfigError(f"no row fits into data.max_tokens = {max_tokens}; raise it")
+    return kept, len(every) - len(kept)

@@ -1,0 +1,109 @@
+"""What every run does around its steps: when to save and to stop, rows of numbers, the time left.
+
+A kind of run adds its own numbers; see callbacks.py and recipes/reward_model/callbacks.py.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from assay.clients.runs import checkpoints
+from assay.clients.runs.interrupt import Interrupt
+from assay.clients.runs.records import JsonLines, Row
+from assay.trainer.core.world import World
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.records.progress import Display
+from assay.trainer.records.reporting import Reporter
+from assay.trainer.settings.sections import RunSection
+
+
+class RunRecorder(TrainerCallback):
+    """Records steps, and stops the run when it is interrupted.
+
+    Args:
+        run: settings of the run itself.
+        folder: where the records go.
+        display: where steps are shown.
+        interrupt: says whether to stop.
+        world: the processes; the first one writes.
+        first_step: the first step of this session, counted from 1.
+
+    Attributes:
+        reporters: who else is told of each step.
+    """
+
+    def __init__(
+        self,
+        run: RunSection,
+        folder: RunFolder,
+        display: Display,
+        *,
+        interrupt: Interrupt,
+        world: World,
+        first_step: int,
+    ) -> None:
+        self._run = run
+        self._folder = folder
+        self._display = display
+        self._interrupt = interrupt
+        self._world = world
+        self._first_step = first_step
+        self._metrics = JsonLines(folder.metrics) if world.main else None
+        self._session_started = time.perf_counter()
+        self.reporters: list[Reporter] = []
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Starts the session's clock."""
+        self._session_started = time.perf_counter()
+
+    def decide(
+        self, step: int, state: TrainerState, control: TrainerControl, *, stop: bool = False
+    ) -> None:
+        """Whether to save after a step, and whether to stop.
+
+        Args:
+            step: of the run, just done.
+            state: of the trainer.
+            control: is told.
+            stop: there is a reason to stop other than an interrupt.
+        """
+        every = self._run.checkpoint_every
+        last = state.global_step >= state.max_steps
+        stop = self._world.any(self._interrupt.requested) or stop
+        control.should_training_stop = control.should_training_stop or stop
+        control.should_save = last or stop or bool(every and step % every == 0)
+
+    def write(self, row: Row, numbers: dict[str, float]) -> None:
+        """Writes and shows a step's row, on the first process.
+
+        Args:
+            row: for metrics.jsonl, with `step`.
+            numbers: the same for reporters, by grouped names.
+        """
+        if self._metrics is None:
+            return
+        step = int(row["step"])
+        self._metrics.write(row)
+        for reporter in self.reporters:
+            reporter.report(numbers, step)
+        done = step - self._first_step + 1
+        left_s = (time.perf_counter() - self._session_started) / done * (self._run.steps - step)
+        self._display.step({**row, "left_s": left_s}, self._run.steps)
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Keeps the newest checkpoints only."""
+        if self._world.main:
+            checkpoints.prune(self._folder.checkpoints, self._run.keep_checkpoints)
+
+    def close(self) -> None:
+        """Ends the files."""
+        for file in (self._metrics, *self.reporters):
+            if file is not None:
+                file.close()
