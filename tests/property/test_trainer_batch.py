@@ -281,3 +281,19 @@ def test_segments_train_where_both_their_ends_have_a_value() -> None:
     faults = [scored(None, 2)]
     without = segments_on.mark(padded(faults), faults, Collected([], []))
     assert not batches.group_advantages(without, config, 1).any(), "all faulted: nothing to value"
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=4), st.sampled_from([0.0, 0.9]))
+def test_a_length_adaptive_lambda_has_the_paper_s_values_unless_a_floor_is_set(
+    lengths: list[int], floor: float
+) -> None:
+    """1 - 1 / (alpha L) from L = 1 / alpha on, and 0 below, where it would be negative."""
+    chosen = {"min_lam": floor} if floor else {}
+    config = MethodSettings(
+        advantage=AdvantageConfig(estimator="gae", length_adaptive_alpha=0.05, **chosen)
+    )
+    batch = padded([scored(1.0, length) for length in lengths])
+    batch["values"] = torch.zeros_like(batch["sampler_logps"])
+    _, _, lam_B = batches.critic_advantages(batch, config, ())
+    formula = [1 - 20 / length for length in lengths]
+    assert lam_B.tolist() == pytest.approx([max(value, floor, 0.0) for value in formula])

@@ -47,9 +47,9 @@ class AdvantageConfig:
     """gae: lambda of the policy's advantages."""
     length_adaptive_alpha: NonNegativeFloat = 0.0
     """gae: above 0, lambda is 1 - 1 / (alpha * length) instead of `lam` (VAPO: 0.05)."""
-    min_lam: Ratio = 0.9
-    """gae: the least that a length-adaptive lambda may be; below a length of 1 / alpha the formula
-    itself is negative."""
+    min_lam: Ratio = 0.0
+    """gae: the least that a length-adaptive lambda may be. 0 is the paper's formula, without a
+    floor; where it is negative, below a length of 1 / alpha, lambda is 0."""
 
 
 @dataclass(frozen=True, slots=True)
