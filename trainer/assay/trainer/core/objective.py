@@ -3,6 +3,8 @@
     L = agg( policy token losses * importance weights + kl_coef * KL ) - entropy_coef * H
         + positive_lm_coef * NLL(correct responses)
 
+`kl_gradient` says whether a token's KL is weighed by its ratio of policy to sampler; see algos/kl.
+
 Every mean is over the whole mini-batch of all processes, whose counts are given: the losses of its
 micro-batches add up to its loss, however it was cut.
 """
@@ -145,7 +147,9 @@ def policy_loss(
             logps_BT,
             batch["ref_logps"],
             config.kl_estimator,
-            log_ratio_BT=ratios.log_ratio(logps_BT, old_BT),
+            log_ratio_BT=ratios.log_ratio(logps_BT, old_BT)
+            if config.kl_gradient == "weighted"
+            else None,
         )
         _add(outcome, "kl", kl_BT, mask_BT)
         if "kl_mask" in batch:

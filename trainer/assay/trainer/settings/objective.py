@@ -116,6 +116,10 @@ class LossConfig:
     """Weight of the KL to the initial policy. 0 keeps no reference model, and then no KL is
     measured either."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"
+    kl_gradient: Literal["weighted", "plain"] = "weighted"
+    """In a loss. weighted: each token's estimate by its ratio of policy to sampler, which descends
+    KL(pi, ref) with every estimator (as in TRL). plain: the estimate alone, GRPO's equation 3; k3
+    then descends KL(ref, pi), k2 KL(pi, ref), both on the policy's own tokens."""
     kl_place: Literal["loss", "reward"] = "loss"
     """reward: each token's reward less kl_coef * k1 (PPO); needs estimator gae."""
     importance_correction: Literal["none", "truncate", "decoupled"] = "none"

@@ -166,7 +166,8 @@ def lines(config: Config) -> list[str]:
     weight = "w * " if loss.importance_correction != "none" else ""
     lines = [f"maximise  {mean} [", f"            {weight}{loss_of(loss).formula(config)}"]
     if loss.kl_coef and loss.kl_place != "reward":
-        lines.append(f"            - {loss.kl_coef:g} * {loss.kl_estimator}(pi, pi_ref)")
+        ratio = "pi / pi_old * " if loss.kl_gradient == "weighted" else ""
+        lines.append(f"            - {loss.kl_coef:g} * {ratio}{loss.kl_estimator}(pi, pi_ref)")
     if loss.entropy_coef:
         lines.append(f"            + {loss.entropy_coef:g} * entropy of pi")
     lines.append("          ]")
