@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.clients.runs.records import read_rows
+from assay.rpc.errors import ConfigError
 from assay.trainer.errors import TrainingStoppedError
 from trainer_support import SUMS, ExactTransport
 
@@ -88,6 +89,29 @@ def test_a_run_that_learns_what_to_choose(
         assert sum(row["tasks"].values()) == 64
     if name in ("mopps", "vade"):
         assert rows[0]["selection_estimate"] == 0.5
+
+
+def test_a_task_has_a_kl_coefficient_of_its_own(
+    tiny_config: MakeConfig, train: Train, tasks_file: Path
+) -> None:
+    """Every task's own is a run of it; one of two is neither run; a misspelt task is refused."""
+
+    def losses(name: str, **loss: Any) -> list[float]:
+        config = tiny_config(
+            **sizes(
+                data={"path": str(tasks_file)},
+                method={"loss": loss},
+                optim={"mini_batches": 2, "learning_rate": 1e-2},
+            )
+        )
+        return [row["loss"] for row in train(config, name)]
+
+    common, own = losses("common", kl_coef=0.5), {"low": 0.5, "high": 0.5}
+    assert losses("own", kl_coef_by_task=own) == common
+    mixed = losses("mixed", kl_coef=0.5, kl_coef_by_task={"low": 0.0})
+    assert mixed[-1] not in (common[-1], losses("none")[-1])
+    with pytest.raises(ConfigError, match="no row has the task 'lo'; rows have 'high', 'low'"):
+        losses("misspelt", kl_coef_by_task={"lo": 0.5})
 
 
 def test_a_curriculum_begins_with_its_tasks(

@@ -535,6 +535,11 @@ def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
             "each token's reward less 0.1 * log(pi / pi_ref)",
         ),
         (
+            ["method.loss.kl_coef_by_task={chat=0.1}"],
+            "Objective",
+            "- (0.1 where the task is chat, else 0) * pi / pi_old * k3(pi, pi_ref)",
+        ),
+        (
             ["method.advantage.estimator=gae", "method.critic.loss=hl-gauss"],
             "Critic",
             "loss: cross-entropy with a Gaussian around the target, 51 bins",

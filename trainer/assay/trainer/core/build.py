@@ -73,7 +73,7 @@ def grpo_config(
         **engine_of(config.rollout).trl(config),
         # the loss is ours; with a weight, TRL keeps the reference model. With adapters that is the
         # model without them, and the copy that TRL would add keeps a checkpoint from being read
-        beta=0.0 if config.model.lora.rank else config.method.loss.kl_coef,
+        beta=0.0 if config.model.lora.rank else config.method.loss.kl_most,
         # the optimizer
         optim="adamw_torch_fused",
         learning_rate=optim.learning_rate,
@@ -127,6 +127,21 @@ def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ())
         )
 
 
+def _check_tasks(config: Config, problems: Sequence[Problem]) -> None:
+    """Whether there are rows of every task that has a KL coefficient of its own.
+
+    Raises:
+        ConfigError: a task has none, as a misspelt one has.
+    """
+    there = {problem.task for problem in problems}
+    for task in config.method.loss.kl_coef_by_task:
+        if task not in there:
+            raise ConfigError(
+                f"method.loss.kl_coef_by_task: no row has the task {task!r}; rows have "
+                f"{', '.join(map(repr, sorted(there)[:8]))}"
+            )
+
+
 def check_judge(config: Config, judge: Judge, hooks: Sequence[Hooks]) -> None:
     """Whether the verifier can judge what a step has.
 
@@ -151,8 +166,10 @@ def prompt_stream(
     """The run's prompts, each checked against the model's context.
 
     Raises:
-        ConfigError: a prompt leaves no room for max_new_tokens.
+        ConfigError: a prompt leaves no room for max_new_tokens, or no row has a task that the
+            settings name.
     """
+    _check_tasks(config, problems)
     hooks = hooks_of(config) if hooks is None else hooks
     context = getattr(policy.model.config, "max_position_embeddings", None) or 0
     longest = most = config.rollout.max_new_tokens

@@ -436,7 +436,7 @@ _TABLE = (
     _m(
         "kl", "policy", "nats/token",
         "KL to the initial policy by method.loss.kl_estimator. Null where "
-        "method.loss.kl_coef = 0: nothing to compare with is kept.",
+        "method.loss.kl_coef = 0, for every task: nothing to compare with is kept.",
     ),
     _m(
         "lm_loss", "policy", "nats/token",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -115,6 +115,9 @@ class LossConfig:
     kl_coef: NonNegativeFloat = 0.0
     """Weight of the KL to the initial policy. 0 keeps no reference model, and then no KL is
     measured either."""
+    kl_coef_by_task: dict[str, NonNegativeFloat] = field(default_factory=dict)
+    """In place of kl_coef for rows of these tasks (Seed1.5-VL, arXiv 2505.07062, has one for each
+    kind of prompt)."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"
     kl_gradient: Literal["weighted", "plain"] = "weighted"
     """In a loss. weighted: each token's estimate by its ratio of policy to sampler, which descends
@@ -126,3 +129,14 @@ class LossConfig:
     """For what was not sampled by the policy that the ratio starts from: weigh a token by the
     truncated ratio of trainer to sampler, or use the decoupled objective."""
     importance_cap: PositiveFloat = 2.0
+
+    @property
+    def kl_most(self) -> float:
+        """The largest coefficient of the KL, of any task; 0 where there is no KL."""
+        return max(self.kl_coef, *self.kl_coef_by_task.values(), 0.0)
+
+    @property
+    def kl_words(self) -> str:
+        """The coefficient in words: a number, or one for each task that has its own."""
+        own = [f"{coef:g} where the task is {task}" for task, coef in self.kl_coef_by_task.items()]
+        return f"({', '.join(own)}, else {self.kl_coef:g})" if own else f"{self.kl_coef:g}"

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def check(config: Config) -> str:
     """What does not go together, and what to do; empty where all does."""
     loss = config.method.loss
-    if loss.kl_coef and loss.kl_place == "reward" and not config.method.has_critic:
+    if loss.kl_most and loss.kl_place == "reward" and not config.method.has_critic:
         return 'method.loss.kl_place = "reward" needs method.advantage.estimator = "gae"'
     kl = (loss.kl_place, loss.kl_gradient, loss.kl_estimator)
-    if loss.kl_coef and kl == ("loss", "plain", "k1"):
+    if loss.kl_most and kl == ("loss", "plain", "k1"):
         return (
             'method.loss.kl_estimator = "k1" has no gradient in the mean with kl_gradient = '
             '"plain"; use "k2" or "k3", or kl_gradient = "weighted"'
