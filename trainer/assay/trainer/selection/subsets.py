@@ -4,7 +4,8 @@ Differences:
 
 1. Pre-PPO (arXiv 2503.22230) adds a tenth of new prompts to those of before; which are those of
    before is said by their task (`keep_tasks`). A problem whose responses were not judged has no
-   score: it is not chosen, and is in no mean.
+   score: it is not chosen, and is in no mean. A verifier of 0 and 1 makes many scores equal; the
+   seed says which of the equal come first. [derivation]
 2. LIMR (arXiv 2502.11886): the k-th mean reward of a problem is that of the k-th time that it was
    drawn and judged, and the average is over the problems that came so often. Problems that came
    once are not scored and not kept. Problems are known by their question. [derivation]
@@ -28,7 +29,7 @@ import torch
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos.selection import lim_score, pre_ppo_select
-from assay.trainer.selection.orders import Passes
+from assay.trainer.selection.orders import Passes, dice
 from assay.trainer.selection.settings import HardFocusConfig, LimrConfig, PrePpoConfig
 from assay.trainer.selection.types import Seen
 
@@ -84,7 +85,7 @@ class PrePpo(Subset):
     Args:
         config: how many, and what stays besides.
         labels: the task of each problem.
-        seed: of the order.
+        seed: of the order, and of the choice among problems of equal scores.
 
     Raises:
         ConfigError: no problem is left to choose from.
@@ -117,6 +118,7 @@ class PrePpo(Subset):
             [known[place] for place in places],
             [self._labels[place] for place in places],
             self._config.fraction,
+            ties=dice(self._seed, 0).permutation(len(places)).tolist(),
         )
         self.keep([*self._before, *(places[n] for n in chosen)])
 
