@@ -84,7 +84,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "vade": {},
     "dump": {},
     "dads": {},
-    "vas": {},
+    "vas": {"vas": {"refresh_every": 0}},  # by the training's own groups, at no cost of its own
     "curriculum": {"curriculum": CURRICULUM},
     "hard-focus": {"hard_focus": {"after_steps": 40, "every": 40}},
     "pre-ppo": {},
@@ -268,7 +268,7 @@ def contestant(name: str, bandit: Bandit, steps: int) -> Selector:
     made = make_selector(selection, problems(), bandit.seed)
     assert made is not None
     if isinstance(made, PrePpo):
-        made.score({n: sum(bandit.answer(n, 1).rewards) for n in made.unscored})
+        made.score([bandit.answer(n, 1) for n in made.unscored])
     return made
 
 

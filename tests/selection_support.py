@@ -66,7 +66,7 @@ def selector(name: str, count: int = 12, *, seed: int = 0, **sections: Any) -> S
         made = hook.selector(made, problems(count))
     assert made is not None
     if isinstance(made, Scorable):
-        made.score({place: (place * 7 % 5) / 5 for place in made.unscored})
+        made.score([Seen(place, ((place * 7 % 5) / 5,)) for place in made.unscored])
     return made
 
 

@@ -74,7 +74,26 @@ def test_the_evaluation_decodes_regularly(
     assert answers["with"] == answers["without"]
 
 
-@pytest.mark.parametrize("name", ["mopps", "vade", "dump", "dads", "vas", "hard-focus"])
+def test_variance_aware_sampling_answers_all_problems_anew(
+    tiny_config: MakeConfig, train: Train
+) -> None:
+    """Before the first step, which is no step's, and every two steps; none of it is trained on."""
+    asked: list[str] = []
+
+    def faulty(_call: int, item: Any) -> bool:
+        asked.append(item.id)
+        return False
+
+    selection = {"name": "vas", "vas": {"refresh_every": 2, "samples": 3}}
+    config = tiny_config(**sizes(data={"selection": selection}, run={"steps": 5}))
+    rows = train(config, transport=lambda: ExactTransport(faulty))
+    assert [row["surveyed"] for row in rows] == [None, None, 300, None, 300]
+    assert len(asked) == 300 + 5 * 64 + 2 * 300
+    assert all(row["responses"] == 64 for row in rows)
+    assert all(0 <= row["selection_estimate"] <= 1 for row in rows)
+
+
+@pytest.mark.parametrize("name", ["mopps", "vade", "dump", "dads", "hard-focus"])
 def test_a_run_that_learns_what_to_choose(
     tiny_config: MakeConfig, train: Train, tasks_file: Path, tmp_path: Path, name: str
 ) -> None:

@@ -10,13 +10,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.trainer.core.evaluation import FIRST_DRAW
+from assay.trainer.core.survey import Survey
 from assay.trainer.methods.replay.replay import Replay
 from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.rollouts.prompts import PromptStream
-from assay.trainer.rollouts.types import Collected
+from assay.trainer.rollouts.types import Collected, OneRank
+from assay.trainer.selection.settings import VasConfig
 from assay.trainer.selection.types import Seen
+from assay.trainer.selection.variance import VarianceAware
 from rollouts_collecting_support import (
     FakeGenerator,
+    FakeRound,
     bernoulli,
     collector,
     encode,
@@ -176,6 +181,67 @@ def test_interrupted_and_resumed_the_same_prompts_are_chosen(
         assert collected.groups == expected[step].groups
         assert seen(collected) == seen(expected[step])
     assert second.state_dict() == whole.state_dict()
+
+
+# -- surveys -----------------------------------------------------------------------------------
+
+
+def surveying(outcome: Any, samples: int, ranks: Any = None, count: int = 13) -> Any:
+    """A collector whose selector has all problems answered anew every two steps."""
+    asked = PromptStream(
+        problems(count),
+        encode,
+        seed=1,
+        selector=VarianceAware(VasConfig(refresh_every=2, samples=samples), count, 1),
+    )
+    survey = Survey(
+        asked,
+        FakeGenerator,
+        lambda _samples: FakeRound(outcome),
+        encode,
+        batch_size=7,
+        ranks=ranks or OneRank(),
+    )
+    return collector(outcome, stream=asked, survey=survey, ranks=ranks, enabled=False)
+
+
+@settings(max_examples=20)
+@given(_OUTCOMES, st.integers(1, 5), st.sampled_from([2, 4]), st.integers(0, 4))
+def test_a_survey_comes_to_the_same_on_several_processes_and_after_an_interruption(
+    outcome: Any, samples: int, count: int, before: int
+) -> None:
+    def run(ranks: Any) -> tuple[list[Collected], dict[str, Any]]:
+        of = surveying(outcome, samples, ranks)
+        return [of.collect(step) for step in range(5)], of.state_dict()
+
+    alone, state = run(None)
+    surveyed = [collected.metrics.get("surveyed", 0) for collected in alone]
+    assert surveyed == [13 * samples, 0, 13 * samples, 0, 13 * samples]
+    for steps, its_state in on_ranks(count, run):
+        assert its_state == state
+        assert [seen(one) for one in steps] == [seen(one) for one in alone]
+    first_, second = surveying(outcome, samples), surveying(outcome, samples)
+    for step in range(before):
+        first_.collect(step)
+    second.load_state_dict(saved(first_.state_dict()))
+    for step in range(before, 5):
+        assert seen(second.collect(step)) == seen(alone[step])
+    assert second.state_dict() == state
+
+
+@settings(max_examples=20)
+@given(_OUTCOMES, st.integers(1, 5))
+def test_a_survey_says_of_each_problem_what_came_of_its_responses(
+    outcome: Any, samples: int
+) -> None:
+    of = surveying(outcome, samples)
+    of.collect(0)
+    selector_ = of._stream.selector  # the one under test
+    for place in range(13):
+        told_ = [outcome(FIRST_DRAW + place, index) for index in range(samples)]
+        judged = [one for one in told_ if one != "fault"]
+        expected = judged.count("correct") / len(judged) if judged else None
+        assert selector_.estimate(place) == expected
 
 
 class Failing(FakeGenerator):

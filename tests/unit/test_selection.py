@@ -28,6 +28,11 @@ from rollouts_collecting_support import collector, encode, stream
 from selection_support import LEARNING, first, forms, problems, selector, settings
 
 
+def scores(found: dict[int, float | None]) -> list[Seen]:
+    """One response a problem, without a judgement for None."""
+    return [Seen(place, () if value is None else (value,)) for place, value in found.items()]
+
+
 def right(place: int, correct: int, judged: int = 8) -> Seen:
     rewards = (1.0,) * correct + (0.0,) * (judged - correct)
     return Seen(place, rewards, correct)
@@ -166,16 +171,18 @@ def test_a_curriculum_needs_its_tasks_and_others(tasks: list[str], said: str) ->
 
 def test_the_golden_selection_takes_from_both_tasks_and_a_fault_is_no_low_score() -> None:
     labels = ["x"] * 3 + ["y"] * 3
-    scores = dict(enumerate([0.9, 0.1, 0.8, 0.3, 0.2, 0.95]))  # papers.md, section 7.7
+    rates: dict[int, float | None] = dict(
+        enumerate([0.9, 0.1, 0.8, 0.3, 0.2, 0.95])
+    )  # papers.md, section 7.7
     of = PrePpo(settings("pre-ppo", pre_ppo={"fraction": 0.34}).pre_ppo, labels, 0)
     assert list(of.unscored) == list(range(6))
     with pytest.raises(RuntimeError, match="not scored"):
         of.order(0)
-    of.score(scores)
+    of.score(scores(rates))
     assert of.kept == (1, 4)
     assert not of.unscored
     other = PrePpo(settings("pre-ppo", pre_ppo={"fraction": 0.5}).pre_ppo, labels, 0)
-    other.score({**scores, 1: None, 4: None})
+    other.score(scores({**rates, 1: None, 4: None}))
     assert other.kept is not None
     assert not {1, 4} & set(other.kept)
 
@@ -183,11 +190,11 @@ def test_the_golden_selection_takes_from_both_tasks_and_a_fault_is_no_low_score(
 def test_among_equal_scores_the_seed_chooses_and_not_the_order_of_the_rows() -> None:
     """A verifier of 0 and 1: 60 of 100 problems of two tasks are answered wrongly."""
     labels = [("x", "y")[n % 2] for n in range(100)]
-    scores = {n: float(n >= 60) for n in range(100)}
+    rates: dict[int, float | None] = {n: float(n >= 60) for n in range(100)}
 
     def kept(seed: int) -> tuple[int, ...]:
         of = PrePpo(settings("pre-ppo", pre_ppo={"fraction": 0.1}).pre_ppo, labels, seed)
-        of.score(scores)
+        of.score(scores(rates))
         assert of.kept is not None
         return of.kept
 
@@ -207,14 +214,14 @@ def test_the_data_of_before_stay_whole() -> None:
     of = make_selector(config, problems(30), 0)
     assert isinstance(of, PrePpo)
     assert all(place % 3 for place in of.unscored)
-    of.score(dict.fromkeys(of.unscored, 0.5) | {1: 0.1, 2: 0.0})
+    of.score(scores(dict.fromkeys(of.unscored, 0.5) | {1: 0.1, 2: 0.0}))
     assert of.kept == tuple(sorted({*range(0, 30, 3), 1, 2}))
 
 
 def test_nothing_but_faults_is_an_error() -> None:
     of = PrePpo(settings("pre-ppo").pre_ppo, ["a"] * 3, 0)
     with pytest.raises(ConfigError, match="every response was a fault"):
-        of.score(dict.fromkeys(range(3)))
+        of.score(scores(dict.fromkeys(range(3))))
 
 
 def test_limr_scores_are_the_paper_s() -> None:
@@ -290,7 +297,8 @@ def test_pairs_are_counted_within_responses() -> None:
 
 def test_the_share_that_goes_by_the_score_is_exact_and_goes_to_the_unsure() -> None:
     of = VarianceAware(settings("vas", vas={"share": 0.5, "diversity": 0.0}).vas, 40, 0)
-    of.learn([right(n, 4 if n < 10 else 8) for n in range(40)])
+    of.score([right(n, 4 if n < 10 else 8) for n in range(40)])
+    of.learn([right(n, 4) for n in range(40)])
     assert of.scores()[:10] == pytest.approx(0.8 * 0.25)
     weighed = Counter(n for place in range(50) for n in first(of, 10, place)[1::2])
     even = first(of, 120)[0::2]  # the second half of a pass, and a whole one
@@ -301,9 +309,31 @@ def test_the_share_that_goes_by_the_score_is_exact_and_goes_to_the_unsure() -> N
 
 def test_the_score_of_vas_is_its_formula() -> None:
     of = VarianceAware(settings("vas").vas, 3, 0)
-    of.learn([Seen(0, (1.0, 0.0, 0.0, 0.0), 1, ((1, 2, 3), (1, 2, 3)))])
+    of.score([Seen(0, (1.0, 0.0, 0.0, 0.0), 1, ((1, 2, 3), (1, 2, 3)))])
     assert of.scores()[0] == pytest.approx(0.8 * 0.25 * 0.75 + 0.2 * 0.5)
     assert of.scores()[1] == pytest.approx(0.8 * 0.25 + 0.2)
+
+
+def test_all_are_answered_anew_after_so_many_steps_and_estimates_stand_until_then() -> None:
+    of = VarianceAware(settings("vas", vas={"refresh_every": 3, "samples": 8}).vas, 4, 0)
+    assert (list(of.unscored), of.samples) == ([0, 1, 2, 3], 8), "before the first step"
+    for correct in (2, 6):
+        of.score([right(n, correct) if n else Seen(0) for n in range(4)])
+        assert (of.estimate(0), of.estimate(1)) == (None, correct / 8), "a fault says nothing"
+        before = of.scores().tolist()
+        for step in range(3):
+            assert not of.unscored, step
+            of.learn([right(1, 0), right(2, 8)])
+            assert of.scores().tolist() == before, "what the training draws is no survey"
+        assert list(of.unscored) == [0, 1, 2, 3]
+
+
+def test_without_a_refresh_the_latest_group_of_the_training_counts() -> None:
+    of = VarianceAware(settings("vas", vas={"refresh_every": 0}).vas, 4, 0)
+    for correct in (2, 6):
+        assert not of.unscored
+        of.learn([right(1, correct)])
+        assert (of.estimate(0), of.estimate(1)) == (None, correct / 8)
 
 
 # -- hints ---------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from assay.trainer.core.batch import Scored
 from assay.trainer.core.evaluation import Greedy, end_token_ids
 from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.core.rewards import Judge
+from assay.trainer.core.survey import Survey
 from assay.trainer.core.trainer import PolicyTrainer, Source
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
@@ -402,6 +403,18 @@ class Workshop:
             ranks=self.ranks,
             dynamic=next((one["dynamic"] for one in given if "dynamic" in one), None),
             keepers=[keeper for one in given for keeper in one.get("keepers", ())],
+            survey=self.survey(),
+        )
+
+    def survey(self) -> Survey:
+        """What tells the selector of problems besides the draws, decoded regularly."""
+        return Survey(
+            self.stream,
+            lambda: make_generator(self.trainer, self.config, self.policy),
+            self.judge.open_round,
+            encoder(self.policy),
+            batch_size=self.config.eval.batch_size,
+            ranks=self.ranks,
         )
 
 

@@ -218,6 +218,11 @@ _TABLE = (
         "`reward.max_fault_ratio`.",
     ),
     _m(
+        "surveyed", "sampling", "responses",
+        "Responses asked for before the step, to tell `data.selection` of problems "
+        '(`name = "vas"`). They are in no other line here.',
+    ),
+    _m(
         "segments_per_response", "sampling", "segments",
         "Mean over judged responses.",
     ),

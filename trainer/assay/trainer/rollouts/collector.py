@@ -60,6 +60,8 @@ class Collector:
         dynamic: dynamic sampling; without it, a step is one round whose groups all stay.
         ranks: the processes; their count divides `prompts_per_step`.
         keepers: of groups of earlier steps, in the order in which they act.
+        survey: tells the selector of problems that it must be told of before a step, and how many
+            responses that took; None for a selector without such.
         clock: seconds.
     """
 
@@ -73,10 +75,12 @@ class Collector:
         ranks: Ranks,
         dynamic: DynamicSampling | None = None,
         keepers: Sequence[Keeper] = (),
+        survey: Callable[[], int] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
         self._keepers = tuple(keepers)
+        self._survey = survey
         self._generator = generator
         self._open_round = open_round
         self._config = config
@@ -89,7 +93,8 @@ class Collector:
     def collect(self, policy_step: int) -> Collected:
         """The groups of the next step.
 
-        If it raises, the collector is as it was before the call.
+        If it raises, the collector is as it was before the call; what a selector was told of in a
+        survey stays told.
 
         Args:
             policy_step: optimizer steps that the policy has made.
@@ -98,13 +103,17 @@ class Collector:
             TrainingStoppedError: dynamic sampling reached its limit of rounds.
             ConfigError: a prompt does not fit the policy's context.
         """
+        surveyed = self._survey() if self._survey is not None else 0
         start, rate = self._stream.cursor, self._rate
         try:
-            return self._collect(policy_step)
+            collected = self._collect(policy_step)
         except BaseException:
             self._stream.give_back(self._stream.cursor - start)
             self._rate = rate
             raise
+        if surveyed:
+            collected.metrics["surveyed"] = float(surveyed)
+        return collected
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on, in plain containers."""

@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -87,12 +88,16 @@ class PrePpo(Subset):
         labels: the task of each problem.
         seed: of the order, and of the choice among problems of equal scores.
 
+    Attributes:
+        samples: see Scorable.
+
     Raises:
         ConfigError: no problem is left to choose from.
     """
 
     def __init__(self, config: PrePpoConfig, labels: Sequence[str], seed: int) -> None:
         super().__init__(None, seed)
+        self.samples = config.samples
         self._config = config
         self._labels = tuple(labels)
         self._before = [n for n, label in enumerate(labels) if label in config.keep_tasks]
@@ -105,9 +110,9 @@ class PrePpo(Subset):
         """See Scorable."""
         return () if self.kept is not None else tuple(self._new)
 
-    def score(self, scores: Mapping[int, float | None]) -> None:
+    def score(self, seen: Sequence[Seen]) -> None:
         """See Scorable."""
-        known = {place: value for place, value in scores.items() if value is not None}
+        known = {one.place: fmean(one.rewards) for one in seen if one.rewards}
         if not known:
             raise ConfigError(
                 'no problem could be scored for data.selection.name = "pre-ppo": every response '
