@@ -235,3 +235,27 @@ def test_groups_without_advantage_give_way_to_earlier_ones(
         assert row["stale_groups"] == row["replayed_groups"]
         assert math.isfinite(row["loss"])
     assert rows[-1]["signal_ratio"] == 1, "there are enough to replay by then"
+
+
+def test_an_earlier_success_joins_a_group_of_its_problem_in_which_nobody_was_right(
+    tiny_config: MakeConfig, train: Train, tmp_path: Path
+) -> None:
+    path = tmp_path / "few.jsonl"
+    rows = ({"question": f"{a}+{b}=", "answer": str(a + b)} for a, b in SUMS[:8])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    config = tiny_config(
+        **sizes(
+            data={"path": str(path)},
+            method={"replay": {"groups": 8, "mode": "success"}},
+            rollout={"prompts_per_step": 8, "group_size": 2},
+            run={"steps": 8},
+        )
+    )
+    rows_ = train(config)
+    assert rows_[0]["replayed_groups"] == 0
+    assert sum(row["replayed_groups"] for row in rows_) > 0
+    for row in rows_:
+        assert row["stale_groups"] == row["replayed_groups"]
+        assert math.isfinite(row["loss"])
+        # every group whose own responses were wrong and that took a success has an advantage
+        assert row["signal_ratio"] >= row["replayed_groups"] / 8

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from assay.trainer.core.evaluation import FIRST_DRAW
 from assay.trainer.core.survey import Survey
-from assay.trainer.methods.replay.replay import Replay
+from assay.trainer.methods.replay.replay import make_replay
 from assay.trainer.methods.replay.settings import ReplayConfig
+from assay.trainer.rollouts.dynamic import kind_of
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Collected, OneRank
 from assay.trainer.selection.settings import VasConfig
@@ -122,7 +123,9 @@ _OUTCOMES = st.builds(
     fault_rate=st.sampled_from([0.0, 0.2]),
     seed=st.integers(0, 1000),
 )
-_REPLAYS = st.sampled_from([0, 6])
+_REPLAYS = st.sampled_from(
+    [ReplayConfig(), ReplayConfig(groups=6), ReplayConfig(groups=12, mode="success")]
+)
 
 
 def chosen_stream(name: str, seed: int) -> PromptStream:
@@ -136,8 +139,10 @@ def chosen_stream(name: str, seed: int) -> PromptStream:
     )
 
 
-def made(outcome: Any, settings_: dict[str, Any], name: str, replayed: int, **parts: Any) -> Any:
-    keepers = [Replay(ReplayConfig(groups=replayed), 3)] if replayed else []
+def made(
+    outcome: Any, settings_: dict[str, Any], name: str, replayed: ReplayConfig, **parts: Any
+) -> Any:
+    keepers = [make_replay(replayed, 3)] if replayed.groups else []
     return collector(outcome, stream=chosen_stream(name, 1), keepers=keepers, **settings_, **parts)
 
 
@@ -149,7 +154,7 @@ def seen(collected: Collected) -> dict[str, Any]:
 @settings(max_examples=40)
 @given(_OUTCOMES, _STEPS, _ALL, _REPLAYS, st.sampled_from([2, 4]))
 def test_on_several_processes_the_same_prompts_are_chosen(
-    outcome: Any, settings_: dict[str, Any], name: str, replayed: int, count: int
+    outcome: Any, settings_: dict[str, Any], name: str, replayed: ReplayConfig, count: int
 ) -> None:
     def run(ranks: Any) -> tuple[list[Collected], dict[str, Any]]:
         of = made(outcome, settings_, name, replayed, ranks=ranks)
@@ -167,7 +172,11 @@ def test_on_several_processes_the_same_prompts_are_chosen(
 @settings(max_examples=40)
 @given(_OUTCOMES, _STEPS, _ALL, _REPLAYS, st.tuples(st.integers(0, 3), st.integers(1, 3)))
 def test_interrupted_and_resumed_the_same_prompts_are_chosen(
-    outcome: Any, settings_: dict[str, Any], name: str, replayed: int, steps: tuple[int, int]
+    outcome: Any,
+    settings_: dict[str, Any],
+    name: str,
+    replayed: ReplayConfig,
+    steps: tuple[int, int],
 ) -> None:
     before, after = steps
     whole = made(outcome, settings_, name, replayed)
@@ -261,8 +270,9 @@ def test_a_step_that_fails_leaves_everything_as_it_was(
     outcome: Any, settings_: dict[str, Any], name: str, good: int
 ) -> None:
     generator = Failing()
-    of = made(outcome, settings_, name, 4, generator=generator)
-    undisturbed = made(outcome, settings_, name, 4)
+    replayed = ReplayConfig(groups=4)
+    of = made(outcome, settings_, name, replayed, generator=generator)
+    undisturbed = made(outcome, settings_, name, replayed)
     of.collect(0)
     undisturbed.collect(0)
     before = of.state_dict()
@@ -295,7 +305,10 @@ def test_what_is_given_back_comes_again_until_something_is_learned(
 def test_a_replayed_group_is_an_earlier_one_with_an_advantage_in_the_place_of_one_without(
     outcome: Any, settings_: dict[str, Any], name: str
 ) -> None:
-    plain, mixing = (made(outcome, {**settings_, "enabled": False}, name, size) for size in (0, 6))
+    plain, mixing = (
+        made(outcome, {**settings_, "enabled": False}, name, ReplayConfig(groups=size))
+        for size in (0, 6)
+    )
     earlier: list[Any] = []
     for step in range(4):
         own, mixed = plain.collect(step), mixing.collect(step)
@@ -311,6 +324,40 @@ def test_a_replayed_group_is_an_earlier_one_with_an_advantage_in_the_place_of_on
         assert mixed.metrics["replayed_groups"] == changed
         assert len(set(numbers(mixed.groups))) == len(mixed.groups)
         earlier += [group for group in own.groups if spread(group) > 0]
+
+
+@settings(max_examples=30)
+@given(_OUTCOMES, _STEPS, _ALL)
+def test_a_group_in_which_nobody_was_right_takes_one_earlier_success_of_its_own_problem(
+    outcome: Any, settings_: dict[str, Any], name: str
+) -> None:
+    plain, mixing = (
+        made(outcome, {**settings_, "enabled": False}, name, replayed)
+        for replayed in (ReplayConfig(), ReplayConfig(groups=100, mode="success"))
+    )
+    latest: dict[Any, Any] = {}
+    for step in range(12):
+        own, mixed = plain.collect(step), mixing.collect(step)
+        assert own.judged == mixed.judged
+        changed = 0
+        for one, other in zip(own.groups, mixed.groups, strict=True):
+            known = latest.get((one[0].request.draw.problem, one[0].request.draw.prompt_ids))
+            fails = kind_of(one) == "all_wrong"
+            differs = [n for n, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+            assert len(differs) == (fails and known is not None)
+            if differs:
+                changed += 1
+                assert other[differs[0]] == known
+                assert known.policy_step < step
+                faults = [a.result.judgement is None for a in one]
+                assert faults[differs[0]] == any(faults), "a judged response stays if it can"
+        assert mixed.metrics["replayed_groups"] == mixed.metrics["stale_groups"] == changed
+        for group in own.groups:
+            for rollout in group:
+                judgement = rollout.result.judgement
+                if judgement is not None and judgement.verdict == "correct":
+                    draw = rollout.request.draw
+                    latest[draw.problem, draw.prompt_ids] = rollout
 
 
 def spread(group: Any) -> float:

@@ -535,6 +535,15 @@ def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
             "each token's reward less 0.1 * log(pi / pi_ref)",
         ),
         (
+            ["method.replay.groups=8", "method.replay.mode=success"],
+            "Sampling",
+            (
+                "a group in which nobody was right takes an earlier success of its problem, with "
+                "the probabilities that it was sampled under; those of the latest 8 problems are "
+                "kept"
+            ),
+        ),
+        (
             ["method.loss.kl_coef_by_task={chat=0.1}"],
             "Objective",
             "- (0.1 where the task is chat, else 0) * pi / pi_old * k3(pi, pi_ref)",

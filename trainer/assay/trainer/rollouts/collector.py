@@ -213,7 +213,7 @@ class Collector:
             told |= keeper.metrics(replaced)
             keeper.keep(own)
         self._surplus = surplus if self._dynamic is not None and self._dynamic.keep_surplus else []
-        stale = sum(group[0].policy_step < policy_step for group in used)
+        stale = sum(any(one.policy_step < policy_step for one in group) for group in used)
         metrics = {
             **tally.metrics(self._config.group_size),
             "rounds": float(rounds),
