@@ -160,7 +160,7 @@ def test_pre_ppo_scores_once_and_trains_on_the_hardest(
     assert len({sample["question"] for sample in samples}) == 10
 
 
-def test_what_nobody_answers_rightly_comes_again_with_a_hint_that_is_in_no_loss(
+def test_what_nobody_answers_rightly_is_answered_again_with_a_hint_that_is_in_no_loss(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:
     path = tmp_path / "hard.jsonl"
@@ -175,14 +175,18 @@ def test_what_nobody_answers_rightly_comes_again_with_a_hint_that_is_in_no_loss(
     }
     method = {"hints": {"enabled": True}}
     rollout = {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4}
-    rows_ = train(tiny_config(**sizes(data=data, method=method, rollout=rollout, run={"steps": 5})))
-    assert [row["hinted_groups"] for row in rows_] == [0, 2, 2, 2, 0]
+    rows_ = train(tiny_config(**sizes(data=data, method=method, rollout=rollout, run={"steps": 3})))
     samples = read_rows(tmp_path / "run" / "samples.jsonl")
-    by_step = [{s["hint"] for s in samples if s["step"] == n} for n in range(1, 6)]
-    assert by_step == [{0}, {1}, {2}, {3}, {0}]
-    assert len({s["problem"] for s in samples if s["step"] <= 4}) == 2
     for row in rows_:
-        assert row["tokens"] == row["generated_tokens"]
+        own = [sample for sample in samples if sample["step"] == row["step"]]
+        assert row["hinted_groups"] == 6, "two problems, three shares each"
+        assert [s["hint"] for s in own] == [0] * 8 + [1] * 8 + [2] * 8 + [3] * 8
+        assert len({s["problem"] for s in own}) == 2
+        assert row["draws"] == row["groups_all_wrong"] == 8
+        trained = [s for s in own if s["hint"] == 3]
+        assert row["tokens"] == sum(sample["tokens"] for sample in trained)
+        assert all((s["shaped_reward"] is None) == (s["hint"] < 3) for s in own)
+    assert len({s["problem"] for s in samples}) == 6, "each step has problems of its own"
 
 
 class Steps(ExactTransport):

@@ -12,9 +12,9 @@ import pytest
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.data.problems import Problem, Problems
-from assay.trainer.methods.hints.hints import Hinted, with_hint
+from assay.trainer.methods.hints.hints import failed, with_hint
 from assay.trainer.methods.pairwise.anchors import needed
-from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.prompts import FORMS, PromptStream
 from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.domains import Curriculum, Dads, Dump
@@ -339,44 +339,44 @@ def test_without_a_refresh_the_latest_group_of_the_training_counts() -> None:
 # -- hints ---------------------------------------------------------------------------------------
 
 
-def wrong(place: int) -> Seen:
-    return right(place, 0)
+def hinted_stream(count: int = 10, **more: Any) -> PromptStream:
+    return PromptStream(problems(count), encode_all, seed=1, forms=forms("hints"), **more)
 
 
-def test_what_nobody_solves_shows_more_and_more_and_then_no_more() -> None:
-    of = selector("hints", 10, seed=1)
-    plain = first(of, 3)
-    of.learn([wrong(plain[0]), right(plain[1], 1), Seen(plain[2])])
-    assert plain[0] % 5 != 4, "it has a solution"
-    level = [plain[0] + 10 * n for n in range(4)]
-    assert first(of, 1, 3) == [level[1]]
-    assert level[0] not in first(of, 8, 3), "the pass goes on behind it"
-    of.learn([Seen(level[1])])
-    assert first(of, 1, 4) == [level[1]], "a fault is no try"
-    of.learn([wrong(level[1])])
-    assert first(of, 1, 5) == [level[2]]
-    of.learn([wrong(level[2])])
-    of.learn([])
-    assert first(of, 1, 6) == [level[3]], "it waits until it was drawn"
-    of.learn([wrong(level[3])])
-    assert first(of, 1, 7)[0] < 10
+def test_a_draw_shows_more_and_more_of_its_solution_and_then_no_more() -> None:
+    of = hinted_stream()
+    draw = next(of.draw(n) for n in range(10) if of.draw(n).problem.solution)
+    shown = [draw]
+    while (more := of.again(shown[-1])) is not None:
+        shown.append(more)
+    assert [one.hint for one in shown] == [0, 1, 2, 3]
+    assert [one.number for one in shown] == [draw.number + n * FORMS for n in range(4)]
+    assert [of.draw(one.number) for one in shown] == shown, "a checkpoint has the number alone"
+    assert len({one.prompt_ids for one in shown}) == len({one.number for one in shown}) == 4
+    bare = next(of.draw(n) for n in range(10) if not of.draw(n).problem.solution)
+    assert of.again(bare) is None
+    assert stream().again(stream().draw(0)) is None
 
 
-def test_a_hinted_success_ends_it_and_teaches_the_chooser_nothing() -> None:
-    of = selector("mopps", 10, hints={"enabled": True})
-    taught = selector("mopps", 10)
-    assert isinstance(of, Hinted)
-    for one in (of, taught):
-        one.learn([wrong(3)])
-    assert first(of, 1) == [13]
-    of.learn([right(13, 8)])
-    taught.learn([])
-    assert of.inner.state_dict() == taught.state_dict()
-    assert of.estimate(3) == taught.estimate(3)
-    assert of.estimate(13) is None
-    assert first(of, 5)[0] < 10
-    of.learn([wrong(4)])
-    assert first(of, 1)[0] < 10, "problem 4 has no solution to show"
+def test_a_group_without_two_judgements_is_not_answered_again_and_the_last_group_trains() -> None:
+    def outcome(draw: int, index: int) -> str:
+        level, number = divmod(draw, FORMS)
+        if number == 0:
+            return "fault" if index else "incorrect"
+        return "correct" if index == 0 and level >= number else "incorrect"
+
+    of = hinted_stream(12)
+    solvable = [of.draw(n).problem.solution != "" for n in range(4)]
+    made = collector(outcome, stream=of, again=failed, prompts=4, group_size=3, enabled=False)
+    collected = made.collect(0)
+    levels = [group[0].request.draw.hint for group in collected.groups]
+    assert levels == [0, *(n if solvable[n] else 0 for n in (1, 2, 3))]
+    assert collected.metrics["hinted_groups"] == sum(levels) > 2
+    assert len(collected.judged) == 3 * (4 + sum(levels))
+    assert collected.metrics["groups_faulted"] == 1
+    assert collected.metrics["draws"] == 4 + sum(levels)
+    faults = [r for r in collected.judged if r.result.fault is not None]
+    assert len(faults) == 2
 
 
 def test_a_hint_is_the_beginning_of_the_solution_in_the_prompt() -> None:
@@ -397,8 +397,7 @@ def test_a_prompt_must_have_room_for_its_longest_hint() -> None:
     longest = max(len(encode_all(with_hint(problem, 0.75))) for problem in few)
     for room, fits in ((longest, True), (longest - 1, False)):
         of = PromptStream(
-            few, encode_all, seed=0, selector=selector("hints", 3, hints=hints),
-            forms=forms("hints", hints=hints), max_prompt_tokens=room,
+            few, encode_all, seed=0, forms=forms("hints", hints=hints), max_prompt_tokens=room,
         )  # fmt: skip
         if fits:
             of.check()

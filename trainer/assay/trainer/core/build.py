@@ -183,15 +183,12 @@ def prompt_stream(
             f"rollout.max_new_tokens = {most}{turns} leaves no room for a prompt "
             f"in the context of {context} tokens that {config.model.name!r} has"
         )
-    selector = make_selector(config.data.selection, problems, config.data.seed)
-    for hook in hooks:
-        selector = hook.selector(selector, problems)
     return PromptStream(
         problems,
         encoder(policy),
         seed=config.data.seed,
         max_prompt_tokens=room if context else 0,
-        selector=selector,
+        selector=make_selector(config.data.selection, problems, config.data.seed),
         forms=next(filter(None, (hook.variants() for hook in hooks)), None),
     )
 
@@ -403,6 +400,7 @@ class Workshop:
             ranks=self.ranks,
             dynamic=next((one["dynamic"] for one in given if "dynamic" in one), None),
             keepers=[keeper for one in given for keeper in one.get("keepers", ())],
+            again=next((one["again"] for one in given if "again" in one), None),
             survey=self.survey(),
         )
 

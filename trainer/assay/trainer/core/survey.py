@@ -101,5 +101,4 @@ class Survey:
 
     def _selector(self) -> Scorable | None:
         selector = self._stream.selector
-        selector = getattr(selector, "inner", selector)
         return selector if isinstance(selector, Scorable) else None

@@ -158,7 +158,7 @@ _TABLE = (
     ),
     _m(
         "draws", "sampling", "groups",
-        "Prompts drawn in this step.",
+        "Prompts answered in this step: drawn, and as often again as they were hinted at.",
     ),
     _m(
         "rounds", "sampling", "rounds",
@@ -237,7 +237,7 @@ _TABLE = (
     ),
     _m(
         "hinted_groups", "sampling", "groups",
-        "Drawn groups whose prompt showed the beginning of the solution "
+        "Answered again with the beginning of the solution in the prompt, as nobody was right "
         "(`method.hints`); samples.jsonl has the level of each.",
     ),
     _m(

@@ -175,7 +175,7 @@ def _visits(config: LimrConfig, questions: set[str]) -> dict[str, list[float]]:
         )
     groups: dict[tuple[str, int], list[float]] = defaultdict(list)
     for row in read_rows(path):
-        if row["question"] in questions and row["reward"] is not None:
+        if row["question"] in questions and row["reward"] is not None and not row.get("hint"):
             groups[row["question"], row["draw"]].append(row["reward"])
     visits: dict[str, list[float]] = defaultdict(list)
     for (question, _), rewards in sorted(groups.items(), key=lambda item: item[0][1]):
