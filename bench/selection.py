@@ -19,11 +19,11 @@ On top of uniform drawing also what comes after it, with the trainer's own class
                     clipped at 0.2, as if a response were one token (a derivation)
     replay, no ratio  the same where they push by the deviation of the rewards that they had: the
                     mean of A (R - p) is s whatever p has become since, for A has the mean 0
-    hints           a problem that nobody solved comes again with a share h of its solution (GHPO's)
-                    and costs its responses again. Assumed: a solution has as many steps as one
-                    likes, of the same chance each, so that p becomes p ^ (1 - h). Its group moves
-                    the ability by s (1 - h) (1 - p) / (1 - p ^ (1 - h)): the gradient of that
-                    chance (a derivation); without a hint it is s
+    hints           a problem that nobody solved is answered again at once with a share h of its
+                    solution (GHPO's), and costs its responses again. Assumed: a solution has as
+                    many steps as one likes, of the same chance each, so that p becomes p ^ (1 - h).
+                    Its group moves the ability by s (1 - h) (1 - p) / (1 - p ^ (1 - h)): the
+                    gradient of that chance (a derivation); without a hint it is s
 
 The filter and replay make larger steps of the same responses, so that beside them stands `uniform,
 double rate`, whose steps are twice as large.
@@ -56,7 +56,6 @@ from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.filter.filters import filtered
 from assay.trainer.methods.filter.settings import FilterConfig
-from assay.trainer.methods.hints.hints import Hinted
 from assay.trainer.methods.hints.settings import HintsConfig
 from assay.trainer.methods.replay.replay import Replay
 from assay.trainer.methods.replay.settings import ReplayConfig
@@ -84,7 +83,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "vade": {},
     "dump": {},
     "dads": {},
-    "vas": {},
+    "vas": {"vas": {"refresh_every": 0}},  # by the training's own groups, at no cost of its own
     "curriculum": {"curriculum": CURRICULUM},
     "hard-focus": {"hard_focus": {"after_steps": 40, "every": 40}},
     "pre-ppo": {},
@@ -148,7 +147,7 @@ class Bandit:
     def answer(self, place: int, samples: int = GROUP) -> Seen:
         """A group of judged responses; right ones are alike, wrong ones differ.
 
-        A place beyond the problems is one with a hint, as Hinted counts them.
+        A place beyond the problems is one with a hint: p + l * n of problem p of n at level l.
         """
         rest, chance = self.asked(place)
         right = self.dice.random(samples) < chance**rest
@@ -258,9 +257,6 @@ def contestant(name: str, bandit: Bandit, steps: int) -> Selector:
     size = len(TASKS) * PER_TASK
     if choice == "limr":
         return earlier_run(bandit.seed, steps)
-    if choice == "hints":
-        solvable = [bool(problem.solution) for problem in problems()]
-        return Hinted(Uniform(range(size), bandit.seed), solvable, len(HINTS.shares))
     if choice not in CHOICES:
         return Uniform(range(size), bandit.seed)
     tree = {"data": {"selection": {"name": choice, **CHOICES[choice]}}}
@@ -268,7 +264,7 @@ def contestant(name: str, bandit: Bandit, steps: int) -> Selector:
     made = make_selector(selection, problems(), bandit.seed)
     assert made is not None
     if isinstance(made, PrePpo):
-        made.score({n: sum(bandit.answer(n, 1).rewards) for n in made.unscored})
+        made.score([bandit.answer(n, 1) for n in made.unscored])
     return made
 
 
@@ -285,17 +281,30 @@ def earlier_run(seed: int, steps: int) -> Subset:
 
 
 def played(
-    bandit: Bandit, selector: Selector, steps: int, *, dynamic: bool, batch: Batch | None = None
+    bandit: Bandit,
+    selector: Selector,
+    steps: int,
+    *,
+    dynamic: bool,
+    batch: Batch | None = None,
+    hints: Sequence[float] = (),
 ) -> Iterator[list[Seen]]:
     """Steps until so many rollouts are made as `steps` steps without dynamic sampling make; what
-    each has drawn."""
+    each has drawn, those that were answered again with a hint each time."""
     cursor, budget, batch = 0, steps * PROMPTS * GROUP, batch or Batch()
     while bandit.made + PROMPTS * GROUP <= budget:
         drawn: list[Seen] = []
+        answered: list[Seen] = []
         kept: list[Seen] = []
         for place in selector.order(cursor):
             group = bandit.answer(place)
             drawn.append(group)
+            answered.append(group)
+            for _ in hints:
+                if group.correct:
+                    break
+                group = bandit.answer(group.place + len(bandit.task))
+                answered.append(group)
             if not dynamic or 0 < group.correct < GROUP:
                 kept.append(group)
             if len(kept) == PROMPTS or bandit.made >= budget:
@@ -304,7 +313,7 @@ def played(
             bandit.train(batch.of(kept, cursor, bandit))
         cursor += len(drawn)
         selector.learn(drawn)
-        yield drawn
+        yield answered
 
 
 def one_run(name: str, seed: int, steps: int) -> dict[str, float | None]:
@@ -313,7 +322,10 @@ def one_run(name: str, seed: int, steps: int) -> dict[str, float | None]:
     selector, batch = contestant(name, bandit, steps), batch_of(name, seed)
     reached: int | None = None
     wasted = groups = updates = 0
-    for drawn in played(bandit, selector, steps, dynamic="dynamic" in name, batch=batch):
+    hints = HINTS.shares if name == "hints" else ()
+    for drawn in played(
+        bandit, selector, steps, dynamic="dynamic" in name, batch=batch, hints=hints
+    ):
         updates += 1
         groups += len(drawn)
         wasted += sum(group.correct in (0, GROUP) for group in drawn)

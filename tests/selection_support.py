@@ -35,12 +35,12 @@ def problems(count: int) -> list[Problem]:
 
 
 HINTED = "hints"
-"""All in turn, and with a hint where nothing was right."""
+"""All in turn, and again with a hint where nothing was right."""
 
 
-def settings(name: str, **sections: Any) -> SelectionConfig:
+def settings(name: str, seed: int = 0, **sections: Any) -> SelectionConfig:
     """With tasks and times that suit few problems and steps."""
-    return run(name, **sections).data.selection
+    return run(name, seed, **sections).data.selection
 
 
 def run(name: str, seed: int = 0, **sections: Any) -> Config:
@@ -59,14 +59,11 @@ def run(name: str, seed: int = 0, **sections: Any) -> Config:
 
 
 def selector(name: str, count: int = 12, *, seed: int = 0, **sections: Any) -> Selector:
-    """As a run makes it, with what its methods put around it."""
-    config = run(name, seed, **sections)
-    made = make_selector(config.data.selection, problems(count), seed)
-    for hook in hooks_of(config):
-        made = hook.selector(made, problems(count))
+    """As a run makes it."""
+    made = make_selector(settings(name, seed, **sections), problems(count), seed)
     assert made is not None
     if isinstance(made, Scorable):
-        made.score({place: (place * 7 % 5) / 5 for place in made.unscored})
+        made.score([Seen(place, ((place * 7 % 5) / 5,)) for place in made.unscored])
     return made
 
 

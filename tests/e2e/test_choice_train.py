@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.clients.runs.records import read_rows
+from assay.rpc.errors import ConfigError
 from assay.trainer.errors import TrainingStoppedError
 from trainer_support import SUMS, ExactTransport
 
@@ -73,7 +74,26 @@ def test_the_evaluation_decodes_regularly(
     assert answers["with"] == answers["without"]
 
 
-@pytest.mark.parametrize("name", ["mopps", "vade", "dump", "dads", "vas", "hard-focus"])
+def test_variance_aware_sampling_answers_all_problems_anew(
+    tiny_config: MakeConfig, train: Train
+) -> None:
+    """Before the first step, which is no step's, and every two steps; none of it is trained on."""
+    asked: list[str] = []
+
+    def faulty(_call: int, item: Any) -> bool:
+        asked.append(item.id)
+        return False
+
+    selection = {"name": "vas", "vas": {"refresh_every": 2, "samples": 3}}
+    config = tiny_config(**sizes(data={"selection": selection}, run={"steps": 5}))
+    rows = train(config, transport=lambda: ExactTransport(faulty))
+    assert [row["surveyed"] for row in rows] == [None, None, 300, None, 300]
+    assert len(asked) == 300 + 5 * 64 + 2 * 300
+    assert all(row["responses"] == 64 for row in rows)
+    assert all(0 <= row["selection_estimate"] <= 1 for row in rows)
+
+
+@pytest.mark.parametrize("name", ["mopps", "vade", "dump", "dads", "hard-focus"])
 def test_a_run_that_learns_what_to_choose(
     tiny_config: MakeConfig, train: Train, tasks_file: Path, tmp_path: Path, name: str
 ) -> None:
@@ -88,6 +108,29 @@ def test_a_run_that_learns_what_to_choose(
         assert sum(row["tasks"].values()) == 64
     if name in ("mopps", "vade"):
         assert rows[0]["selection_estimate"] == 0.5
+
+
+def test_a_task_has_a_kl_coefficient_of_its_own(
+    tiny_config: MakeConfig, train: Train, tasks_file: Path
+) -> None:
+    """Every task's own is a run of it; one of two is neither run; a misspelt task is refused."""
+
+    def losses(name: str, **loss: Any) -> list[float]:
+        config = tiny_config(
+            **sizes(
+                data={"path": str(tasks_file)},
+                method={"loss": loss},
+                optim={"mini_batches": 2, "learning_rate": 1e-2},
+            )
+        )
+        return [row["loss"] for row in train(config, name)]
+
+    common, own = losses("common", kl_coef=0.5), {"low": 0.5, "high": 0.5}
+    assert losses("own", kl_coef_by_task=own) == common
+    mixed = losses("mixed", kl_coef=0.5, kl_coef_by_task={"low": 0.0})
+    assert mixed[-1] not in (common[-1], losses("none")[-1])
+    with pytest.raises(ConfigError, match="no row has the task 'lo'; rows have 'high', 'low'"):
+        losses("misspelt", kl_coef_by_task={"lo": 0.5})
 
 
 def test_a_curriculum_begins_with_its_tasks(
@@ -117,7 +160,7 @@ def test_pre_ppo_scores_once_and_trains_on_the_hardest(
     assert len({sample["question"] for sample in samples}) == 10
 
 
-def test_what_nobody_answers_rightly_comes_again_with_a_hint_that_is_in_no_loss(
+def test_what_nobody_answers_rightly_is_answered_again_with_a_hint_that_is_in_no_loss(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:
     path = tmp_path / "hard.jsonl"
@@ -132,14 +175,18 @@ def test_what_nobody_answers_rightly_comes_again_with_a_hint_that_is_in_no_loss(
     }
     method = {"hints": {"enabled": True}}
     rollout = {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 4}
-    rows_ = train(tiny_config(**sizes(data=data, method=method, rollout=rollout, run={"steps": 5})))
-    assert [row["hinted_groups"] for row in rows_] == [0, 2, 2, 2, 0]
+    rows_ = train(tiny_config(**sizes(data=data, method=method, rollout=rollout, run={"steps": 3})))
     samples = read_rows(tmp_path / "run" / "samples.jsonl")
-    by_step = [{s["hint"] for s in samples if s["step"] == n} for n in range(1, 6)]
-    assert by_step == [{0}, {1}, {2}, {3}, {0}]
-    assert len({s["problem"] for s in samples if s["step"] <= 4}) == 2
     for row in rows_:
-        assert row["tokens"] == row["generated_tokens"]
+        own = [sample for sample in samples if sample["step"] == row["step"]]
+        assert row["hinted_groups"] == 6, "two problems, three shares each"
+        assert [s["hint"] for s in own] == [0] * 8 + [1] * 8 + [2] * 8 + [3] * 8
+        assert len({s["problem"] for s in own}) == 2
+        assert row["draws"] == row["groups_all_wrong"] == 8
+        trained = [s for s in own if s["hint"] == 3]
+        assert row["tokens"] == sum(sample["tokens"] for sample in trained)
+        assert all((s["shaped_reward"] is None) == (s["hint"] < 3) for s in own)
+    assert len({s["problem"] for s in samples}) == 6, "each step has problems of its own"
 
 
 class Steps(ExactTransport):
@@ -192,3 +239,27 @@ def test_groups_without_advantage_give_way_to_earlier_ones(
         assert row["stale_groups"] == row["replayed_groups"]
         assert math.isfinite(row["loss"])
     assert rows[-1]["signal_ratio"] == 1, "there are enough to replay by then"
+
+
+def test_an_earlier_success_joins_a_group_of_its_problem_in_which_nobody_was_right(
+    tiny_config: MakeConfig, train: Train, tmp_path: Path
+) -> None:
+    path = tmp_path / "few.jsonl"
+    rows = ({"question": f"{a}+{b}=", "answer": str(a + b)} for a, b in SUMS[:8])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    config = tiny_config(
+        **sizes(
+            data={"path": str(path)},
+            method={"replay": {"groups": 8, "mode": "success"}},
+            rollout={"prompts_per_step": 8, "group_size": 2},
+            run={"steps": 8},
+        )
+    )
+    rows_ = train(config)
+    assert rows_[0]["replayed_groups"] == 0
+    assert sum(row["replayed_groups"] for row in rows_) > 0
+    for row in rows_:
+        assert row["stale_groups"] == row["replayed_groups"]
+        assert math.isfinite(row["loss"])
+        # every group whose own responses were wrong and that took a success has an advantage
+        assert row["signal_ratio"] >= row["replayed_groups"] / 8

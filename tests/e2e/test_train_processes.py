@@ -74,6 +74,18 @@ METHODS: dict[str, dict[str, Any]] = {
             "pairwise": {"against": "group", "anchors": "reference"},
         },
     },
+    "hints": {  # a survey each step, groups answered again, successes replayed
+        "data": {
+            "columns": {"solution": "answer"},
+            "selection": {"name": "vas", "vas": {"refresh_every": 1, "samples": 2}},
+        },
+        "method": {
+            "hints": {"enabled": True},
+            "replay": {"groups": 32, "mode": "success"},
+        },
+        "rollout": {"prompts_per_step": 8, "group_size": 2},
+        "optim": {"micro_batch": 4},
+    },
     "trunk": {"method": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
     "areal": {  # the second batch is drawn while the first step trains, on both
         "method": {

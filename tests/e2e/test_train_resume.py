@@ -44,6 +44,18 @@ METHODS: dict[str, dict[str, Any]] = {
         },
         "optim": {"mini_batches": 2},
     },
+    "hints": {  # a survey every second step, groups answered again, successes replayed
+        "data": {
+            "columns": {"solution": "answer"},
+            "selection": {"name": "vas", "vas": {"refresh_every": 2, "samples": 2}},
+        },
+        "method": {
+            "hints": {"enabled": True},
+            "replay": {"groups": 32, "mode": "success"},
+        },
+        "rollout": {"prompts_per_step": 16, "group_size": 4},
+        "optim": {"mini_batches": 2},
+    },
     "ppo": {
         "method": {
             "advantage": GAE,

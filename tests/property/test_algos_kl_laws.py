@@ -5,6 +5,8 @@ Exact: over all tokens of a small vocabulary, weighed by their probabilities.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 import torch
 from hypothesis import given
@@ -12,9 +14,12 @@ from hypothesis import strategies as st
 
 from algos_support import law
 from assay.trainer.algos.kl import Estimator, kl_k1, kl_k2, kl_k3, kl_token_losses
+from assay.trainer.core import objective
+from assay.trainer.settings.objective import LossConfig
 
 V = 5
 seeds = st.integers(0, 10_000)
+Gradient = Literal["weighted", "plain"]
 NAMES: tuple[Estimator, ...] = ("k1", "k2", "k3")
 
 
@@ -103,6 +108,51 @@ def test_with_the_ratio_each_descends_the_kl_on_anyone_s_tokens(seed: int, name:
     if name != "k2":
         assert mean.item() == pytest.approx(kl.item(), abs=1e-9)
     assert torch.allclose(slope(mean, policy_V), slope(kl, policy_V), atol=1e-9)
+
+
+# How often each token was drawn, so that means over these 16 rows are exact expectations.
+DRAWN = (5, 1, 2, 3, 5)
+
+
+def kl_of_the_loss(
+    logits_V: torch.Tensor, ref_V: torch.Tensor, name: Estimator, gradient: Gradient
+) -> torch.Tensor:
+    """The objective of tokens that were drawn as DRAWN says, with nothing in it but the KL."""
+    tokens_B1 = torch.repeat_interleave(torch.arange(V), torch.tensor(DRAWN)).unsqueeze(1)
+    sampler_V = torch.tensor(DRAWN, dtype=torch.float64).div(sum(DRAWN)).log()
+    ones_B1 = torch.ones(tokens_B1.shape, dtype=torch.bool)
+    batch = {
+        "loss_mask": ones_B1,
+        "advantages": torch.zeros(tokens_B1.shape, dtype=torch.float64),
+        "correct": ones_B1[:, 0],
+        "old_logps": sampler_V[tokens_B1],
+        "ref_logps": ref_V.log_softmax(0)[tokens_B1],
+        "sampler_logps": sampler_V[tokens_B1],
+    }
+    logps_B1 = logits_V.log_softmax(0)[tokens_B1]
+    config = LossConfig(kl_coef=1.0, kl_estimator=name, kl_gradient=gradient)
+    counts = objective.count(batch)
+    return objective.policy_loss(
+        logps_B1, torch.zeros_like(logps_B1), batch, config, counts, max_length=1
+    ).loss
+
+
+@law
+@given(seeds, st.sampled_from(NAMES), st.sampled_from(("weighted", "plain")))
+def test_the_loss_descends_what_kl_gradient_says(
+    seed: int, name: Estimator, gradient: Gradient
+) -> None:
+    """On the policy's own tokens, where both have the same values; weighted also on others'."""
+    policy_V, ref_V = policies(seed)
+    own_V = torch.tensor(DRAWN, dtype=torch.float64).log().requires_grad_(True)
+    policy_V.requires_grad_(True)
+    for at_V in (own_V, policy_V) if gradient == "weighted" else (own_V,):
+        reverse = slope(exact_kl(at_V, ref_V), at_V)
+        forward = slope(exact_kl(ref_V, at_V), at_V)
+        plain = {"k1": torch.zeros_like(reverse), "k2": reverse, "k3": forward}
+        expected = reverse if gradient == "weighted" else plain[name]
+        loss = kl_of_the_loss(at_V, ref_V, name, gradient)
+        assert torch.allclose(slope(loss, at_V), expected, atol=1e-9)
 
 
 def test_far_policies_stay_finite() -> None:

@@ -281,3 +281,56 @@ def test_segments_train_where_both_their_ends_have_a_value() -> None:
     faults = [scored(None, 2)]
     without = segments_on.mark(padded(faults), faults, Collected([], []))
     assert not batches.group_advantages(without, config, 1).any(), "all faulted: nothing to value"
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=4), st.sampled_from([0.0, 0.9]))
+def test_a_length_adaptive_lambda_has_the_paper_s_values_unless_a_floor_is_set(
+    lengths: list[int], floor: float
+) -> None:
+    """1 - 1 / (alpha L) from L = 1 / alpha on, and 0 below, where it would be negative."""
+    chosen = {"min_lam": floor} if floor else {}
+    config = MethodSettings(
+        advantage=AdvantageConfig(estimator="gae", length_adaptive_alpha=0.05, **chosen)
+    )
+    batch = padded([scored(1.0, length) for length in lengths])
+    batch["values"] = torch.zeros_like(batch["sampler_logps"])
+    _, _, lam_B = batches.critic_advantages(batch, config, ())
+    formula = [1 - 20 / length for length in lengths]
+    assert lam_B.tolist() == pytest.approx([max(value, floor, 0.0) for value in formula])
+
+
+COEFFICIENTS = st.sampled_from([0.0, 1e-5, 0.1, 0.5])
+
+
+@given(
+    st.lists(st.tuples(REWARDS, st.integers(1, 5), st.integers(0, 1)), min_size=2, max_size=6),
+    COEFFICIENTS,
+    COEFFICIENTS,
+)
+def test_a_task_s_own_kl_coefficient_is_that_of_a_run_of_this_task(
+    rows: list[tuple[Any, int, int]], own: float, common: float
+) -> None:
+    """In the loss and in the reward; rows of the other task have the common one."""
+    items = [scored(reward, length, draw=draw) for reward, length, draw in rows]
+    both = LossConfig(kl_coef=common, kl_coef_by_task={"t1": own})
+    for draw, coef in ((0, common), (1, own)):
+        chosen = [item for item, row in zip(items, rows, strict=True) if row[2] == draw]
+        if not chosen:
+            continue
+        batch = with_model(padded(chosen))
+        batch["kl_logps"] = batch["old_logps"]
+        logps = (batch["old_logps"] + 0.2).requires_grad_()
+        alone = LossConfig(kl_coef=coef)
+        if both.kl_most == 0:
+            assert alone.kl_most == 0
+            continue
+        losses = [loss_of(batch, logps, config) for config in (both, alone)]
+        assert losses[0].equal(losses[1])
+        if losses[0].requires_grad:
+            slopes = [torch.autograd.grad(loss, logps)[0] for loss in losses]
+            assert slopes[0].equal(slopes[1])
+        rewards = [
+            batches.token_rewards(batch, dataclasses.replace(config, kl_place="reward"))
+            for config in (both, alone)
+        ]
+        assert rewards[0].equal(rewards[1])

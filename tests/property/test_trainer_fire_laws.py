@@ -1,9 +1,11 @@
-"""What FIRE's first tokens do to the loss: nothing by default, no more than their share with exact
-weights, and never do they count as the sampler's."""
+"""What FIRE's first tokens do to the loss: no more than their share with exact weights (default),
+nothing where they are masked, and never do they count as the sampler's."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,8 +204,8 @@ def test_first_tokens_set_apart_do_not_ring_the_alarm_and_would_otherwise() -> N
             ["rollout.backend=vllm", "rollout.vllm.tensor_parallel_size=2"],
             'method.fire with rollout.backend = "vllm" needs',
         ),
-        (["rollout.max_new_tokens=1"], "leaves nothing to learn"),
-        (["method.fire.mode=exact", "method.loss.ratio=sequence"], "use mode"),
+        (["method.fire.mode=mask", "rollout.max_new_tokens=1"], "leaves nothing to learn"),
+        (["method.loss.ratio=sequence"], "use mode"),
         (["method.fire.top_k=1"], "method.fire.top_k"),
     ],
 )
@@ -221,3 +223,12 @@ def test_fire_is_a_part_that_is_told_and_can_be_switched_off(mode: str) -> None:
     assert any("the evaluation decodes regularly" in line for line in sampling.lines)
     off = configs.build({}, ["method.fire.enabled=true", "ablate=fire"], origin="test")
     assert off == dataclasses.replace(configs.build({}, [], origin="test"), ablate=("fire",))
+
+
+def test_the_default_is_the_mode_that_was_measured_to_keep_pass_at_1(repository: Path) -> None:
+    """Of the table in docs/results.md: the best mode, and not below regular rollouts."""
+    text = (repository / "docs" / "results.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?:FIRE, `(\w+)`|regular) \| ([\d.]+) \[", text, re.MULTILINE)
+    found = {mode or "regular": float(pass_at_1) for mode, pass_at_1 in rows}
+    assert set(found) == {"regular", "exact", "parity", "mask"}
+    assert found[FireConfig().mode] == max(found.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from bench import selection as bench
@@ -82,11 +84,14 @@ def test_hints_make_hopeless_problems_likelier_and_count() -> None:
     assert right == sorted(right)
     assert right[3] > right[0] + 100
     assert bandit.made == 16_000
-    selector = bench.contestant("hints", bench.Bandit(1), 12)
-    drawn = [g.place for step in bench.played(bench.Bandit(1), selector, 12, dynamic=False)
-             for g in step]  # fmt: skip
-    assert any(n >= 600 for n in drawn)
-    assert len(drawn) == 12 * bench.PROMPTS
+    selector, hinted = bench.contestant("hints", bench.Bandit(1), 12), bench.Bandit(1)
+    steps = list(bench.played(hinted, selector, 12, dynamic=False, hints=bench.HINTS.shares))
+    assert hinted.made == sum(map(len, steps)) * bench.GROUP
+    for step in steps:
+        assert sum(group.place < 600 for group in step) == bench.PROMPTS
+        for group, after in itertools.pairwise([*step, Seen(0)]):
+            again = not group.correct and group.place < 3 * 600
+            assert (after.place == group.place + 600) == again, "in the same step"
 
 
 def test_the_filter_and_the_replay_are_the_trainers() -> None:

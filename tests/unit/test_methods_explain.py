@@ -47,7 +47,7 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         [
             "maximise  mean over responses of the mean over their tokens of [",
             "min(r * A, clip(r, 0.8, 1.2) * A)",
-            "- 0.04 * k3(pi, pi_ref)",
+            "- 0.04 * pi / pi_old * k3(pi, pi_ref)",
             "]",
             "r = pi / pi_old of the token",
         ],
@@ -70,7 +70,7 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         [
             "maximise  mean over responses of the sum over their tokens of [",
             "min(r * A, clip(r, 0.8, 1.2) * A)",
-            "- 0.03 * k2(pi, pi_ref)",
+            "- 0.03 * pi / pi_old * k2(pi, pi_ref)",
             "]",
             "r = pi / pi_old of the token",
         ],
@@ -246,7 +246,7 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         [
             "maximise  mean over the tokens of the mini-batch of [",
             "min(r * A, clip(r, 0.8, 1.2) * A)",
-            "- 0.01 * k3(pi, pi_ref)",
+            "- 0.01 * pi / pi_old * k3(pi, pi_ref)",
             "]",
             "r = pi / pi_old of the token",
         ],
@@ -533,6 +533,20 @@ def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
             ],
             "Reward",
             "each token's reward less 0.1 * log(pi / pi_ref)",
+        ),
+        (
+            ["method.replay.groups=8", "method.replay.mode=success"],
+            "Sampling",
+            (
+                "a group in which nobody was right takes an earlier success of its problem, with "
+                "the probabilities that it was sampled under; those of the latest 8 problems are "
+                "kept"
+            ),
+        ),
+        (
+            ["method.loss.kl_coef_by_task={chat=0.1}"],
+            "Objective",
+            "- (0.1 where the task is chat, else 0) * pi / pi_old * k3(pi, pi_ref)",
         ),
         (
             ["method.advantage.estimator=gae", "method.critic.loss=hl-gauss"],

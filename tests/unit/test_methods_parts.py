@@ -220,6 +220,11 @@ def test_a_part_says_what_it_does_and_where_that_is_written(part: Any) -> None:
             "critic",
             {"method.advantage.estimator": "group", "method.loss.kl_place": "loss"},
         ),
+        (
+            {"loss": {"kl_coef": 0.1, "kl_coef_by_task": {"chat": 0.2}}},
+            "kl",
+            {"method.loss.kl_coef": 0.0, "method.loss.kl_coef_by_task": {}},
+        ),
         # What is unfinished is worth what the critic says: one that knows must be there.
         (
             {

@@ -384,6 +384,20 @@ def test_a_preset_names_its_paper_and_sets_every_key_it_claims(repository: Path,
             node = node[step]
 
 
+@pytest.mark.parametrize("name", [name for name, parts in METHODS.items() if "critic" in parts])
+def test_a_preset_with_a_critic_says_whether_advantages_are_whitened(
+    repository: Path, name: str
+) -> None:
+    """In a comment beside the key, and what verl does, whose GAE whitens over the batch."""
+    lines = file_of(repository, name).read_text(encoding="utf-8").splitlines()
+    (line,) = (line for line in lines if re.match(r'normalise = "', line))
+    chosen = configs.load(file_of(repository, name), GIVEN).method.advantage.normalise
+    said = line.partition("#")[2]
+    assert line.startswith(f'normalise = "{chosen}"')
+    assert "verl's GAE" in said
+    assert ("not whitened" in said) == (chosen == "none")
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_the_commands_in_a_preset_can_be_typed(repository: Path, name: str) -> None:
     lines = file_of(repository, name).read_text(encoding="utf-8").splitlines()

@@ -18,7 +18,7 @@ from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.filter.filters import filtered, is_void, without_void
 from assay.trainer.methods.filter.settings import FilterConfig
-from assay.trainer.methods.replay.replay import Replay, size_of
+from assay.trainer.methods.replay.replay import Replay, ReplayedSuccesses, size_of
 from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.rollouts.types import Rollout, Turn
 from assay.trainer.settings import config as configs
@@ -201,6 +201,45 @@ def test_replay_prefers_large_advantages_and_keeps_the_latest() -> None:
     assert replay.mix([silent] * 3, 0)[2] == silent, "none comes twice"
     replay.keep([uneven, group(4, True, False)])
     assert [saved["draw"] for saved in replay.state_dict()] == [2, 4], "each once"
+
+
+def later(earlier: tuple[Rollout, ...], *correct: bool | None) -> tuple[Rollout, ...]:
+    """Another draw of the same problem."""
+    draw = earlier[0].request.draw
+    again = dataclasses.replace(draw, number=draw.number + 50)
+    return tuple(
+        dataclasses.replace(rollout, request=Request(again, n))
+        for n, rollout in enumerate(group(0, *correct))
+    )
+
+
+def test_of_so_many_problems_the_latest_success_joins_a_failed_group_of_the_same_problem() -> None:
+    replay = ReplayedSuccesses(ReplayConfig(groups=2, mode="success"), 0)
+    first, second, third = (group(n, True, False) for n in (1, 2, 3))
+    replay.keep([first, second, third])
+    assert [saved["draw"] for saved in replay.state_dict()] == [2, 3]
+    failed = later(third, False, False, None)
+    forgotten = later(first, False, False, None)
+    assert replay.mix([failed, forgotten], 0) == [(*failed[:2], third[0]), forgotten]
+    whole = later(second, False, False, False)
+    places = Counter(
+        n for first_ in range(90) for n in range(3)
+        if replay.mix([whole], first_)[0][n] == second[0]
+    )  # fmt: skip
+    assert places.total() == 90
+    assert min(places.values()) > 15
+    for other in (later(third, True, False), later(third, None, None, False)):
+        assert replay.mix([other], 0) == [other], "it has a success, or too few judgements"
+    newer = later(third, False, True)
+    replay.keep([newer])
+    assert replay.mix([failed], 0) == [(*failed[:2], newer[1])]
+    hinted = tuple(
+        dataclasses.replace(
+            one, request=Request(dataclasses.replace(one.request.draw, prompt_ids=(1, 2)), n)
+        )
+        for n, one in enumerate(failed)
+    )
+    assert replay.mix([hinted], 0) == [hinted], "it was shown another prompt"
 
 
 @pytest.mark.parametrize(

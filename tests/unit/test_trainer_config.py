@@ -80,6 +80,10 @@ def test_overrides(override: str, key: str, value: object) -> None:
             "method.loss.dual_clip and method.loss.pre_clip are above 1",
         ),
         (
+            "method.loss={kl_coef=0.1, kl_estimator='k1', kl_gradient='plain'}",
+            "has no gradient in the mean",
+        ),
+        (
             "method.loss={importance_correction='decoupled', ratio='sequence'}",
             "is an objective of its own",
         ),

@@ -13,7 +13,8 @@ As a loss it is the gradient that counts, and it is another matter (arXiv 2506.0
     k3 in a loss has the gradient of KL(ref, pi), another divergence with the same minimum (GRPO,
     arXiv 2402.03300, equation 4).
 
-Weighed by the importance ratio of the policy to the one that drew the tokens, all three have the
+These are the `plain` gradients of method.loss.kl_gradient; the `weighted` ones follow. Weighed
+by the importance ratio of the policy to the one that drew the tokens, all three have the
 gradient of KL(pi, ref), on anyone's tokens: k1 and k3 where the gradient goes through the weight
 too (as in TRL 1.16), k2 where the weight is fixed. [derivation]
 

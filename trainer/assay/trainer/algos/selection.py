@@ -8,7 +8,8 @@
 
 Differences from the papers:
 1. PROF's counts: as even as the two sides allow, an odd one goes to the incorrect. [derivation]
-2. Pre-PPO's z-score uses the std without Bessel's correction. [derivation]
+2. Pre-PPO's z-score uses the std without Bessel's correction. Prompts whose z-scores are equal, as
+   most are with a verifier of 0 and 1, come in the order that is given. [derivation]
 """
 
 from __future__ import annotations
@@ -49,7 +50,13 @@ def prof_filter(
     return sorted(kept), [i for i in range(len(correct)) if i not in kept]
 
 
-def pre_ppo_select(scores: Sequence[float], domains: Sequence[str], fraction: float) -> list[int]:
+def pre_ppo_select(
+    scores: Sequence[float],
+    domains: Sequence[str],
+    fraction: float,
+    *,
+    ties: Sequence[int] | None = None,
+) -> list[int]:
     """The prompts whose responses score lowest within their domain: Pre-PPO (arXiv 2503.22230).
 
     z_i = (s_i - mean of its domain) / std of its domain. [derivation]
@@ -58,6 +65,7 @@ def pre_ppo_select(scores: Sequence[float], domains: Sequence[str], fraction: fl
         scores: a reward model's, of the present policy's response to each prompt.
         domains: of each prompt.
         fraction: how much to select, in (0, 1]; rounded down, at least one prompt.
+        ties: of each prompt, its rank among those of equal z; None for that of its place.
 
     Returns:
         Places, the lowest z first.
@@ -72,7 +80,8 @@ def pre_ppo_select(scores: Sequence[float], domains: Sequence[str], fraction: fl
         for place, value in zip(places, ((own - own.mean()) / deviation).tolist(), strict=True):
             z[place] = value
     count = min(len(scores), max(1, math.floor(fraction * len(scores) + 1e-9)))
-    return sorted(range(len(scores)), key=lambda i: (z[i], i))[:count]
+    ranks = range(len(scores)) if ties is None else ties
+    return sorted(range(len(scores)), key=lambda i: (z[i], ranks[i]))[:count]
 
 
 def lim_score(trajectory_K: torch.Tensor, average_K: torch.Tensor) -> torch.Tensor:

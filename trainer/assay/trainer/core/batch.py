@@ -192,13 +192,35 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
         "token_rewards": filled(dense, 0.0, torch.float32),
         "spans": filled(ends, False, torch.bool),
         "sampler_logps": filled(logps, unknown, torch.float32),
-        "task": torch.tensor([zlib.crc32(row.request.draw.problem.task.encode()) for row in rows]),
+        "task": torch.tensor([task_number(row.request.draw.problem.task) for row in rows]),
         "stale": torch.tensor([row.policy_step != policy_step for row in rows]),
         "correct": torch.tensor([item.correct for item in scored]),
     }
     if any(item.weight != 1 for item in scored):
         batch["weights"] = torch.tensor([item.weight for item in scored], dtype=torch.float32)
     return {name: tensor.to(device) for name, tensor in batch.items()}
+
+
+def task_number(task: str) -> int:
+    """The number of a task's name, as a batch's `task` has it."""
+    return zlib.crc32(task.encode())
+
+
+def kl_coefficients(batch: Batch, config: LossConfig) -> float | torch.Tensor:
+    """What a token's KL is weighed by: one number, or (B, 1) where tasks have their own.
+
+    A coefficient for each kind of prompt is Seed1.5-VL's (arXiv 2505.07062).
+
+    Args:
+        batch: with `task` (B,) where tasks have coefficients of their own.
+        config: the coefficients.
+    """
+    if not config.kl_coef_by_task:
+        return config.kl_coef
+    coefs_B1 = torch.full_like(batch["task"], config.kl_coef, dtype=torch.float32).unsqueeze(1)
+    for task, coef in config.kl_coef_by_task.items():
+        coefs_B1[batch["task"] == task_number(task)] = coef
+    return coefs_B1
 
 
 def value_mask(batch: Batch) -> torch.Tensor:
@@ -391,10 +413,10 @@ def token_rewards(
     rewards_BT.scatter_(1, last_B.unsqueeze(1), batch["rewards"].nan_to_num(0.0).unsqueeze(1))
     for hook in hooks:
         rewards_BT = hook.earned(batch, rewards_BT)
-    if with_kl and loss.kl_coef and loss.kl_place == "reward":
+    if with_kl and loss.kl_most and loss.kl_place == "reward":
         kl_BT = kl.kl_k1(batch["kl_logps"], batch["ref_logps"])
         if "kl_mask" in batch:
             kl_BT = torch.where(batch["kl_mask"], kl_BT, 0.0)
-        rewards_BT = rewards_BT - loss.kl_coef * kl_BT
+        rewards_BT = rewards_BT - kl_coefficients(batch, loss) * kl_BT
     judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
     return torch.where(judged_B1 & mask_BT, rewards_BT, 0.0)

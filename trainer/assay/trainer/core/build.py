@@ -19,6 +19,7 @@ from assay.trainer.core.batch import Scored
 from assay.trainer.core.evaluation import Greedy, end_token_ids
 from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.core.rewards import Judge
+from assay.trainer.core.survey import Survey
 from assay.trainer.core.trainer import PolicyTrainer, Source
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
@@ -73,7 +74,7 @@ def grpo_config(
         **engine_of(config.rollout).trl(config),
         # the loss is ours; with a weight, TRL keeps the reference model. With adapters that is the
         # model without them, and the copy that TRL would add keeps a checkpoint from being read
-        beta=0.0 if config.model.lora.rank else config.method.loss.kl_coef,
+        beta=0.0 if config.model.lora.rank else config.method.loss.kl_most,
         # the optimizer
         optim="adamw_torch_fused",
         learning_rate=optim.learning_rate,
@@ -127,6 +128,21 @@ def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ())
         )
 
 
+def _check_tasks(config: Config, problems: Sequence[Problem]) -> None:
+    """Whether there are rows of every task that has a KL coefficient of its own.
+
+    Raises:
+        ConfigError: a task has none, as a misspelt one has.
+    """
+    there = {problem.task for problem in problems}
+    for task in config.method.loss.kl_coef_by_task:
+        if task not in there:
+            raise ConfigError(
+                f"method.loss.kl_coef_by_task: no row has the task {task!r}; rows have "
+                f"{', '.join(map(repr, sorted(there)[:8]))}"
+            )
+
+
 def check_judge(config: Config, judge: Judge, hooks: Sequence[Hooks]) -> None:
     """Whether the verifier can judge what a step has.
 
@@ -151,8 +167,10 @@ def prompt_stream(
     """The run's prompts, each checked against the model's context.
 
     Raises:
-        ConfigError: a prompt leaves no room for max_new_tokens.
+        ConfigError: a prompt leaves no room for max_new_tokens, or no row has a task that the
+            settings name.
     """
+    _check_tasks(config, problems)
     hooks = hooks_of(config) if hooks is None else hooks
     context = getattr(policy.model.config, "max_position_embeddings", None) or 0
     longest = most = config.rollout.max_new_tokens
@@ -165,15 +183,12 @@ def prompt_stream(
             f"rollout.max_new_tokens = {most}{turns} leaves no room for a prompt "
             f"in the context of {context} tokens that {config.model.name!r} has"
         )
-    selector = make_selector(config.data.selection, problems, config.data.seed)
-    for hook in hooks:
-        selector = hook.selector(selector, problems)
     return PromptStream(
         problems,
         encoder(policy),
         seed=config.data.seed,
         max_prompt_tokens=room if context else 0,
-        selector=selector,
+        selector=make_selector(config.data.selection, problems, config.data.seed),
         forms=next(filter(None, (hook.variants() for hook in hooks)), None),
     )
 
@@ -385,6 +400,19 @@ class Workshop:
             ranks=self.ranks,
             dynamic=next((one["dynamic"] for one in given if "dynamic" in one), None),
             keepers=[keeper for one in given for keeper in one.get("keepers", ())],
+            again=next((one["again"] for one in given if "again" in one), None),
+            survey=self.survey(),
+        )
+
+    def survey(self) -> Survey:
+        """What tells the selector of problems besides the draws, decoded regularly."""
+        return Survey(
+            self.stream,
+            lambda: make_generator(self.trainer, self.config, self.policy),
+            self.judge.open_round,
+            encoder(self.policy),
+            batch_size=self.config.eval.batch_size,
+            ranks=self.ranks,
         )
 
 

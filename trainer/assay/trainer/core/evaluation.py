@@ -230,7 +230,7 @@ def evaluate(
         return Evaluation(())
     ranks = ranks or OneRank()
     mine, fillers = questions(problems, encode, samples, ranks)
-    answers = _answered(
+    told = answered(
         mine,
         fillers,
         generator,
@@ -238,7 +238,7 @@ def evaluate(
         batch_size=batch_size,
         on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
     )
-    return Evaluation(tuple(ranks.gather(answers)))
+    return Evaluation(tuple(ranks.gather([answer_of(*one) for one in told])))
 
 
 def questions(
@@ -258,7 +258,7 @@ def questions(
     return mine, [requests[0]] * (share - len(mine))
 
 
-def _answered(
+def answered(
     mine: Sequence[Request],
     fillers: Sequence[Request],
     generator: Generator,
@@ -266,8 +266,8 @@ def _answered(
     *,
     batch_size: int,
     on_progress: Callable[[int], None],
-) -> list[Answer]:
-    """This process's responses with their judgements, in order."""
+) -> list[tuple[Request, Response, Result]]:
+    """This process's responses with what came of them, in order; see `questions`."""
     asked = [*mine, *fillers]
     responses: list[Response] = []
     submitted: list[int] = []
@@ -281,9 +281,7 @@ def _answered(
         responses += generator.generate(asked[start : start + batch_size], on_finished)
         on_progress(len(responses))
     by_place = dict(zip(submitted, scoring.results(), strict=True))
-    return [
-        answer_of(request, responses[place], by_place[place]) for place, request in enumerate(mine)
-    ]
+    return [(request, responses[place], by_place[place]) for place, request in enumerate(mine)]
 
 
 def answer_of(request: Request, response: Response, result: Result) -> Answer:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from assay.trainer.engines.models import Policy
     from assay.trainer.engines.types import FirstToken
     from assay.trainer.rollouts.types import Collected
-    from assay.trainer.selection.types import Selector
     from assay.trainer.settings.config import Config
 
 
@@ -73,11 +72,6 @@ class Hooks:
         del policy
         return most
 
-    def selector(self, inner: Selector | None, problems: Sequence[Problem]) -> Selector | None:
-        """What chooses problems, around what chose so far; None where all come in turn."""
-        del problems
-        return inner
-
     def variants(self) -> tuple[int, Callable[[Problem, int], Problem]] | None:
         """How many other forms a problem may come in, and what makes form 1, 2 and so on of it."""
         return None
@@ -92,7 +86,7 @@ class Hooks:
         """The policy as it was loaded, before TRL wraps it."""
 
     def collecting(self) -> Mapping[str, Any]:
-        """Arguments of the collector of single responses: `dynamic`, `keepers`."""
+        """Arguments of the collector of single responses: `dynamic`, `keepers`, `again`."""
         return {}
 
     def source(self, shop: Workshop, *, whole: bool) -> Source | None:

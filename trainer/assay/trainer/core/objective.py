@@ -3,6 +3,8 @@
     L = agg( policy token losses * importance weights + kl_coef * KL ) - entropy_coef * H
         + positive_lm_coef * NLL(correct responses)
 
+`kl_gradient` says whether a token's KL is weighed by its ratio of policy to sampler; see algos/kl.
+
 Every mean is over the whole mini-batch of all processes, whose counts are given: the losses of its
 micro-batches add up to its loss, however it was cut.
 """
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from assay.trainer.algos import aggregation, auxiliary, kl, policy_losses, ratios
+from assay.trainer.core.batch import kl_coefficients
 from assay.trainer.settings.objective import LossConfig
 from assay.trainer.settings.registry import loss_of, resolved
 
@@ -105,7 +108,8 @@ def policy_loss(
         entropies_BT: of the distributions that the tokens were drawn from, in nats.
         batch: `loss_mask` (B, T) bool, `advantages` (B, T), `correct` (B,) bool, `old_logps` (B, T)
             where the ratio starts from, NaN for "these very weights"; `ref_logps` (B, T) where a KL
-            is taken; `sampler_logps` (B, T), NaN where unknown.
+            is taken; `task` (B,) where tasks have KL coefficients of their own; `sampler_logps`
+            (B, T), NaN where unknown.
         config: the parts.
         counts: of the whole mini-batch.
         max_length: most tokens of a response, for the constant aggregation.
@@ -145,13 +149,15 @@ def policy_loss(
             logps_BT,
             batch["ref_logps"],
             config.kl_estimator,
-            log_ratio_BT=ratios.log_ratio(logps_BT, old_BT),
+            log_ratio_BT=ratios.log_ratio(logps_BT, old_BT)
+            if config.kl_gradient == "weighted"
+            else None,
         )
         _add(outcome, "kl", kl_BT, mask_BT)
         if "kl_mask" in batch:
             kl_BT = torch.where(batch["kl_mask"], kl_BT, 0.0)
         if config.kl_place == "loss":
-            losses_BT = losses_BT + config.kl_coef * kl_BT
+            losses_BT = losses_BT + kl_coefficients(batch, config) * kl_BT
     loss = aggregated(losses_BT)
     if config.entropy_coef:
         loss = loss - config.entropy_coef * aggregated(entropies_BT)

@@ -196,13 +196,13 @@ class PolicyTrainer(Published, GRPOTrainer):
         method, updates = self.config.method, self.config.updates_per_rollout
         batch = self.padded(collected)
         self.judged = int(self.accelerator.reduce((~batch["rewards"].isnan()).sum()))
-        kl_in_reward = bool(method.loss.kl_coef) and method.loss.kl_place == "reward"
+        kl_in_reward = bool(method.loss.kl_most) and method.loss.kl_place == "reward"
         computed = self._logps(self.model, batch) if updates > 1 or kl_in_reward else None
         decoupled = method.loss.importance_correction == "decoupled"
         batch["old_logps"] = batches.old_logps(
             batch, computed if updates > 1 else None, decoupled=decoupled
         )
-        if method.loss.kl_coef:
+        if method.loss.kl_most:
             batch["ref_logps"] = self._reference_logps(batch)
         if self.critic is None:
             advantages_BT = batches.group_advantages(

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from rich.console import Console
@@ -37,7 +36,6 @@ from assay.trainer.core.build import (
     check_processes,
     encoder,
     evaluation_generator,
-    make_generator,
     prompt_stream,
 )
 from assay.trainer.core.evaluation import Evaluation, evaluate
@@ -61,7 +59,6 @@ from assay.trainer.records.saving import save_outcome
 from assay.trainer.records.step_spans import StepSpans
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
-from assay.trainer.selection.types import Scorable
 from assay.trainer.settings.config import Config
 
 INTERRUPTED = 130
@@ -222,42 +219,27 @@ def _prepare(
 
 
 def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
-    """What a selector must know of all problems before the first draw (Pre-PPO)."""
-    selector, config, display = stream.selector, session.config, session.display
-    selector = getattr(selector, "inner", selector)
-    if not isinstance(selector, Scorable) or not selector.unscored:
+    """What a selector must know of problems before the first draw (Pre-PPO, MMR1's sampling)."""
+    config, display = session.config, session.display
+    survey = _workshop(session, trainer, stream).survey()
+    count = survey.due
+    if not count:
         return
-    samples = config.data.selection.pre_ppo.samples
-    problems = [stream.problems[place] for place in selector.unscored]
-    display.begin("scoring the prompts", len(problems))
-    evaluation = evaluate(
-        problems,
-        make_generator(trainer, config, session.policy),
-        lambda: session.judge.open_round(samples),
-        encoder(session.policy),
-        samples=samples,
-        batch_size=config.eval.batch_size,
-        ranks=AccelerateRanks(trainer.accelerator),
-        on_progress=display.advance,
-    )
+    display.begin("scoring the prompts", count)
+    survey(display.advance)
     display.end()
-    judged = evaluation.judged_by_problem()
-    scores: dict[int, float | None] = {}
-    for place, problem in zip(selector.unscored, problems, strict=True):
-        rewards = [answer.reward for answer in judged[problem.id] if answer.reward is not None]
-        scores[place] = fmean(rewards) if rewards else None
-    selector.score(scores)
-    display.note(
-        f"scored {len(problems)} prompts for data.selection.name={config.data.selection.name}"
-    )
+    display.note(f"scored {count} prompts for data.selection.name={config.data.selection.name}")
+
+
+def _workshop(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> Workshop:
+    return Workshop(trainer, session.config, session.policy, stream, session.judge, trainer.hooks)
 
 
 def _pretrain(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> bool:
     """Value pre-training; false when it was interrupted."""
-    shop = Workshop(trainer, session.config, session.policy, stream, session.judge, trainer.hooks)
     return pretrain_critic(
         trainer,
-        shop.source(whole=False),
+        _workshop(session, trainer, stream).source(whole=False),
         session.config,
         folder=session.folder,
         display=session.display,

@@ -158,7 +158,7 @@ _TABLE = (
     ),
     _m(
         "draws", "sampling", "groups",
-        "Prompts drawn in this step.",
+        "Prompts answered in this step: drawn, and as often again as they were hinted at.",
     ),
     _m(
         "rounds", "sampling", "rounds",
@@ -218,6 +218,11 @@ _TABLE = (
         "`reward.max_fault_ratio`.",
     ),
     _m(
+        "surveyed", "sampling", "responses",
+        "Responses asked for before the step, to tell `data.selection` of problems "
+        '(`name = "vas"`). They are in no other line here.',
+    ),
+    _m(
         "segments_per_response", "sampling", "segments",
         "Mean over judged responses.",
     ),
@@ -232,7 +237,7 @@ _TABLE = (
     ),
     _m(
         "hinted_groups", "sampling", "groups",
-        "Drawn groups whose prompt showed the beginning of the solution "
+        "Answered again with the beginning of the solution in the prompt, as nobody was right "
         "(`method.hints`); samples.jsonl has the level of each.",
     ),
     _m(
@@ -436,7 +441,7 @@ _TABLE = (
     _m(
         "kl", "policy", "nats/token",
         "KL to the initial policy by method.loss.kl_estimator. Null where "
-        "method.loss.kl_coef = 0: nothing to compare with is kept.",
+        "method.loss.kl_coef = 0, for every task: nothing to compare with is kept.",
     ),
     _m(
         "lm_loss", "policy", "nats/token",

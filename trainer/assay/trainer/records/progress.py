@@ -119,7 +119,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "KL", ("kl",), 7, 8, "to the initial policy, nats per token", _small,
-        lambda config: config.method.loss.kl_coef > 0,
+        lambda config: config.method.loss.kl_most > 0,
     ),
     Column(
         "EV", ("explained_variance",), 6, 3, "explained variance of returns, by the critic",

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.rpc import tracing
-from assay.trainer.engines.types import Generator
+from assay.trainer.engines.types import Draw, Generator
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.dynamic import (
     DynamicSampling,
@@ -36,6 +36,7 @@ from assay.trainer.rollouts.dynamic import (
     draws_needed,
     give_up_message,
     keeps,
+    kind_of,
     rate_from_plain,
     rate_to_plain,
     round_limit,
@@ -60,6 +61,10 @@ class Collector:
         dynamic: dynamic sampling; without it, a step is one round whose groups all stay.
         ranks: the processes; their count divides `prompts_per_step`.
         keepers: of groups of earlier steps, in the order in which they act.
+        again: whether a group of judged responses is answered again within its step, in the next
+            form of its problem; None for never.
+        survey: tells the selector of problems that it must be told of before a step, and how many
+            responses that took; None for a selector without such.
         clock: seconds.
     """
 
@@ -73,10 +78,14 @@ class Collector:
         ranks: Ranks,
         dynamic: DynamicSampling | None = None,
         keepers: Sequence[Keeper] = (),
+        again: Callable[[Group], bool] | None = None,
+        survey: Callable[[], int] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
         self._keepers = tuple(keepers)
+        self._again = again
+        self._survey = survey
         self._generator = generator
         self._open_round = open_round
         self._config = config
@@ -89,7 +98,8 @@ class Collector:
     def collect(self, policy_step: int) -> Collected:
         """The groups of the next step.
 
-        If it raises, the collector is as it was before the call.
+        If it raises, the collector is as it was before the call; what a selector was told of in a
+        survey stays told.
 
         Args:
             policy_step: optimizer steps that the policy has made.
@@ -98,13 +108,17 @@ class Collector:
             TrainingStoppedError: dynamic sampling reached its limit of rounds.
             ConfigError: a prompt does not fit the policy's context.
         """
+        surveyed = self._survey() if self._survey is not None else 0
         start, rate = self._stream.cursor, self._rate
         try:
-            return self._collect(policy_step)
+            collected = self._collect(policy_step)
         except BaseException:
             self._stream.give_back(self._stream.cursor - start)
             self._rate = rate
             raise
+        if surveyed:
+            collected.metrics["surveyed"] = float(surveyed)
+        return collected
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on, in plain containers."""
@@ -133,26 +147,24 @@ class Collector:
         carried = earlier[:wanted]
         window = _Window(
             self._stream, self._generator, self._open_round, self._ranks, self._clock,
-            group_size=self._config.group_size, policy_step=policy_step,
+            group_size=self._config.group_size, policy_step=policy_step, again=self._again,
         )  # fmt: skip
-        tally = Tally()
         fresh: list[Group] = []
         rounds = 0
         if self._dynamic is not None:
             if len(carried) < wanted:
                 missing = wanted - len(carried)
-                fresh, rounds = self._fill(self._dynamic, window, tally, missing)
+                fresh, rounds = self._fill(self._dynamic, window, missing)
         else:
             window.generate(wanted - len(carried))
             fresh, rounds = window.judged(wanted - len(carried)), 1
-            tally.add(fresh)
         window.close()
-        collected = self._finished(window, tally, earlier + fresh, rounds, policy_step)
+        collected = self._finished(window, earlier + fresh, rounds, policy_step)
         collected.metrics |= self._stream.learn(window.groups)
         return collected
 
     def _fill(
-        self, dynamic: DynamicSampling, window: _Window, tally: Tally, wanted: int
+        self, dynamic: DynamicSampling, window: _Window, wanted: int
     ) -> tuple[list[Group], int]:
         """Draws, round after round, until so many groups are kept.
 
@@ -176,19 +188,20 @@ class Collector:
             elif len(kept) >= wanted:
                 return kept, rounds
             else:
-                raise TrainingStoppedError(give_up_message(tally, wanted=wanted, rounds=rounds))
-            kept += self._counted(window.judged(out), tally)
+                told = give_up_message(window.tally, wanted=wanted, rounds=rounds)
+                raise TrainingStoppedError(told)
+            kept += self._counted(window.judged(out))
             out = size
 
-    def _counted(self, groups: list[Group], tally: Tally) -> list[Group]:
-        """The groups of these that are kept; tally and keep rate learn of them."""
-        kept, judged = tally.kept, tally.judged
-        tally.add(groups)
-        self._rate = self._rate.after(tally.kept - kept, tally.judged - judged)
-        return [group for group in groups if keeps(group)]
+    def _counted(self, groups: list[Group]) -> list[Group]:
+        """The groups of these that are kept; the keep rate, that of draws, learns of them."""
+        kept = [group for group in groups if keeps(group)]
+        judged = sum(kind_of(group) != "faulted" for group in groups)
+        self._rate = self._rate.after(len(kept), judged)
+        return kept
 
     def _finished(
-        self, window: _Window, tally: Tally, groups: list[Group], rounds: int, policy_step: int
+        self, window: _Window, groups: list[Group], rounds: int, policy_step: int
     ) -> Collected:
         """Splits the groups into those of this step and the surplus."""
         wanted = self._config.prompts_per_step
@@ -204,14 +217,16 @@ class Collector:
             told |= keeper.metrics(replaced)
             keeper.keep(own)
         self._surplus = surplus if self._dynamic is not None and self._dynamic.keep_surplus else []
-        stale = sum(group[0].policy_step < policy_step for group in used)
+        stale = sum(any(one.policy_step < policy_step for one in group) for group in used)
         metrics = {
-            **tally.metrics(self._config.group_size),
+            **window.tally.metrics(self._config.group_size),
             "rounds": float(rounds),
             "surplus": float(len(surplus)),
             "stale_groups": float(stale),
-            "generated_per_used": tally.drawn / wanted,
+            "generated_per_used": window.tally.drawn / wanted,
         }
+        if self._again is not None:
+            metrics["hinted_groups"] = float(window.tally.drawn - len(window.groups))
         if self._dynamic is not None:
             metrics["keep_rate_ema"] = self._rate.value
         return Collected(
@@ -227,9 +242,13 @@ class Collector:
 class _Window:
     """The draws of one step: asked for, generated, judged, in the order of the stream.
 
+    A group that is answered again is so in form after form of its problem; its last answer is the
+    draw's.
+
     Attributes:
-        rollouts: of all judged groups that were asked for, over all processes.
-        groups: the same, as groups.
+        rollouts: all that were judged of the draws that were asked for, over all processes.
+        groups: of these draws, as they were first answered.
+        tally: of all their groups, those that were answered again each time.
         generate_s: seconds of this process's generation.
         wait_s: seconds that this process waited for judgements.
     """
@@ -244,7 +263,9 @@ class _Window:
         *,
         group_size: int,
         policy_step: int,
+        again: Callable[[Group], bool] | None,
     ) -> None:
+        self._again = again
         self._stream = stream
         self._generator = generator
         self._open_round = open_round
@@ -257,6 +278,7 @@ class _Window:
         self._judged: deque[Group] = deque()
         self.rollouts: list[Rollout] = []
         self.groups: list[Group] = []
+        self.tally = Tally()
         self.generate_s = 0.0
         self.wait_s = 0.0
 
@@ -268,13 +290,7 @@ class _Window:
             return
         taken = math.ceil(lacking / self._ranks.count) * self._ranks.count
         self._ahead = taken - lacking
-        draws = self._stream.take(taken)
-        asked = Round(draws, self._open_round(), self._ranks, self._group_size)
-        before = self._clock()
-        with tracing.span("generate", {"assay.items": len(asked.requests)}):
-            self._generator.generate(asked.requests, asked.take)
-        self.generate_s += self._clock() - before
-        self._out.append(asked)
+        self._out.append(self._answered(self._stream.take(taken)))
 
     def judged(self, count: int) -> list[Group]:
         """The next `count` groups, all of them asked for; waits for their judgements."""
@@ -282,8 +298,36 @@ class _Window:
             self._judged += self._gathered(self._out.popleft())
         groups = [self._judged.popleft() for _ in range(count)]
         self.groups += groups
-        self.rollouts += [rollout for group in groups for rollout in group]
+        self._count(groups)
+        while again := self._to_answer_again(groups):
+            lacking = -len(again) % self._ranks.count
+            draws = [*again.values(), *[next(iter(again.values()))] * lacking]
+            answered = self._gathered(self._answered(draws, fillers=lacking))
+            self._count(answered)
+            for place, group in zip(again, answered, strict=True):
+                groups[place] = group
         return groups
+
+    def _to_answer_again(self, groups: list[Group]) -> dict[int, Draw]:
+        """By its place, what is asked in place of each group that is to be answered again."""
+        if self._again is None:
+            return {}
+        failed = [n for n, group in enumerate(groups) if self._again(group)]
+        asked = {n: self._stream.again(groups[n][0].request.draw) for n in failed}
+        return {n: draw for n, draw in asked.items() if draw is not None}
+
+    def _count(self, groups: list[Group]) -> None:
+        self.rollouts += [rollout for group in groups for rollout in group]
+        self.tally.add(groups)
+
+    def _answered(self, draws: list[Draw], *, fillers: int = 0) -> Round:
+        """A round that is generated, and on its way to the judges."""
+        asked = Round(draws, self._open_round(), self._ranks, self._group_size, fillers=fillers)
+        before = self._clock()
+        with tracing.span("generate", {"assay.items": len(asked.requests)}):
+            self._generator.generate(asked.requests, asked.take)
+        self.generate_s += self._clock() - before
+        return asked
 
     def close(self) -> None:
         """Gives back to the stream what was generated and not asked for."""

@@ -31,6 +31,8 @@ from assay.trainer.selection.types import Seen, Selector
 # Above so many problems, only the longest are encoded before the run, and the latest are kept.
 _CHECKED = 20_000
 _KEPT_PASSES = 4
+FORMS = 2**48
+"""Draw n in its problem's form l has the number n + l * FORMS, and so random numbers of its own."""
 
 
 class PromptStream:
@@ -44,7 +46,7 @@ class PromptStream:
             context; 0 for no limit.
         selector: says which problem comes next; None for all in turn.
         forms: how many other forms a problem may come in, and what makes form 1, 2 and so on of
-            it; None for the problem alone. The selector chooses among all of them.
+            it; None for the problem alone. See `again`.
 
     Attributes:
         problems: what is drawn.
@@ -106,13 +108,24 @@ class PromptStream:
         self._cursor -= count
 
     def draw(self, number: int) -> Draw:
-        """The draw of this number, whether it was taken or not; the cursor stays.
+        """The draw of this number, taken or not, in the number's form; the cursor stays.
 
         Raises:
             ConfigError: its prompt is longer than the limit, or empty.
         """
-        chosen = self._place(number)
-        return Draw(number, self._problem(chosen), self._prompt_ids(chosen), self._level(chosen))
+        form, bare = divmod(number, FORMS)
+        chosen = self._place(bare) + form * len(self.problems)
+        return Draw(number, self._problem(chosen), self._prompt_ids(chosen), form)
+
+    def again(self, draw: Draw) -> Draw | None:
+        """A draw of the same problem in its next form; None where there is none.
+
+        Raises:
+            ConfigError: its prompt is longer than the limit.
+        """
+        if draw.hint == self._forms or not draw.problem.solution:
+            return None
+        return self.draw(draw.number + FORMS)
 
     def learn(self, groups: Sequence[Group]) -> dict[str, float]:
         """A step has ended: what came of its draws, in their order, is for the selector.
@@ -120,7 +133,7 @@ class PromptStream:
         What was drawn and given back is chosen anew.
 
         Args:
-            groups: of all draws since the last time, over all processes.
+            groups: of all draws since the last time, over all processes, in their first form.
 
         Returns:
             Metrics of how the step was chosen; none where all problems come in turn.
@@ -134,10 +147,8 @@ class PromptStream:
         del self._chosen[self._cursor :]
         self._plan = None
         drawn = self._chosen[self._counts.total() :]
-        self._counts.update(place % len(self.problems) for place in drawn)
+        self._counts.update(drawn)
         metrics = choice_metrics(self._counts.values(), len(self.problems))
-        if self._forms:
-            metrics["hinted_groups"] = float(sum(self._level(one.place) > 0 for one in seen))
         return metrics | ({"selection_estimate": fmean(known)} if known else {})
 
     def check(self) -> None:
@@ -190,7 +201,7 @@ class PromptStream:
         self._cursor = state["cursor"]
         if self.selector is not None:
             self._chosen, self._plan = list(state["selection"]["chosen"]), None
-            self._counts = Counter(place % len(self.problems) for place in self._chosen)
+            self._counts = Counter(self._chosen)
             self.selector.load_state_dict(state["selection"]["learned"])
 
     def _fingerprint(self) -> dict[str, Any]:
@@ -213,12 +224,8 @@ class PromptStream:
         self._chosen += islice(self._plan, max(0, number + 1 - len(self._chosen)))
         return self._chosen[number]
 
-    def _level(self, place: int) -> int:
-        """The form that a place asks for; 0 for the problem as it is."""
-        return place // len(self.problems)
-
     def _problem(self, place: int) -> Problem:
-        """The problem of a place, in its form."""
+        """The problem of a place: p + l * n is problem p of n in form l."""
         level, bare = divmod(place, len(self.problems))
         problem = self.problems[bare]
         return self._form(problem, level) if level else problem

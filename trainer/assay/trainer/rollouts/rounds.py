@@ -27,19 +27,28 @@ class Round:
         scoring: judges this process's responses.
         ranks: the processes.
         group_size: samples of each draw.
+        fillers: so many of the last draws are there for the processes to have equally many; nobody
+            judges their responses.
 
     Attributes:
-        draws: as given.
+        draws: as given, without fillers.
         requests: of this process, group after group.
     """
 
     def __init__(
-        self, draws: Sequence[Draw], scoring: ScoringRound, ranks: Ranks, group_size: int
+        self,
+        draws: Sequence[Draw],
+        scoring: ScoringRound,
+        ranks: Ranks,
+        group_size: int,
+        *,
+        fillers: int = 0,
     ) -> None:
-        self.draws = list(draws)
-        self.requests = [
-            Request(draw, index) for draw in deal(self.draws, ranks) for index in range(group_size)
-        ]
+        self.draws = list(draws[: len(draws) - fillers])
+        share = deal(draws, ranks)
+        self.requests = [Request(draw, index) for draw in share for index in range(group_size)]
+        asked = max(0, len(self.draws) - ranks.index * len(share))
+        self._asked = min(asked, len(share)) * group_size
         self._scoring = scoring
         self._ranks = ranks
         self._group_size = group_size
@@ -61,7 +70,8 @@ class Round:
                 f"request {place} of {len(self.requests)} is unknown, or was answered twice"
             )
         self._responses[place] = response
-        self._scoring.submit(self.requests[place], response)
+        if place < self._asked:
+            self._scoring.submit(self.requests[place], response)
 
     @property
     def whole(self) -> bool:
@@ -80,10 +90,9 @@ class Round:
                 "due once"
             )
         if self._told is None:
-            results = dict(zip(self._responses, self._scoring.results(), strict=True))
-            self._told = [
-                (self._responses[place], results[place]) for place in range(len(self.requests))
-            ]
+            submitted = [place for place in self._responses if place < self._asked]
+            results = dict(zip(submitted, self._scoring.results(), strict=True))
+            self._told = [(self._responses[place], results[place]) for place in range(self._asked)]
 
     def groups(self, policy_step: int) -> list[Group]:
         """All groups over all processes, in the order of their draws; waits for their judgements.

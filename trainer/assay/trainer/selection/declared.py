@@ -16,12 +16,15 @@ from assay.trainer.selection.settings import (
     VasConfig,
 )
 from assay.trainer.settings.method import Selection, nothing_wrong
-from assay.trainer.settings.part import Part, to
+from assay.trainer.settings.part import Claims, Part, to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from assay.trainer.settings.config import Config
+
+
+_LEARNS = {"outcomes": "a selector learns from what came of each step"}
 
 
 def _ordered(config: Config) -> str:
@@ -50,6 +53,7 @@ def _selects(
     settings: type[Any],
     code: str,
     check: Callable[[Config], str] = nothing_wrong,
+    needs: Claims = _LEARNS,
 ) -> Selection:
     """A way to choose problems; off, all come in turn."""
     part = Part(
@@ -60,7 +64,7 @@ def _selects(
         lambda c: c.data.selection.name == name,
         to("data.selection.name", "uniform"),
         code=(code,),
-        needs={"outcomes": "a selector learns from what came of each step"},
+        needs=needs,
     )
     make = f"assay.trainer.selection.choose:{name.replace('-', '_')}"
     return Selection(name, settings, make, part, check)
@@ -116,6 +120,7 @@ VAS = _selects(
     "MMR1, arXiv 2509.21268",
     settings=VasConfig,
     code="selection.variance.VarianceAware",
+    needs={**_LEARNS, "collector": "it has all problems answered between two steps"},
 )
 PRE_PPO = _selects(
     "pre-ppo",

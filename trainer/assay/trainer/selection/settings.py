@@ -114,6 +114,11 @@ class VasConfig:
     """Weight of the variance of success."""
     diversity: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.2
     """Weight of how much the responses differ."""
+    refresh_every: Count = 35
+    """Steps after which all problems are answered anew (35 in the paper), as before the first; 0
+    asks for nothing besides the training, and takes the latest group that it drew of a problem."""
+    samples: AtLeastOne = 32
+    """Responses to each problem whenever all are answered (32 in the paper)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ Differences:
 
 1. Pre-PPO (arXiv 2503.22230) adds a tenth of new prompts to those of before; which are those of
    before is said by their task (`keep_tasks`). A problem whose responses were not judged has no
-   score: it is not chosen, and is in no mean.
+   score: it is not chosen, and is in no mean. A verifier of 0 and 1 makes many scores equal; the
+   seed says which of the equal come first. [derivation]
 2. LIMR (arXiv 2502.11886): the k-th mean reward of a problem is that of the k-th time that it was
    drawn and judged, and the average is over the problems that came so often. Problems that came
    once are not scored and not kept. Problems are known by their question. [derivation]
@@ -21,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -28,7 +30,7 @@ import torch
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos.selection import lim_score, pre_ppo_select
-from assay.trainer.selection.orders import Passes
+from assay.trainer.selection.orders import Passes, dice
 from assay.trainer.selection.settings import HardFocusConfig, LimrConfig, PrePpoConfig
 from assay.trainer.selection.types import Seen
 
@@ -84,7 +86,10 @@ class PrePpo(Subset):
     Args:
         config: how many, and what stays besides.
         labels: the task of each problem.
-        seed: of the order.
+        seed: of the order, and of the choice among problems of equal scores.
+
+    Attributes:
+        samples: see Scorable.
 
     Raises:
         ConfigError: no problem is left to choose from.
@@ -92,6 +97,7 @@ class PrePpo(Subset):
 
     def __init__(self, config: PrePpoConfig, labels: Sequence[str], seed: int) -> None:
         super().__init__(None, seed)
+        self.samples = config.samples
         self._config = config
         self._labels = tuple(labels)
         self._before = [n for n, label in enumerate(labels) if label in config.keep_tasks]
@@ -104,9 +110,9 @@ class PrePpo(Subset):
         """See Scorable."""
         return () if self.kept is not None else tuple(self._new)
 
-    def score(self, scores: Mapping[int, float | None]) -> None:
+    def score(self, seen: Sequence[Seen]) -> None:
         """See Scorable."""
-        known = {place: value for place, value in scores.items() if value is not None}
+        known = {one.place: fmean(one.rewards) for one in seen if one.rewards}
         if not known:
             raise ConfigError(
                 'no problem could be scored for data.selection.name = "pre-ppo": every response '
@@ -117,6 +123,7 @@ class PrePpo(Subset):
             [known[place] for place in places],
             [self._labels[place] for place in places],
             self._config.fraction,
+            ties=dice(self._seed, 0).permutation(len(places)).tolist(),
         )
         self.keep([*self._before, *(places[n] for n in chosen)])
 
@@ -168,7 +175,7 @@ def _visits(config: LimrConfig, questions: set[str]) -> dict[str, list[float]]:
         )
     groups: dict[tuple[str, int], list[float]] = defaultdict(list)
     for row in read_rows(path):
-        if row["question"] in questions and row["reward"] is not None:
+        if row["question"] in questions and row["reward"] is not None and not row.get("hint"):
             groups[row["question"], row["draw"]].append(row["reward"])
     visits: dict[str, list[float]] = defaultdict(list)
     for (question, _), rewards in sorted(groups.items(), key=lambda item: item[0][1]):

@@ -75,17 +75,23 @@ class Selector(Protocol):
 
 @runtime_checkable
 class Scorable(Selector, Protocol):
-    """A selector that must be told of all problems before the training."""
+    """A selector that must be told of problems besides what the training draws of them.
+
+    Attributes:
+        samples: responses to each such problem.
+    """
+
+    samples: int
 
     @property
     def unscored(self) -> Sequence[int]:
-        """Places that it must be told of; empty once it has been."""
+        """Places that it must be told of before the next step; empty once it has been."""
         ...
 
-    def score(self, scores: Mapping[int, float | None]) -> None:
-        """Takes in each such problem's mean reward; None where none was judged.
+    def score(self, seen: Sequence[Seen]) -> None:
+        """Takes in one of each such problem.
 
         Raises:
-            ConfigError: nothing was judged.
+            ConfigError: nothing was judged, and without it there is no choice.
         """
         ...

@@ -9,9 +9,10 @@ every problem in turn.
 
 Differences:
 
-1. p and d are those of the latest group that the training drew of a problem. The paper answers all
-   problems anew every so many steps. What was not judged yet counts as p = 1/2 and d = 1: it is
-   looked at first. [derivation]
+1. All problems are answered before the first step and every `refresh_every` steps, as in the paper,
+   and p and d stand until then. A problem without a judgement keeps what it had, at first p = 1/2
+   and d = 1: it is looked at first. [derivation] With `refresh_every` = 0, which is ours, they are
+   those of the latest group that the training drew of a problem.
 2. d is the number of different pairs of neighbouring tokens in the group's responses, divided by
    the number of pairs. [derivation]
 """
@@ -36,10 +37,16 @@ def distinct_pairs(ids: Sequence[Sequence[int]]) -> float:
 
 
 class VarianceAware:
-    """A Selector by the variance of success and the difference of responses."""
+    """A Selector by the variance of success and the difference of responses; Scorable.
+
+    Attributes:
+        samples: see Scorable.
+    """
 
     def __init__(self, config: VasConfig, size: int, seed: int) -> None:
+        self.samples = config.samples
         self._config = config
+        self._due_in = 0
         self._seed = seed
         self._passes = Passes(range(size), seed)
         self._even = 0
@@ -73,19 +80,37 @@ class VarianceAware:
         """See Selector."""
         weighed = int(len(seen) * self._config.share + 1e-9)
         self._even += len(seen) - weighed
+        if self._config.refresh_every:
+            self._due_in = max(0, self._due_in - 1)
+        else:
+            self._take(seen)
+
+    @property
+    def unscored(self) -> Sequence[int]:
+        """See Scorable: all of them, where the estimates are as old as they may be."""
+        refreshes = self._config.refresh_every and not self._due_in
+        return range(len(self._success)) if refreshes else ()
+
+    def score(self, seen: Sequence[Seen]) -> None:
+        """See Scorable; where nothing is judged, the estimates stay."""
+        self._take(seen)
+        self._due_in = self._config.refresh_every
+
+    def _take(self, seen: Sequence[Seen]) -> None:
         for one in seen:
             if one.success is not None:
                 self._success[one.place] = one.success
                 self._diversity[one.place] = distinct_pairs(one.ids)
 
     def estimate(self, place: int) -> float | None:
-        """The success of its latest group."""
+        """The success of its latest answers."""
         known = float(self._success[place])
         return None if np.isnan(known) else known
 
     def state_dict(self) -> dict[str, Any]:
-        """Success (-1 where unknown) and diversity of each, and how many even draws there were."""
+        """Success (-1 where unknown) and diversity of each, even draws, steps to the refresh."""
         return {
+            "due_in": self._due_in,
             "even": self._even,
             "success": np.nan_to_num(self._success, nan=-1.0).tolist(),
             "diversity": self._diversity.tolist(),
@@ -93,7 +118,7 @@ class VarianceAware:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See Selector."""
-        self._even = int(state["even"])
+        self._due_in, self._even = int(state["due_in"]), int(state["even"])
         success = np.array(state["success"])
         self._success = np.where(success < 0, np.nan, success)
         self._diversity = np.array(state["diversity"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -47,9 +47,9 @@ class AdvantageConfig:
     """gae: lambda of the policy's advantages."""
     length_adaptive_alpha: NonNegativeFloat = 0.0
     """gae: above 0, lambda is 1 - 1 / (alpha * length) instead of `lam` (VAPO: 0.05)."""
-    min_lam: Ratio = 0.9
-    """gae: the least that a length-adaptive lambda may be; below a length of 1 / alpha the formula
-    itself is negative."""
+    min_lam: Ratio = 0.0
+    """gae: the least that a length-adaptive lambda may be. 0 is the paper's formula, without a
+    floor; where it is negative, below a length of 1 / alpha, lambda is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,28 @@ class LossConfig:
     kl_coef: NonNegativeFloat = 0.0
     """Weight of the KL to the initial policy. 0 keeps no reference model, and then no KL is
     measured either."""
+    kl_coef_by_task: dict[str, NonNegativeFloat] = field(default_factory=dict)
+    """In place of kl_coef for rows of these tasks (Seed1.5-VL, arXiv 2505.07062, has one for each
+    kind of prompt)."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"
+    kl_gradient: Literal["weighted", "plain"] = "weighted"
+    """In a loss. weighted: each token's estimate by its ratio of policy to sampler, which descends
+    KL(pi, ref) with every estimator (as in TRL). plain: the estimate alone, GRPO's equation 3; k3
+    then descends KL(ref, pi), k2 KL(pi, ref), both on the policy's own tokens."""
     kl_place: Literal["loss", "reward"] = "loss"
     """reward: each token's reward less kl_coef * k1 (PPO); needs estimator gae."""
     importance_correction: Literal["none", "truncate", "decoupled"] = "none"
     """For what was not sampled by the policy that the ratio starts from: weigh a token by the
     truncated ratio of trainer to sampler, or use the decoupled objective."""
     importance_cap: PositiveFloat = 2.0
+
+    @property
+    def kl_most(self) -> float:
+        """The largest coefficient of the KL, of any task; 0 where there is no KL."""
+        return max(self.kl_coef, *self.kl_coef_by_task.values(), 0.0)
+
+    @property
+    def kl_words(self) -> str:
+        """The coefficient in words: a number, or one for each task that has its own."""
+        own = [f"{coef:g} where the task is {task}" for task, coef in self.kl_coef_by_task.items()]
+        return f"({', '.join(own)}, else {self.kl_coef:g})" if own else f"{self.kl_coef:g}"

@@ -67,7 +67,7 @@ PARTS: tuple[Part, ...] = (
         "advantage",
         "The advantages of tokens are brought to mean 0 and deviation 1, over the batch or for "
         "each task.",
-        "ours (batch); GoLongRL, arXiv 2605.19577 (by task)",
+        "verl's GAE (batch); GoLongRL, arXiv 2605.19577 (by task)",
         lambda c: c.method.advantage.normalise in ("batch", "task"),
         to("method.advantage.normalise", "none"),
         code=("algos.advantages.standardise",),

@@ -33,9 +33,10 @@ class FireConfig:
     """Of the first token (30 in the code of the paper's first author)."""
     top_k: Annotated[int, Field(ge=2)] = 16
     """It is one of so many likeliest (16 in the same code)."""
-    mode: Literal["mask", "exact", "parity"] = "mask"
-    """mask: the first token is not in the policy's loss. exact: it is, weighed by pi_old /
-    probability that it was drawn with, at most 1. parity: it is, as if the policy had drawn it."""
+    mode: Literal["mask", "exact", "parity"] = "exact"
+    """exact: the first token is in the policy's loss, weighed by pi_old / probability that it was
+    drawn with, at most 1; it kept pass@1 (docs/results.md). mask: it is not in the loss. parity: it
+    is, as if the policy had drawn it."""
 
 
 def check(config: Config) -> str:

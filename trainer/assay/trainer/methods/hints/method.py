@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.data.problems import Problem
-from assay.trainer.methods.hints.hints import Hinted, with_hint
-from assay.trainer.selection.orders import Uniform
-from assay.trainer.selection.types import Selector
+from assay.trainer.methods.hints.hints import failed, with_hint
 
 
 class Hinting(Hooks):
-    """What nobody solved comes again with the beginning of its solution (GHPO)."""
+    """What nobody solved is answered again with the beginning of its solution (GHPO)."""
 
-    def selector(self, inner: Selector | None, problems: Sequence[Problem]) -> Selector | None:
+    def collecting(self) -> Mapping[str, Any]:
         """See Hooks."""
-        if not problems:
-            return inner
-        plain = inner or Uniform(range(len(problems)), self.config.data.seed)
-        levels = len(self.config.method.hints.shares)
-        return Hinted(plain, [bool(problem.solution) for problem in problems], levels)
+        return {"again": failed}
 
     def variants(self) -> tuple[int, Callable[[Problem, int], Problem]]:
         """See Hooks."""

@@ -14,13 +14,15 @@ PARTS: tuple[Part, ...] = (
     Part(
         "hints",
         "sampling",
-        "A problem that nobody answered rightly comes again with the beginning of its solution.",
+        "A problem that nobody answered rightly is answered again in the step, with the beginning "
+        "of its solution.",
         "GHPO, arXiv 2507.10628",
         lambda c: c.method.hints.enabled,
         to("method.hints.enabled", False),
-        code=("methods.hints.hints.Hinted",),
+        code=("methods.hints.hints.with_hint",),
         needs={
-            "outcomes": "a problem that nobody solved comes again with a hint",
+            "collector": "it has groups answered again within their step",
+            "outcomes": "a problem that nobody solved is answered again with a hint",
             "verdicts": "it goes by right and wrong",
         },
     ),
@@ -34,7 +36,7 @@ def lines(config: Config) -> list[str]:
     shares = ", ".join(f"{share:.0%}" for share in config.method.hints.shares)
     return [
         (
-            "a problem that nobody answered rightly comes again in the next step, with the first "
+            "a problem that nobody answered rightly is answered again in the step, with the first "
             f"{shares} of its solution in the prompt"
         )
     ]

@@ -25,7 +25,8 @@ class HintsConfig:
     enabled: bool = False
     """Needs data.columns.solution. Goes with every `name`."""
     shares: Annotated[tuple[PositiveShare, ...], Field(min_length=1)] = (0.25, 0.5, 0.75)
-    """Of the solution's words, that a problem shows the first time it comes again, the second..."""
+    """Of the solution's words, that a problem shows the first time it is answered again in a step,
+    the second..."""
 
 
 def check(config: Config) -> str:

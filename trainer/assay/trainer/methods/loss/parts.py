@@ -28,6 +28,14 @@ def _without_sequence_ratio(config: Config) -> Switches:
     return switches
 
 
+def _without_kl(config: Config) -> Switches:
+    """No coefficient for any task."""
+    switches: dict[str, object] = {"method.loss.kl_coef": 0.0}
+    if config.method.loss.kl_coef_by_task:
+        switches["method.loss.kl_coef_by_task"] = {}
+    return switches
+
+
 PARTS: tuple[Part, ...] = (
     Part(
         "clip-higher",
@@ -129,8 +137,8 @@ PARTS: tuple[Part, ...] = (
         "loss",
         "The divergence from the initial policy costs.",
         "GRPO, arXiv 2402.03300, equations 3 and 4",
-        lambda c: c.method.loss.kl_coef > 0,
-        to("method.loss.kl_coef", 0.0),
+        lambda c: c.method.loss.kl_most > 0,
+        _without_kl,
         code=("algos.kl.kl_token_losses",),
     ),
     Part(
@@ -165,8 +173,9 @@ def lines(config: Config) -> list[str]:
     }[loss.aggregation]
     weight = "w * " if loss.importance_correction != "none" else ""
     lines = [f"maximise  {mean} [", f"            {weight}{loss_of(loss).formula(config)}"]
-    if loss.kl_coef and loss.kl_place != "reward":
-        lines.append(f"            - {loss.kl_coef:g} * {loss.kl_estimator}(pi, pi_ref)")
+    if loss.kl_most and loss.kl_place != "reward":
+        ratio = "pi / pi_old * " if loss.kl_gradient == "weighted" else ""
+        lines.append(f"            - {loss.kl_words} * {ratio}{loss.kl_estimator}(pi, pi_ref)")
     if loss.entropy_coef:
         lines.append(f"            + {loss.entropy_coef:g} * entropy of pi")
     lines.append("          ]")
@@ -193,6 +202,6 @@ def _ratio_lines(loss: LossConfig) -> list[str]:
 def reward_lines(config: Config) -> list[str]:
     """The divergence, where the reward pays for it."""
     loss = config.method.loss
-    if not loss.kl_coef or loss.kl_place != "reward" or config.method.turns.on:
+    if not loss.kl_most or loss.kl_place != "reward" or config.method.turns.on:
         return []
-    return [f"each token's reward less {loss.kl_coef:g} * log(pi / pi_ref)"]
+    return [f"each token's reward less {loss.kl_words} * log(pi / pi_ref)"]

@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 def check(config: Config) -> str:
     """What does not go together, and what to do; empty where all does."""
     loss = config.method.loss
-    if loss.kl_place == "reward" and loss.kl_coef and not config.method.has_critic:
+    if loss.kl_most and loss.kl_place == "reward" and not config.method.has_critic:
         return 'method.loss.kl_place = "reward" needs method.advantage.estimator = "gae"'
+    kl = (loss.kl_place, loss.kl_gradient, loss.kl_estimator)
+    if loss.kl_most and kl == ("loss", "plain", "k1"):
+        return (
+            'method.loss.kl_estimator = "k1" has no gradient in the mean with kl_gradient = '
+            '"plain"; use "k2" or "k3", or kl_gradient = "weighted"'
+        )
     if 0 < loss.dual_clip <= 1 or 0 < loss.pre_clip <= 1:
         return "method.loss.dual_clip and method.loss.pre_clip are above 1, or 0 for none"
     if loss.importance_correction == "decoupled" and (

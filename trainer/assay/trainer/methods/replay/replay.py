@@ -1,14 +1,21 @@
-"""Selective sample replay (SSR), the idea of VL-Rethinker: groups that taught something come again.
+"""What taught something comes again: VL-Rethinker's groups, or ARPO's successes.
 
-A group whose rewards are all alike has no advantage, and leaves its place in the batch to one of an
-earlier step whose rewards are not, drawn with a chance in proportion to its mean |A| ^ alpha.
+VL-Rethinker's selective sample replay (SSR), `mode = "groups"`: a group whose rewards are all alike
+has no advantage, and leaves its place in the batch to one of an earlier step whose rewards are not,
+drawn with a chance in proportion to its mean |A| ^ alpha.
+
+ARPO (arXiv 2505.16282), `mode = "success"`: a group in which nobody was right takes one earlier
+success of its own problem among its responses, if there is one, and has an advantage for it.
 
 Differences:
 
-1. Whole groups are replayed, not single samples, so that an advantage stays one within a group.
-2. What is replayed was answered by an earlier policy: its ratio starts from the log-probabilities
+1. VL-Rethinker: whole groups are replayed, not single samples, so that an advantage stays one
+   within a group. |A| is that of the judged rewards, before any shaping. A fault has none.
+2. ARPO: of its paper the abstract was at hand, and a version of its code. The latest success of a
+   problem is kept, in the prompt that it was shown; it takes the place of a response without a
+   judgement where there is one, else of one that the seed chooses. [derivation]
+3. What is replayed was answered by an earlier policy: its ratio starts from the log-probabilities
    that its sampler told, as that of every stale group does.
-3. |A| is that of the judged rewards, before any shaping. A fault has none.
 4. What is in the step already, as its remainder is (RoRecomp), is not replayed beside itself.
 """
 
@@ -21,10 +28,16 @@ import numpy as np
 
 from assay.trainer.engines.types import Draw
 from assay.trainer.methods.replay.settings import ReplayConfig
+from assay.trainer.rollouts.dynamic import CORRECT, kind_of
 from assay.trainer.rollouts.keepers import Keeper, number_of, size_of
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
-from assay.trainer.rollouts.types import Group
+from assay.trainer.rollouts.types import Group, Rollout
 from assay.trainer.selection.orders import dice
+
+
+def make_replay(config: ReplayConfig, seed: int) -> Keeper:
+    """What the settings ask for."""
+    return Replay(config, seed) if config.mode == "groups" else ReplayedSuccesses(config, seed)
 
 
 class Replay(Keeper):
@@ -85,3 +98,63 @@ class Replay(Keeper):
     ) -> None:
         """Takes up what `state_dict` told."""
         self._groups = [group_from_plain(saved, draw) for saved in state]
+
+
+class ReplayedSuccesses(Keeper):
+    """The latest success of each of the latest problems that had one.
+
+    Args:
+        config: of how many problems.
+        seed: of the choice of the response that makes room.
+    """
+
+    name = "replay"
+
+    def __init__(self, config: ReplayConfig, seed: int) -> None:
+        self._most = config.groups
+        self._seed = seed
+        self._latest: dict[tuple[str, tuple[int, ...]], Rollout] = {}
+
+    def mix(self, groups: Sequence[Group], first: int) -> list[Group]:
+        """See Keeper: a group in which nobody was right takes an earlier success of its problem."""
+        roll = dice(self._seed, first)
+        mixed = list(groups)
+        for place, group in enumerate(groups):
+            success = self._latest.get(_asked(group[0]))
+            if success is None or kind_of(group) != "all_wrong":
+                continue
+            faults = [n for n, one in enumerate(group) if one.result.judgement is None]
+            out = faults[0] if faults else int(roll.integers(len(group)))
+            mixed[place] = (*group[:out], success, *group[out + 1 :])
+        return mixed
+
+    def metrics(self, replaced: int) -> dict[str, float]:
+        """In how many groups a success came again."""
+        return {"replayed_groups": float(replaced)}
+
+    def keep(self, groups: Sequence[Group]) -> None:
+        """Takes in the successes of a step's own groups; those of the oldest problems make room."""
+        for group in groups:
+            for rollout in group:
+                judgement = rollout.result.judgement
+                if judgement is not None and judgement.verdict == CORRECT:
+                    self._latest.pop(_asked(rollout), None)  # the newest stand last
+                    self._latest[_asked(rollout)] = rollout
+        for oldest in list(self._latest)[: -self._most]:
+            del self._latest[oldest]
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """The successes, in plain containers."""
+        return [group_to_plain((rollout,)) for rollout in self._latest.values()]
+
+    def load_state_dict(
+        self, state: Sequence[Mapping[str, Any]], draw: Callable[[int], Draw]
+    ) -> None:
+        """Takes up what `state_dict` told."""
+        rollouts = [group_from_plain(saved, draw)[0] for saved in state]
+        self._latest = {_asked(rollout): rollout for rollout in rollouts}
+
+
+def _asked(rollout: Rollout) -> tuple[str, tuple[int, ...]]:
+    """The problem, and the prompt that it was shown in."""
+    return rollout.request.draw.problem.id, rollout.request.draw.prompt_ids

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReplayConfig:
-    """VL-Rethinker's selective sample replay."""
+    """What comes again: VL-Rethinker's groups, or ARPO's successes."""
 
     __pydantic_config__ = STRICT
 
     groups: NonNegative = 0
-    """The latest groups with rewards that differ, kept to take the place of groups whose rewards do
-    not; 0 for no replay."""
+    """How many are kept, the latest; 0 for no replay."""
+    mode: Literal["groups", "success"] = "groups"
+    """groups: those with rewards that differ are kept, and take the place of groups whose rewards
+    do not (VL-Rethinker). success: of so many problems the latest success is kept, and takes a
+    place among the responses to the same problem where none of them was right (ARPO)."""
     alpha: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """A group comes with a chance in proportion to its mean |advantage| ^ alpha."""
+    """groups: one comes with a chance in proportion to its mean |advantage| ^ alpha."""
 
 
 def check(config: Config) -> str:

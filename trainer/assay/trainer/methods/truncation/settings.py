@@ -50,7 +50,7 @@ def check(config: Config) -> str:
             "method.truncation.window above 0 needs method.advantage.gamma = 1: a discount would "
             "punish the last token of every window"
         )
-    if method.loss.kl_coef and method.loss.kl_place == "reward":
+    if method.loss.kl_most and method.loss.kl_place == "reward":
         return (
             'method.truncation.window above 0 needs method.loss.kl_place = "loss", or kl_coef = '
             "0: rewards are given when a response ends"

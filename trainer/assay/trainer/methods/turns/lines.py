@@ -49,10 +49,10 @@ def turn_reward_lines(config: Config) -> list[str]:
         gain = f" + {turns.shaping:g} * (acc_2 - acc_1)" if turns.shaping else ""
         lines.append(f"second attempt: acc_2{gain}")
     loss = config.method.loss
-    if loss.kl_coef and turns.kl == "first":
+    if loss.kl_most and turns.kl == "first":
         lines.append("the KL is that of the first attempt's tokens")
-    if loss.kl_coef and loss.kl_place == "reward":
-        lines.append(f"each token's reward less {loss.kl_coef:g} * log(pi / pi_ref)")
+    if loss.kl_most and loss.kl_place == "reward":
+        lines.append(f"each token's reward less {loss.kl_words} * log(pi / pi_ref)")
     if turns.reward == "final" or not turns.independent:
         lines.append("an attempt without a judgement (a fault) takes the response out of the loss")
     else:

@@ -1,0 +1,104 @@
+"""Answers to problems for a selector that must be told of them, besides what the training draws.
+
+Pre-PPO asks once, before the first draw; MMR1's sampling asks then and every so many steps. The
+policy answers as it is, sampled regularly, and nobody trains on it. Draws have the numbers of an
+evaluation's, so that those of the run stay what they are; every process comes to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from assay.trainer.core.evaluation import answered, questions
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Generator
+from assay.trainer.rollouts.dynamic import CORRECT
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.types import Ranks, ScoringRound
+from assay.trainer.selection.types import Scorable, Seen
+
+
+class Survey:
+    """Tells a stream's selector what it must be told, when it must be.
+
+    Args:
+        stream: whose selector it is.
+        generator: makes what answers; asked for at each survey.
+        open_round: begins to judge so many responses to each problem.
+        encode: the tokens that the policy is shown of a problem.
+        batch_size: responses that the generator is asked for at a time.
+        ranks: the processes.
+    """
+
+    def __init__(
+        self,
+        stream: PromptStream,
+        generator: Callable[[], Generator],
+        open_round: Callable[[int], ScoringRound],
+        encode: Callable[[Problem], Sequence[int]],
+        *,
+        batch_size: int,
+        ranks: Ranks,
+    ) -> None:
+        self._stream = stream
+        self._generator = generator
+        self._open_round = open_round
+        self._encode = encode
+        self._batch_size = batch_size
+        self._ranks = ranks
+
+    @property
+    def due(self) -> int:
+        """How many problems the selector must be told of now."""
+        selector = self._selector()
+        return 0 if selector is None else len(selector.unscored)
+
+    def __call__(self, on_progress: Callable[[int], None] = lambda _done: None) -> int:
+        """Has the problems that are due answered and judged, and tells the selector.
+
+        Args:
+            on_progress: called with the number of problems answered, over all processes.
+
+        Returns:
+            How many responses that took; 0 where nothing is due.
+
+        Raises:
+            ConfigError: nothing was judged, and the selector has no choice without it.
+        """
+        selector = self._selector()
+        if selector is None or not selector.unscored:
+            return 0
+        places, samples = list(selector.unscored), selector.samples
+        problems = [self._stream.problems[place] for place in places]
+        mine, fillers = questions(problems, self._encode, samples, self._ranks)
+        told = answered(
+            mine,
+            fillers,
+            self._generator(),
+            self._open_round(samples),
+            batch_size=self._batch_size,
+            on_progress=lambda done: on_progress(
+                min(len(problems), done * self._ranks.count // samples)
+            ),
+        )
+        whole = self._ranks.gather(
+            [(response.ids, result.judgement) for _, response, result in told]
+        )
+        found: list[Seen] = []
+        for n, place in enumerate(places):
+            group = whole[n * samples : (n + 1) * samples]
+            judged = [(ids, judgement) for ids, judgement in group if judgement is not None]
+            found.append(
+                Seen(
+                    place,
+                    rewards=tuple(judgement.reward for _, judgement in judged),
+                    correct=sum(judgement.verdict == CORRECT for _, judgement in judged),
+                    ids=tuple(ids for ids, _ in judged),
+                )
+            )
+        selector.score(found)
+        return len(whole)
+
+    def _selector(self) -> Scorable | None:
+        selector = self._stream.selector
+        return selector if isinstance(selector, Scorable) else None
