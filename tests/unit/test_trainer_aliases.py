@@ -184,3 +184,22 @@ def test_a_pipeline_with_old_names_changes_a_base_with_new_ones(
     made = pipelines.load(own, [changed], tmp_path / "run")
     assert made.dense.method.critic.learning_rate == 7e-5
     assert made.baseline.method.critic.learning_rate != 7e-5
+
+
+@pytest.mark.parametrize(
+    ("tree", "overrides", "source"),
+    [
+        ({"data": {"path": "rows.jsonl"}}, [], "jsonl"),
+        ({}, ["data.path=rows.jsonl"], "jsonl"),
+        ({"data": {"path": "rows.jsonl", "source": "reasoning_gym"}}, [], "reasoning_gym"),
+        ({"data": {"path": "rows.jsonl"}}, ["data.source=reasoning_gym"], "reasoning_gym"),
+        ({"data": {"path": ""}}, [], "reasoning_gym"),
+        ({}, ["data=name/of-a-set"], "hub"),
+    ],
+)
+def test_a_path_without_a_source_is_read(
+    tree: dict[str, Any], overrides: list[str], source: str
+) -> None:
+    """Training on another data set than the one that is named would be a wrong result."""
+    made = configs.build(tree, overrides, origin="test")
+    assert made.data.source == source

@@ -8,12 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, PositiveShare, Ratio
 
-Count = Annotated[int, Field(ge=0)]
-AtLeastOne = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0, le=1)]
-PositiveShare = Annotated[float, Field(gt=0, le=1)]
-Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -26,10 +22,10 @@ class MoppsConfig:
     rule: Literal["nearest", "threshold"] = "nearest"
     """nearest: those nearest to `target` first. threshold: those from `low` to `high` first, in
     random order, then the nearest to that range."""
-    target: Share = 0.5
-    low: Share = 0.3
-    high: Share = 0.7
-    pool: Count = 0
+    target: Ratio = 0.5
+    low: Ratio = 0.3
+    high: Ratio = 0.7
+    pool: NonNegative = 0
     """Candidates drawn at random that are looked at first; 0 for all problems."""
     decay: PositiveShare = 1.0
     """What is kept of the evidence at a visit; 1 forgets nothing, the code's default."""
@@ -53,9 +49,9 @@ class DumpConfig:
 
     __pydantic_config__ = STRICT
 
-    window: AtLeastOne = 300
+    window: Positive = 300
     """Responses of a task that its mean is over (300 in the code)."""
-    tau: Above0 = 0.1
+    tau: PositiveFloat = 0.1
     """Temperature of the softmax (0.1 in the code)."""
 
 
@@ -67,7 +63,7 @@ class DadsConfig:
 
     target: Finite = 1.0
     """The reward to reach."""
-    tau: Above0 = 0.5
+    tau: PositiveFloat = 0.5
     decay: PositiveShare = 0.9
     """What a step's rewards weigh of those of the step after it."""
 
@@ -80,9 +76,9 @@ class CurriculumConfig:
 
     tasks: tuple[str, ...] = ("math", "code")
     """Those that come first, by the rows' `task`."""
-    first_share: Share = 1.0
+    first_share: Ratio = 1.0
     """Of the draws, at the first step."""
-    until_step: AtLeastOne = 1000
+    until_step: Positive = 1000
     """From here on their share is that of the data; until then it goes there in a straight line."""
 
 
@@ -92,13 +88,13 @@ class HardFocusConfig:
 
     __pydantic_config__ = STRICT
 
-    after_steps: AtLeastOne = 100
+    after_steps: Positive = 100
     """Steps of the first stage."""
-    every: AtLeastOne = 100
+    every: Positive = 100
     """Steps of the second stage between two looks."""
     keep: PositiveShare = 0.5
     """Of the problems that are left, the hardest that a look keeps."""
-    least: AtLeastOne = 64
+    least: Positive = 64
     """No look leaves fewer."""
 
 
@@ -108,16 +104,16 @@ class VasConfig:
 
     __pydantic_config__ = STRICT
 
-    share: Share = 0.5
+    share: Ratio = 0.5
     """Of the draws, that go by the score; the others are uniform."""
     outcome: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.8
     """Weight of the variance of success."""
     diversity: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.2
     """Weight of how much the responses differ."""
-    refresh_every: Count = 35
+    refresh_every: NonNegative = 35
     """Steps after which all problems are answered anew (35 in the paper), as before the first; 0
     asks for nothing besides the training, and takes the latest group that it drew of a problem."""
-    samples: AtLeastOne = 32
+    samples: Positive = 32
     """Responses to each problem whenever all are answered (32 in the paper)."""
 
 
@@ -129,7 +125,7 @@ class PrePpoConfig:
 
     fraction: PositiveShare = 0.1
     """Of the problems; 0.1 was best of 0.1, 0.2 and 0.5."""
-    samples: AtLeastOne = 1
+    samples: Positive = 1
     """Responses to each problem that are judged once, before the training."""
     keep_tasks: tuple[str, ...] = ()
     """Tasks that stay whole and are not scored: the data of before."""

@@ -10,16 +10,13 @@ from pydantic import Field
 from assay.clients.toml_config import STRICT
 from assay.trainer.methods.cotraining.parts import PARTS, lines
 from assay.trainer.methods.cotraining.schedule import schedule_of
+from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Positive, PositiveFloat
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
-Count = Annotated[int, Field(ge=0)]
-AtLeastOne = Annotated[int, Field(ge=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
-Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-From0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +30,13 @@ class CotrainingConfig:
     __pydantic_config__ = STRICT
 
     enabled: bool = False
-    generator_steps: AtLeastOne = 3
+    generator_steps: Positive = 3
     """Steps of the generator between turns of the verifier (N_g)."""
-    verifier_steps: Count = 1
+    verifier_steps: NonNegative = 1
     """Steps of the verifier at its turn (N_v); 0 leaves it as it is after its warm-up."""
-    warmup_steps: Count = 40
+    warmup_steps: NonNegative = 40
     """Steps of the verifier before the generator's first."""
-    format_weight: From0 = 0.8
+    format_weight: NonNegativeFloat = 0.8
     """gamma: what the form of a verification earns beside the truth of its verdict."""
     class_weights: bool = True
     """Weighs the verifier's advantages by 1 / sqrt(how many solutions are right, or wrong)."""
@@ -52,15 +49,15 @@ class CotrainingConfig:
     model: str = ""
     """The verifier's: a folder or hub name; empty for the generator's. Precision, device and
     adapters are those of [model]."""
-    learning_rate: Above0 = 1e-6
-    prompts_per_step: AtLeastOne = 8
+    learning_rate: PositiveFloat = 1e-6
+    prompts_per_step: Positive = 8
     """Solutions that a step of the verifier is about, each of a problem of its own."""
     group_size: AtLeastTwo = 5
     """Verifications of each."""
-    max_new_tokens: AtLeastOne = 1024
+    max_new_tokens: Positive = 1024
     """Of a verification."""
-    temperature: Above0 = 1.0
-    micro_batch: Count = 0
+    temperature: PositiveFloat = 1.0
+    micro_batch: NonNegative = 0
     """Verifications per forward and backward pass; 0 takes a mini-batch's at once."""
     prompt: str = ""
     """What asks for a verification, with the places {question} and {steps}, and {count} and {code}

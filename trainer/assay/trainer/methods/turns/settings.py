@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Literal
 
 from assay.clients.toml_config import STRICT
 from assay.trainer.methods.turns.lines import turn_credit_lines, turn_lines, turn_reward_lines
 from assay.trainer.methods.turns.parts import PARTS
+from assay.trainer.settings.kinds import NonNegativeFloat
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
-
-NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
