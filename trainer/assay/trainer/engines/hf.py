@@ -76,7 +76,7 @@ class HfGenerator:
         self._autocast = autocast
 
     def generate(self, requests: Sequence[Request], on_finished: OnFinished) -> list[Response]:
-        """One response for each request, in order; see rollouts.types.Generator.
+        """One response for each request, in order; see engines.types.Generator.
 
         Raises:
             TrainingStoppedError: the policy's logits are not numbers.

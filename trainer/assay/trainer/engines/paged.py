@@ -81,7 +81,7 @@ class PagedGenerator:
         self._dtype = dtype
 
     def generate(self, requests: Sequence[Request], on_finished: OnFinished) -> list[Response]:
-        """One response for each request, in order; see rollouts.types.Generator.
+        """One response for each request, in order; see engines.types.Generator.
 
         Raises:
             ConfigError: the weights are sharded over processes.

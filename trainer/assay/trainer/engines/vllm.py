@@ -79,7 +79,7 @@ class VllmGenerator:
         self._seed = seed
 
     def generate(self, requests: Sequence[Request], on_finished: OnFinished) -> list[Response]:
-        """One response for each request, in order; see rollouts.types.Generator.
+        """One response for each request, in order; see engines.types.Generator.
 
         Raises:
             TrainingStoppedError: vLLM did not answer each request.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.settings.part import Part, to
+from assay.trainer.settings.registry import estimator_of
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -17,7 +18,7 @@ _ESTIMATOR = "method.advantage.estimator"
 
 
 def _has_group_baseline(config: Config) -> bool:
-    return config.method.advantage.estimator in ("group", "rloo", "symmetric")
+    return estimator_of(config.method.advantage).credit == "group"
 
 
 PARTS: tuple[Part, ...] = (
@@ -35,10 +36,7 @@ PARTS: tuple[Part, ...] = (
         "advantage",
         "The centred reward is divided by the deviation within the prompts of its task.",
         _TMN,
-        lambda c: (
-            c.method.advantage.estimator in ("group", "rloo", "symmetric")
-            and c.method.advantage.scale == "task"
-        ),
+        lambda c: _has_group_baseline(c) and c.method.advantage.scale == "task",
         to("method.advantage.scale", "group"),
         code=("algos.advantages.group_advantages",),
         needs={
