@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from assay.trainer.settings.metric import Metric
 from assay.trainer.settings.part import Part
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Method:
             that is all settings.
         parts: what `ablate` may switch off.
         lines: what is said of it.
+        metrics: the numbers that it adds to those of a step.
+        metric_groups: headings of its own for them, with what they are about.
         check: what its settings break among themselves, in a line; empty where nothing.
         compares: its key, where it compares the samples of a prompt, of which there must be two.
     """
@@ -71,6 +74,8 @@ class Method:
     hooks: str = ""
     parts: tuple[Part, ...] = ()
     lines: tuple[Lines, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    metric_groups: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Config], str] = nothing_wrong
     compares: str = ""
 

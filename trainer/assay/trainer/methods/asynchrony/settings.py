@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.asynchrony.metrics import METRICS
 from assay.trainer.methods.asynchrony.parts import PARTS, objective_lines, sampling_lines
 from assay.trainer.settings.method import Lines, Method
 
@@ -88,6 +89,7 @@ METHOD = Method(
     rank=90,
     hooks="assay.trainer.methods.asynchrony.method:Asynchrony",
     parts=PARTS,
+    metrics=METRICS,
     lines=(Lines("Sampling", 70, sampling_lines), Lines("Objective", 20, objective_lines)),
     check=check,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.cotraining.metrics import GROUPS, METRICS
 from assay.trainer.methods.cotraining.parts import PARTS, lines
 from assay.trainer.methods.cotraining.schedule import schedule_of
 from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Positive, PositiveFloat
@@ -119,6 +120,8 @@ METHOD = Method(
     rank=140,
     hooks="assay.trainer.methods.cotraining.method:Cotraining",
     parts=PARTS,
+    metrics=METRICS,
+    metric_groups=GROUPS,
     lines=(Lines("Verifier", 10, lines),),
     check=check_cotraining,
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.dense.metrics import METRICS
 from assay.trainer.methods.dense.parts import PARTS, advantage_lines, reward_lines
 from assay.trainer.settings.kinds import NonNegativeFloat, Ratio
 from assay.trainer.settings.method import Lines, Method
@@ -65,6 +66,7 @@ METHOD = Method(
     rank=120,
     hooks="assay.trainer.methods.dense.method:Dense",
     parts=PARTS,
+    metrics=METRICS,
     lines=(Lines("Reward", 40, reward_lines), Lines("Advantage", 50, advantage_lines)),
     check=check,
 )

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.dynamic_sampling.metrics import METRICS
 from assay.trainer.methods.dynamic_sampling.parts import PARTS, lines
 from assay.trainer.settings.kinds import Positive
 from assay.trainer.settings.method import Lines, Method
@@ -37,6 +38,7 @@ METHOD = Method(
     rank=10,
     hooks="assay.trainer.methods.dynamic_sampling.method:DynamicSampling",
     parts=PARTS,
+    metrics=METRICS,
     lines=(Lines("Sampling", 50, lines),),
     compares="method.dynamic_sampling",
 )

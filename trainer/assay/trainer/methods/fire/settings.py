@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.fire.metrics import METRICS
 from assay.trainer.methods.fire.parts import PARTS, lines
 from assay.trainer.settings.kinds import PositiveFloat
 from assay.trainer.settings.method import Lines, Method
@@ -76,6 +77,7 @@ METHOD = Method(
     rank=20,
     hooks="assay.trainer.methods.fire.method:Fire",
     parts=PARTS,
+    metrics=METRICS,
     lines=(Lines("Sampling", 40, lines),),
     check=check,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.hints.metrics import METRICS
 from assay.trainer.methods.hints.parts import PARTS, lines
 from assay.trainer.settings.kinds import PositiveShare
 from assay.trainer.settings.method import Lines, Method
@@ -46,6 +47,7 @@ METHOD = Method(
     rank=30,
     hooks="assay.trainer.methods.hints.method:Hinting",
     parts=PARTS,
+    metrics=METRICS,
     lines=(Lines("Sampling", 31, lines),),
     check=check,
     compares="method.hints",

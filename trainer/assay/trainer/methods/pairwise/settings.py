@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.pairwise.metrics import METRICS
 from assay.trainer.methods.pairwise.parts import PARTS, lines
 from assay.trainer.settings.method import Lines, Method
 
@@ -88,6 +89,7 @@ METHOD = Method(
     rank=100,
     hooks="assay.trainer.methods.pairwise.method:Pairwise",
     parts=PARTS,
+    metrics=METRICS,
     lines=(Lines("Reward", 20, lines),),
     check=pairwise_problem,
 )

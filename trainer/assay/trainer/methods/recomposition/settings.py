@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.recomposition.metrics import METRICS
 from assay.trainer.methods.recomposition.parts import PARTS, lines
 from assay.trainer.settings.kinds import BelowHalf, NonNegative, Positive, PositiveShare
 from assay.trainer.settings.method import Lines, Method
@@ -53,6 +54,7 @@ METHOD = Method(
     rank=50,
     hooks="assay.trainer.methods.recomposition.method:Recomposing",
     parts=PARTS,
+    metrics=METRICS,
     lines=(Lines("Sampling", 33, lines),),
     check=check,
     compares="method.recomposition",

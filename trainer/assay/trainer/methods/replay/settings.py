@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.replay.metrics import METRICS
 from assay.trainer.methods.replay.parts import PARTS, lines
 from assay.trainer.settings.kinds import NonNegative
 from assay.trainer.settings.method import Lines, Method
@@ -51,6 +52,7 @@ METHOD = Method(
     rank=40,
     hooks="assay.trainer.methods.replay.method:Replaying",
     parts=PARTS,
+    metrics=METRICS,
     lines=(Lines("Sampling", 32, lines),),
     check=check,
     compares="method.replay",

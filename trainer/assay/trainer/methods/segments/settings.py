@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.segments.metrics import METRICS
 from assay.trainer.methods.segments.parts import PARTS
 from assay.trainer.settings.method import Method
 
@@ -53,5 +54,6 @@ METHOD = Method(
     rank=130,
     hooks="assay.trainer.methods.segments.method:Segments",
     parts=PARTS,
+    metrics=METRICS,
     check=segments_problem,
 )

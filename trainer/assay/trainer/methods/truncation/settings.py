@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
+from assay.trainer.methods.truncation.metrics import METRICS
 from assay.trainer.methods.truncation.parts import (
     PARTS,
     advantage_lines,
@@ -65,6 +66,7 @@ METHOD = Method(
     rank=80,
     hooks="assay.trainer.methods.truncation.method:Truncation",
     parts=PARTS,
+    metrics=METRICS,
     lines=(
         Lines("Sampling", 60, sampling_lines),
         Lines("Advantage", 30, advantage_lines),
