@@ -109,7 +109,7 @@ def test_what_truncation_does_not_go_with_is_refused_in_one_line(
 
 
 def test_a_critic_that_shares_the_trunk_cannot_be_pretrained_and_so_not_truncated() -> None:
-    with pytest.raises(ConfigError, match=r"needs critic\.sharing"):
+    with pytest.raises(ConfigError, match=r"needs method\.critic\.sharing"):
         configs.build({}, [*TRUNCATES, "method.critic.sharing=trunk"], origin="test")
 
 

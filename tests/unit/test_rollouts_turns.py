@@ -265,7 +265,6 @@ def test_settings_that_do_not_go_together_are_refused_in_a_line(
     "overrides",
     [
         ["data.selection.name=mopps"],
-        ["data.columns.solution=solution", "method.hints.enabled=true"],
         ["method.filter.min_group_std=0.1"],
     ],
 )
@@ -274,6 +273,12 @@ def test_what_goes_by_whole_groups_goes_with_dialogues(
 ) -> None:
     config = configs.load(repository / "configs" / "pag.toml", ["data=rows.jsonl", *overrides])
     assert config.method.turns.on
+
+
+def test_a_dialogue_is_not_answered_again_within_its_step(repository: Path) -> None:
+    hints = ["data.columns.solution=solution", "method.hints.enabled=true"]
+    with pytest.raises(ConfigError, match="dialogues are held in lockstep"):
+        configs.load(repository / "configs" / "pag.toml", ["data=rows.jsonl", *hints])
 
 
 def test_ablating_the_turns_leaves_ppo(repository: Path) -> None:
