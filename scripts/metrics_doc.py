@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import written
-from assay.trainer.records.metric_table import COUNTS, GROUPS, METRICS, Metric
+from assay.trainer.records.metric_table import COUNTS, GROUPS, METRICS
+from assay.trainer.settings.metric import Metric
 
 DOCUMENT = written.ROOT / "docs" / "metrics.md"
 BEGIN = "<!-- metrics: written by scripts/metrics_doc.py from records/metric_table.py -->\n"
