@@ -64,8 +64,8 @@ def check(config: Config) -> str:
         )
     if fire.mode == "exact" and config.method.loss.ratio == "sequence":
         return (
-            'method.fire.mode = "exact" weighs a token, and method.loss.ratio = "sequence" has '
-            'none; use mode = "mask"'
+            'method.fire.mode = "exact" needs method.loss.ratio = "token": it weighs a token; with '
+            '"sequence" use mode = "mask"'
         )
     return ""
 
