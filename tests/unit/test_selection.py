@@ -22,7 +22,8 @@ from assay.trainer.selection.subsets import HardFocus, PrePpo, Subset, limr_scor
 from assay.trainer.selection.types import Seen
 from assay.trainer.selection.variance import VarianceAware, distinct_pairs
 from assay.trainer.settings import config as configs
-from assay.trainer.settings.registry import selections
+from assay.trainer.settings.method import Selection
+from assay.trainer.settings.registry import every
 from assay.trainer.settings.selecting import SelectionConfig
 from rollouts_collecting_support import collector, encode, stream
 from selection_support import LEARNING, first, forms, problems, selector, settings
@@ -39,7 +40,7 @@ def right(place: int, correct: int, judged: int = 8) -> Seen:
 
 
 def test_every_name_has_a_selector_and_uniform_none() -> None:
-    assert {one.name for one in selections()} == {*LEARNING, "limr"}
+    assert {one.name for one in every(Selection)} == {*LEARNING, "limr"}
     assert make_selector(SelectionConfig(), problems(3), 0) is None
 
 

@@ -177,6 +177,6 @@ class Hooks:
         return None
 
 
-def hooks_of(config: Config) -> tuple[Any, ...]:
-    """The hooks of all methods that are on, in the order in which they act; each a Hooks."""
+def hooks_of(config: Config) -> tuple[Hooks, ...]:
+    """The hooks of all methods that are on, in the order in which they act."""
     return tuple(resolved(method.hooks)(config) for method in methods_on(config) if method.hooks)

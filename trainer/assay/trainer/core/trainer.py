@@ -130,7 +130,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         self.config = config
         self.hooks = tuple(hooks)
         self._score = score
-        self._own = getattr(config.method, loss_of(config.method.loss).table, None)
+        self._own = loss_of(config.method.loss).own(config.method)
         self._on_broken = on_broken
         self._check_critic = check_critic
         self.source = make_source(self)

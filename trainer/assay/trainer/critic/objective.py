@@ -11,8 +11,7 @@ the state before response token t: prompt + response[:t].
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,30 +24,6 @@ from assay.trainer.algos.value_losses import (
 from assay.trainer.settings.objective import CriticConfig
 
 _CLASSES = ("hl-gauss", "two-hot")
-
-
-class ValueFunction(Protocol):
-    """What the trainer asks of a critic, whichever it is."""
-
-    def values(self, batch: Mapping[str, Tensor], micro_batch: int) -> Tensor:
-        """values_BT, float32, without gradient; 0 where completion_mask is."""
-        ...
-
-    def step(self) -> dict[str, float]:
-        """One step of the critic's own optimizer; grad_norm and lr."""
-        ...
-
-    def save(self, folder: Path) -> None:
-        """Everything that continues the training; called on every process."""
-        ...
-
-    def load(self, folder: Path) -> None:
-        """What `save` wrote; called on every process."""
-        ...
-
-    def save_pretrained(self, folder: Path) -> None:
-        """The weights and what they mean; called on every process."""
-        ...
 
 
 def is_classes(config: CriticConfig) -> bool:

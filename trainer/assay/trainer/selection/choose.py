@@ -23,8 +23,7 @@ from assay.trainer.selection.settings import (
 from assay.trainer.selection.subsets import HardFocus, PrePpo
 from assay.trainer.selection.types import Selector
 from assay.trainer.selection.variance import VarianceAware
-from assay.trainer.settings.method import Selection
-from assay.trainer.settings.registry import chosen, resolved
+from assay.trainer.settings.registry import resolved, selection_of
 from assay.trainer.settings.selecting import SelectionConfig
 
 
@@ -64,12 +63,7 @@ def curriculum(config: CurriculumConfig, problems: Sequence[Problem], seed: int)
     return Curriculum(config, labels, seed)
 
 
-def mopps(config: MoppsConfig, problems: Sequence[Problem], seed: int) -> Selector:
-    """See ByBelief."""
-    return ByBelief(config, len(problems), seed)
-
-
-def vade(config: VadeConfig, problems: Sequence[Problem], seed: int) -> Selector:
+def by_belief(config: MoppsConfig | VadeConfig, problems: Sequence[Problem], seed: int) -> Selector:
     """See ByBelief."""
     return ByBelief(config, len(problems), seed)
 
@@ -112,9 +106,8 @@ def make_selector(
     Raises:
         ConfigError: the problems lack what the selector needs.
     """
-    if config.name == "uniform" or not problems:
+    kind = selection_of(config)
+    if kind is None or not problems:
         return None
-    kind: Selection = chosen(Selection.group, config.name, "data.selection.name")
-    own = getattr(config, kind.table) if kind.settings else None
-    made: Selector = resolved(kind.make)(own, problems, seed)
+    made: Selector = resolved(kind.make)(kind.own(config), problems, seed)
     return made

@@ -54,6 +54,7 @@ def _selects(
     code: str,
     check: Callable[[Config], str] = nothing_wrong,
     needs: Claims = _LEARNS,
+    make: str = "",
 ) -> Selection:
     """A way to choose problems; off, all come in turn."""
     part = Part(
@@ -66,8 +67,8 @@ def _selects(
         code=(code,),
         needs=needs,
     )
-    make = f"assay.trainer.selection.choose:{name.replace('-', '_')}"
-    return Selection(name, settings, make, part, check)
+    function = make or name.replace("-", "_")
+    return Selection(name, settings, f"assay.trainer.selection.choose:{function}", part, check)
 
 
 MOPPS = _selects(
@@ -75,6 +76,7 @@ MOPPS = _selects(
     "Problems whose success, drawn from what is known of it, is nearest to one half.",
     "MoPPS, arXiv 2507.04632",
     settings=MoppsConfig,
+    make="by_belief",
     code="selection.bayes.ByBelief",
     check=_ordered,
 )
@@ -83,6 +85,7 @@ VADE = _selects(
     "Problems with the largest variance of success, by evidence that ages.",
     "ours, after the abstract of VADE",
     settings=VadeConfig,
+    make="by_belief",
     code="selection.bayes.ByBelief",
 )
 DUMP = _selects(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,10 @@ from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import aliases, rules
 from assay.trainer.settings.ablation import ablated
+from assay.trainer.settings.method import Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
 from assay.trainer.settings.overrides import expand, keys_of, with_source
-from assay.trainer.settings.registry import estimators, losses, methods
+from assay.trainer.settings.registry import declared, every, methods
 from assay.trainer.settings.sections import (
     DataConfig,
     EvalConfig,
@@ -30,6 +31,7 @@ from assay.trainer.settings.sections import (
     RolloutConfig,
     RunConfig,
 )
+from assay.trainer.settings.tables import with_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +49,28 @@ class _Objective:
     @property
     def has_critic(self) -> bool:
         """Whether a value function is trained."""
-        return any(
-            one.credit == "critic" for one in estimators() if one.name == self.advantage.estimator
-        )
+        estimator = declared(Estimator.group).get(self.advantage.estimator)
+        return estimator is not None and estimator.credit == "critic"
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
 
-def _tables() -> list[tuple[str, type[Any], Any]]:
+SHARED = frozenset(one.name for one in fields(_Objective))
+"""Tables of [method] that every run has, whatever is installed."""
+
+
+def _tables() -> dict[str, type[Any]]:
     """The tables of what is plugged in, by name."""
-    shared = {"advantage", "critic", "loss"}
-    tables = {m.name: m.settings for m in methods() if m.name not in shared}
-    tables |= {one.table: one.settings for one in losses() if one.settings}
-    return [(name, kind, field(default_factory=kind)) for name, kind in tables.items()]
+    tables = {one.name: one.settings for one in methods() if one.name not in SHARED}
+    return tables | {one.table: one.settings for one in every(Loss) if one.settings}
 
 
 if TYPE_CHECKING:
     MethodSettings = _Objective
 else:
-    MethodSettings = make_dataclass(
-        "MethodSettings",
-        _tables(),
-        bases=(_Objective,),
-        namespace={"__pydantic_config__": STRICT, "__module__": __name__},
-        frozen=True,
-        slots=True,
-    )
+    MethodSettings = with_tables("MethodSettings", _Objective, _tables().items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,26 @@ class Method:
     compares: str = ""
 
 
+class _Tabled:
+    """What may have a table of settings of its own."""
+
+    __slots__ = ()
+
+    name: str
+    settings: type[Any] | None
+
+    @property
+    def table(self) -> str:
+        """The name of its table."""
+        return self.name.replace("-", "_")
+
+    def own(self, tables: Any) -> Any:
+        """Its table among others; None where it has none."""
+        return getattr(tables, self.table) if self.settings else None
+
+
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(_Tabled):
     """A way to choose the next problem, `data.selection.name`.
 
     Attributes:
@@ -101,14 +119,9 @@ class Selection:
     part: Part
     check: Callable[[Config], str] = nothing_wrong
 
-    @property
-    def table(self) -> str:
-        """The name of its table."""
-        return self.name.replace("-", "_")
-
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(_Tabled):
     """A surrogate whose mean over tokens is minimised, `method.loss.objective`.
 
     Attributes:
@@ -131,11 +144,6 @@ class Loss:
     settings: type[Any] | None = None
     part: Part | None = None
     check: Callable[[Config], str] = nothing_wrong
-
-    @property
-    def table(self) -> str:
-        """The name of its table."""
-        return self.name.replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import functools
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.rpc.errors import ConfigError
 from assay.rpc.hints import did_you_mean
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
     from assay.trainer.settings.objective import AdvantageConfig, LossConfig
     from assay.trainer.settings.sections import RolloutConfig
+    from assay.trainer.settings.selecting import SelectionConfig
+
+UNIFORM = "uniform"
+"""The value of `data.selection.name` that names no plug-in."""
+K = TypeVar("K", Loss, Estimator, Engine, Selection)
 
 
 @functools.cache
@@ -60,11 +65,18 @@ def declared(group: str) -> Mapping[str, Any]:
     return found
 
 
-def chosen(group: str, name: str, key: str, *, also: tuple[str, ...] = ()) -> Any:
+@functools.cache
+def every(kind: type[K]) -> tuple[K, ...]:
+    """All that are declared of a kind, by name."""
+    found = declared(kind.group)
+    return tuple(found[name] for name in sorted(found))
+
+
+def chosen(kind: type[K], name: str, key: str, *, also: tuple[str, ...] = ()) -> K:
     """What a setting names.
 
     Args:
-        group: of entry points.
+        kind: Loss, Estimator, Engine or Selection.
         name: the setting's value.
         key: the setting, for the message.
         also: values that the setting may have and that name nothing, for the message.
@@ -72,13 +84,14 @@ def chosen(group: str, name: str, key: str, *, also: tuple[str, ...] = ()) -> An
     Raises:
         ConfigError: nothing of that name is installed; the message says what is.
     """
-    known = declared(group)
+    known: Mapping[str, Any] = declared(kind.group)
     if name not in known:
         raise ConfigError(
             f'{key} = "{name}" is not known{did_you_mean(name, (*known, *also))}; known here: '
             f"{', '.join(sorted((*known, *also)))}"
         )
-    return known[name]
+    found: K = known[name]
+    return found
 
 
 def resolved(reference: str) -> Any:
@@ -93,26 +106,13 @@ def methods() -> tuple[Method, ...]:
     return tuple(sorted(declared(Method.group).values(), key=lambda m: (m.rank, m.name)))
 
 
-@functools.cache
-def losses() -> tuple[Loss, ...]:
-    """All surrogates, by name."""
-    return tuple(sorted(declared(Loss.group).values(), key=lambda one: one.name))
-
-
-@functools.cache
-def estimators() -> tuple[Estimator, ...]:
-    """All estimators, by name."""
-    return tuple(sorted(declared(Estimator.group).values(), key=lambda one: one.name))
-
-
 def loss_of(config: LossConfig) -> Loss:
     """The surrogate that settings name.
 
     Raises:
         ConfigError: it is not installed.
     """
-    found: Loss = chosen(Loss.group, config.objective, "method.loss.objective")
-    return found
+    return chosen(Loss, config.objective, "method.loss.objective")
 
 
 def estimator_of(config: AdvantageConfig) -> Estimator:
@@ -121,8 +121,7 @@ def estimator_of(config: AdvantageConfig) -> Estimator:
     Raises:
         ConfigError: it is not installed.
     """
-    found: Estimator = chosen(Estimator.group, config.estimator, "method.advantage.estimator")
-    return found
+    return chosen(Estimator, config.estimator, "method.advantage.estimator")
 
 
 def engine_of(config: RolloutConfig) -> Engine:
@@ -131,14 +130,18 @@ def engine_of(config: RolloutConfig) -> Engine:
     Raises:
         ConfigError: it is not installed.
     """
-    found: Engine = chosen(Engine.group, config.backend, "rollout.backend")
-    return found
+    return chosen(Engine, config.backend, "rollout.backend")
 
 
-@functools.cache
-def selections() -> tuple[Selection, ...]:
-    """All ways to choose problems, by name."""
-    return tuple(sorted(declared(Selection.group).values(), key=lambda one: one.name))
+def selection_of(config: SelectionConfig) -> Selection | None:
+    """The way to choose problems that settings name; None for `uniform`.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    if config.name == UNIFORM:
+        return None
+    return chosen(Selection, config.name, "data.selection.name", also=(UNIFORM,))
 
 
 def methods_on(config: Config) -> tuple[Method, ...]:
@@ -149,13 +152,13 @@ def methods_on(config: Config) -> tuple[Method, ...]:
 @functools.cache
 def parts() -> tuple[Part, ...]:
     """All parts, in the order of a step."""
-    every = [
-        *(one.part for one in estimators()),
+    found = [
+        *(one.part for one in every(Estimator)),
         *(part for method in methods() for part in method.parts),
-        *(one.part for one in selections()),
-        *(one.part for one in losses() if one.part),
+        *(one.part for one in every(Selection)),
+        *(one.part for one in every(Loss) if one.part),
     ]
-    return tuple(part for kind in KINDS for part in every if part.kind == kind)
+    return tuple(part for kind in KINDS for part in found if part.kind == kind)
 
 
 @functools.cache

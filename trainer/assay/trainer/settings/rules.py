@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.settings import capabilities
-from assay.trainer.settings.method import Selection
-from assay.trainer.settings.registry import (
-    chosen,
-    estimator_of,
-    loss_of,
-    methods,
-)
+from assay.trainer.settings.registry import estimator_of, loss_of, methods, selection_of
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -23,12 +17,10 @@ def problem(config: Config) -> str:
     Raises:
         ConfigError: they name a plug-in that is not installed.
     """
-    selection = config.data.selection.name
     own = [method.check for method in methods()] + [loss_of(config.method.loss).check]
-    if selection != "uniform":
-        own.append(
-            chosen(Selection.group, selection, "data.selection.name", also=("uniform",)).check
-        )
+    selection = selection_of(config.data.selection)
+    if selection is not None:
+        own.append(selection.check)
     for check in (_check_sizes, _check_groups, _check_data, _check_entry, *own):
         found = check(config)
         if found:

@@ -212,6 +212,11 @@ class RolloutConfig:
     sampled tokens passes this."""
     vllm: VllmConfig = field(default_factory=VllmConfig)
 
+    @property
+    def tells_logps(self) -> bool:
+        """Whether the sampler tells the policy's log-probabilities: vLLM does not with filters."""
+        return self.backend != "vllm" or (not self.top_k and self.top_p == 1)
+
 
 @dataclass(frozen=True, slots=True)
 class EvalConfig:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.settings.registry import selections
+from assay.trainer.settings.method import Selection
+from assay.trainer.settings.registry import UNIFORM, every
+from assay.trainer.settings.tables import with_tables
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
     __pydantic_config__ = STRICT
 
-    name: str = "uniform"
+    name: str = UNIFORM
     """uniform: pass after pass over all. Each of the others has a section of its name."""
 
     if TYPE_CHECKING:
@@ -24,15 +26,8 @@ class _Chosen:
 if TYPE_CHECKING:
     SelectionConfig = _Chosen
 else:
-    SelectionConfig = make_dataclass(
+    SelectionConfig = with_tables(
         "SelectionConfig",
-        [
-            (one.table, one.settings, field(default_factory=one.settings))
-            for one in selections()
-            if one.settings
-        ],
-        bases=(_Chosen,),
-        namespace={"__pydantic_config__": STRICT, "__module__": __name__},
-        frozen=True,
-        slots=True,
+        _Chosen,
+        ((one.table, one.settings) for one in every(Selection) if one.settings),
     )

@@ -41,7 +41,7 @@ from assay.trainer.records.saving import save_outcome
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Group
 from assay.trainer.settings import config as configs
-from assay.trainer.settings.config import Config
+from assay.trainer.settings.config import SHARED, Config
 from assay.trainer.settings.registry import methods
 from assay.trainer.settings.sections import EvalConfig
 
@@ -54,13 +54,10 @@ _TOLD = (
 )
 
 
-_SHARED = ("advantage", "critic", "loss")
-
-
 def verifier_config(config: Config) -> Config:
     """The settings that the verifier is trained with: the objective of the policy, and no more."""
     together, method = config.method.cotraining, config.method
-    own: Any = {one.name: one.settings() for one in methods() if one.name not in _SHARED}
+    own: Any = {one.name: one.settings() for one in methods() if one.name not in SHARED}
     return replace(
         config,
         model=replace(config.model, name=together.model or config.model.name),

@@ -37,9 +37,7 @@ class RecompositionConfig:
 
 def check(config: Config) -> str:
     """What does not go together, and what to do; empty where all does."""
-    rollout = config.rollout
-    told = rollout.backend != "vllm" or (not rollout.top_k and rollout.top_p == 1)
-    if config.method.recomposition.groups and not told:
+    if config.method.recomposition.groups and not config.rollout.tells_logps:
         return (
             "method.recomposition needs no rollout.top_k and top_p with vLLM: it does not tell the "
             "policy's log-probabilities with them"

@@ -35,9 +35,7 @@ class ReplayConfig:
 
 def check(config: Config) -> str:
     """What does not go together, and what to do; empty where all does."""
-    rollout = config.rollout
-    told = rollout.backend != "vllm" or (not rollout.top_k and rollout.top_p == 1)
-    if config.method.replay.groups and not told:
+    if config.method.replay.groups and not config.rollout.tells_logps:
         return (
             "method.replay needs the sampler's log-probabilities, and vLLM does not tell those "
             "of the policy with rollout.top_k or rollout.top_p; take these out"
