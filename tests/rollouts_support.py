@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.engines.engine import Host, Sampler
+from assay.trainer.engines.types import Draw, Request, Response, Sampling
 
 VOCABULARY = 24
 ENDS = frozenset({1, 2})
@@ -71,6 +72,19 @@ def opens(model: Any) -> Any:
         return nullcontext(model)
 
     return open_model
+
+
+def sampler(
+    kind: Any, model: Any, *, seed: int = 0, end_ids: frozenset[int] = ENDS, **settings: Any
+) -> Sampler:
+    """An engine of a model, with one way to sample."""
+    own = {"autocast", "dtype", "in_step", "version"}
+    host = {"autocast": nullcontext, **{k: v for k, v in settings.items() if k in own}}
+    sampling = {k: v for k, v in settings.items() if k not in own}
+    return Sampler(
+        kind(Host(opens(model), NumberTokenizer(), seed, end_ids, **host)),
+        Sampling(**{"max_new_tokens": 20, **sampling}),
+    )
 
 
 def ignore(_place: int, _response: Response) -> None:

@@ -7,24 +7,21 @@ from typing import Any
 import pytest
 import torch
 
-from assay.trainer.engines.hf import HfGenerator
-from assay.trainer.engines.paged import PagedGenerator
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.hf import HfEngine
+from assay.trainer.engines.paged import PagedEngine
 from assay.trainer.engines.types import Request, Response
-from assay.trainer.settings.sections import RolloutConfig
 from rollouts_support import (
-    ENDS,
-    NumberTokenizer,
     direct_logps,
     ignore,
     make_requests,
-    opens,
     random_model,
+    sampler,
 )
 
 
-def generator(kind: Any, model: Any, **settings: Any) -> Any:
-    config = RolloutConfig(**{"max_new_tokens": 20, **settings})
-    return kind(opens(model), NumberTokenizer(), config, seed=3, end_ids=ENDS)
+def generator(kind: Any, model: Any, **settings: Any) -> Sampler:
+    return sampler(kind, model, seed=3, **settings)
 
 
 def in_windows(kind: Any, model: Any, requests: list[Request], window: int) -> list[Response]:
@@ -51,7 +48,7 @@ def in_windows(kind: Any, model: Any, requests: list[Request], window: int) -> l
 
 @pytest.mark.parametrize(
     ("kind", "window"),
-    [(HfGenerator, 1), (HfGenerator, 7), (HfGenerator, 20), (PagedGenerator, 9)],
+    [(HfEngine, 1), (HfEngine, 7), (HfEngine, 20), (PagedEngine, 9)],
 )
 def test_windows_change_no_response(kind: Any, window: int) -> None:
     model, requests = random_model(), make_requests(draws=4, samples=3)
@@ -71,9 +68,9 @@ def test_what_was_drawn_before_keeps_its_log_probabilities_and_the_rest_has_the_
 ):
     [request] = make_requests(draws=1, samples=1, first=3)
     old, new = random_model(seed=5), random_model(seed=6)
-    [begun] = generator(HfGenerator, old).generate([Request(request.draw, 0, window=4)], ignore)
+    [begun] = generator(HfEngine, old).generate([Request(request.draw, 0, window=4)], ignore)
     assert not begun.finished
-    [response] = generator(HfGenerator, new).generate([Request(request.draw, 0, begun)], ignore)
+    [response] = generator(HfEngine, new).generate([Request(request.draw, 0, begun)], ignore)
     assert response.ids[:4] == begun.ids
     assert response.logprobs is not None
     assert response.logprobs[:4] == begun.logprobs
@@ -90,7 +87,7 @@ def test_rows_with_little_left_do_not_hold_up_the_others_and_no_pass_is_wasted()
     model = random_model(seed=5)
     requests = make_requests(draws=4, samples=1)
     settings = {"max_new_tokens": 9}
-    begun = generator(HfGenerator, model, max_new_tokens=9).generate(
+    begun = generator(HfEngine, model, max_new_tokens=9).generate(
         [Request(r.draw, 0, window=8) for r in requests], ignore
     )
     left = [Request(r.draw, 0, b) for r, b in zip(requests, begun, strict=True) if not b.finished]
@@ -102,10 +99,10 @@ def test_rows_with_little_left_do_not_hold_up_the_others_and_no_pass_is_wasted()
         passes += 1
 
     model.register_forward_pre_hook(count)
-    found = generator(HfGenerator, model, **settings).generate(left, ignore)
+    found = generator(HfEngine, model, **settings).generate(left, ignore)
     assert passes == 1
     assert {len(response.ids) for response in found} == {9}
     passes = 0
-    mixed = generator(HfGenerator, model, **settings).generate([*left, *requests], ignore)
+    mixed = generator(HfEngine, model, **settings).generate([*left, *requests], ignore)
     assert [m.ids for m in mixed[: len(left)]] == [f.ids for f in found]
     assert passes == max(len(m.ids) for m in mixed[len(left) :])

@@ -10,24 +10,21 @@ import pytest
 import torch
 
 from assay.trainer.algos.sampling import fire_first_token_probs
-from assay.trainer.engines.hf import HfGenerator
-from assay.trainer.engines.paged import PagedGenerator
+from assay.trainer.engines.hf import HfEngine
+from assay.trainer.engines.paged import PagedEngine
 from assay.trainer.engines.seeded import choose, draw_first, not_numbers, uniforms
 from assay.trainer.engines.types import Draw, FirstToken, Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings.sections import RolloutConfig
 from rollouts_support import (
-    ENDS,
-    NumberTokenizer,
     direct_logps,
     ignore,
     make_requests,
-    opens,
     random_model,
+    sampler,
 )
 
 FIRE = FirstToken(temperature=30.0, top_k=6)
-BACKENDS = [HfGenerator, PagedGenerator]
+BACKENDS = [HfEngine, PagedEngine]
 
 
 def generate(
@@ -38,10 +35,8 @@ def generate(
     first: FirstToken | None = FIRE,
     **settings: Any,
 ) -> list[Response]:
-    config = RolloutConfig(**{"max_new_tokens": 12, **settings})
-    generator = kind(opens(model), NumberTokenizer(), config, seed=3, end_ids=ENDS, first=first)
-    responses: list[Response] = generator.generate(requests, ignore)
-    return responses
+    settings = {"max_new_tokens": 12, **settings}
+    return sampler(kind, model, seed=3, first=first, **settings).generate(requests, ignore)
 
 
 def first_logits(model: Any, request: Request) -> torch.Tensor:
@@ -69,7 +64,7 @@ def test_first_tokens_come_from_the_flat_distribution_of_the_likeliest_few(kind:
 @pytest.mark.parametrize("settings", [{}, {"temperature": 0.7, "top_k": 9, "top_p": 0.9}])
 def test_given_its_first_token_the_rest_is_drawn_as_without_fire(settings: dict[str, Any]) -> None:
     model, requests = random_model(), make_requests(draws=6, samples=4)
-    responses = generate(HfGenerator, model, requests, **settings)
+    responses = generate(HfEngine, model, requests, **settings)
     rows = zip(requests, responses, strict=True)
     for request, response in rows:
         if len(response.ids) == 1:
@@ -86,8 +81,8 @@ def test_given_its_first_token_the_rest_is_drawn_as_without_fire(settings: dict[
 
 def test_where_the_first_token_happens_to_be_the_same_so_is_the_response() -> None:
     model, requests = random_model(), make_requests(draws=20, samples=8)
-    with_fire = generate(HfGenerator, model, requests)
-    without = generate(HfGenerator, model, requests, first=None)
+    with_fire = generate(HfEngine, model, requests)
+    without = generate(HfEngine, model, requests, first=None)
     alike = [(a, b) for a, b in zip(with_fire, without, strict=True) if a.ids[0] == b.ids[0]]
     assert 10 < len(alike) < len(requests)
     for a, b in alike:
@@ -97,9 +92,9 @@ def test_where_the_first_token_happens_to_be_the_same_so_is_the_response() -> No
 
 def test_both_back_ends_draw_the_same() -> None:
     model, requests = random_model(), make_requests(draws=5, samples=3)
-    left = generate(HfGenerator, model, requests)
+    left = generate(HfEngine, model, requests)
     for batch in (0, 4):
-        right = generate(PagedGenerator, model, requests, batch=batch)
+        right = generate(PagedEngine, model, requests, batch=batch)
         assert [r.ids for r in left] == [r.ids for r in right]
         for a, b in zip(left, right, strict=True):
             assert a.logprobs == pytest.approx(b.logprobs, abs=1e-4)
@@ -186,8 +181,8 @@ def test_a_response_that_has_begun_goes_on_as_without_fire(kind: Any) -> None:
 
 def test_a_first_token_does_not_depend_on_its_batch() -> None:
     model, requests = random_model(), make_requests(draws=4, samples=3)
-    whole = generate(HfGenerator, model, requests)
-    alone = [generate(HfGenerator, model, [request])[0] for request in requests]
+    whole = generate(HfEngine, model, requests)
+    alone = [generate(HfEngine, model, [request])[0] for request in requests]
     assert [r.ids for r in whole] == [r.ids for r in alone]
     other = Draw(99, requests[0].draw.problem, requests[0].draw.prompt_ids)
-    assert generate(HfGenerator, model, [Request(other, 0)])[0].ids != whole[0].ids
+    assert generate(HfEngine, model, [Request(other, 0)])[0].ids != whole[0].ids

@@ -8,42 +8,24 @@ from typing import Any
 import pytest
 import torch
 
-from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings.sections import RolloutConfig
 from rollouts_support import (
     ENDS,
     VOCABULARY,
-    NumberTokenizer,
     direct_logps,
     ignore,
     make_requests,
-    opens,
     random_model,
+    sampler,
 )
 
 
 def generate(
-    model: Any,
-    requests: list[Request],
-    *,
-    seed: int = 0,
-    end_ids: frozenset[int] = ENDS,
-    on_finished: Any = ignore,
-    autocast: Any = None,
-    **settings: Any,
+    model: Any, requests: list[Request], *, on_finished: Any = ignore, **settings: Any
 ) -> list[Response]:
-    extra = {} if autocast is None else {"autocast": autocast}
-    generator = HfGenerator(
-        opens(model),
-        NumberTokenizer(),
-        RolloutConfig(**{"max_new_tokens": 20, **settings}),
-        seed=seed,
-        end_ids=end_ids,
-        **extra,
-    )
-    return generator.generate(requests, on_finished)
+    return sampler(HfEngine, model, **settings).generate(requests, on_finished)
 
 
 # Another batch shape pads more to the left and sums in another order, which moves a float32
@@ -55,7 +37,7 @@ def test_a_response_does_not_depend_on_what_is_generated_with_it(settings: dict[
     whole = generate(model, requests, **settings)
     backwards = generate(model, requests[::-1], **settings)[::-1]
     for batch in (1, 4, 7):
-        _same(whole, generate(model, requests, batch=batch, **settings))
+        _same(whole, generate(model, requests, rows=batch, **settings))
     _same(whole, backwards)
     for place in (0, 8, 17):
         _same([whole[place]], generate(model, [requests[place]], **settings))
@@ -165,7 +147,7 @@ def test_one_part_is_handed_over_before_the_next_begins() -> None:
     generate(
         model,
         [Request(r.draw, r.index) for r in requests if len(r.draw.prompt_ids) > 1],
-        batch=2,
+        rows=2,
         on_finished=lambda place, _: seen.append(str(place)),
     )
     events = [event for event in seen if event]

@@ -11,37 +11,26 @@ from transformers import ContinuousBatchingConfig
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.engines import paged
-from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings.sections import RolloutConfig
-from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, opens, random_model
+from rollouts_support import ignore, make_requests, random_model, sampler
 
 
 def generate(
-    kind: Any,
-    model: Any,
-    requests: list[Request],
-    *,
-    on_finished: Any = ignore,
-    dtype: torch.dtype | None = None,
-    **settings: Any,
+    kind: Any, model: Any, requests: list[Request], *, on_finished: Any = ignore, **settings: Any
 ) -> list[Response]:
-    config = RolloutConfig(**{"max_new_tokens": 20, **settings})
-    extra = {} if dtype is None else {"dtype": dtype}
-    generator = kind(opens(model), NumberTokenizer(), config, seed=3, end_ids=ENDS, **extra)
-    responses: list[Response] = generator.generate(requests, on_finished)
-    return responses
+    return sampler(kind, model, seed=3, **settings).generate(requests, on_finished)
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"temperature": 0.6, "top_k": 9, "top_p": 0.9}, {"batch": 4}]
+    "settings", [{}, {"temperature": 0.6, "top_k": 9, "top_p": 0.9}, {"rows": 4}]
 )
 def test_responses_are_those_of_generate(settings: dict[str, Any]) -> None:
     model, requests = random_model(), make_requests(draws=5, samples=3)
     _same(
-        generate(paged.PagedGenerator, model, requests, **settings),
-        generate(HfGenerator, model, requests, **settings),
+        generate(paged.PagedEngine, model, requests, **settings),
+        generate(HfEngine, model, requests, **settings),
     )
 
 
@@ -53,7 +42,7 @@ def test_each_response_is_handed_over_once_and_the_shorter_ones_first() -> None:
         finished[place] = response
 
     requests = make_requests(draws=5)
-    responses = generate(paged.PagedGenerator, random_model(), requests, on_finished=on_finished)
+    responses = generate(paged.PagedEngine, random_model(), requests, on_finished=on_finished)
     assert [finished[place] for place in range(len(requests))] == responses
     lengths = [len(response.ids) for response in finished.values()]
     assert lengths == sorted(lengths)
@@ -79,9 +68,9 @@ def test_a_cache_too_small_for_all_rows_changes_nothing(monkeypatch: pytest.Monk
         ),
     )
     model, requests = random_model(), make_requests(draws=5, samples=3)
-    small = generate(paged.PagedGenerator, model, requests)
+    small = generate(paged.PagedEngine, model, requests)
     assert evicted
-    _same(small, generate(HfGenerator, model, requests))
+    _same(small, generate(HfEngine, model, requests))
 
 
 def test_the_model_and_the_global_random_state_are_put_back() -> None:
@@ -90,7 +79,7 @@ def test_the_model_and_the_global_random_state_are_put_back() -> None:
     modes = [module.training for module in model.modules()]
     own, attention = model.generation_config, model.config._attn_implementation
     before = torch.get_rng_state()
-    generate(paged.PagedGenerator, model, make_requests(draws=2))
+    generate(paged.PagedEngine, model, make_requests(draws=2))
     assert torch.equal(torch.get_rng_state(), before)
     assert [module.training for module in model.modules()] == modes
     assert model.generation_config is own
@@ -102,7 +91,7 @@ def test_weights_may_be_cast_for_as_long_as_the_policy_answers() -> None:
     before = {name: (p, p.data_ptr(), p.detach().clone()) for name, p in model.named_parameters()}
     kinds: set[torch.dtype] = set()
     model.lm_head.register_forward_hook(lambda _m, _a, out: kinds.add(out.dtype))
-    responses = generate(paged.PagedGenerator, model, requests, dtype=torch.bfloat16)
+    responses = generate(paged.PagedEngine, model, requests, dtype=torch.bfloat16)
     assert kinds == {torch.bfloat16}
     assert len(responses) == len(requests)
     for name, parameter in model.named_parameters():
@@ -120,14 +109,14 @@ def test_adapters_answer_too() -> None:
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=1.0, generator=torch.Generator().manual_seed(0))
     requests = make_requests()
-    _same(generate(paged.PagedGenerator, model, requests), generate(HfGenerator, model, requests))
+    _same(generate(paged.PagedEngine, model, requests), generate(HfEngine, model, requests))
 
 
 def test_weights_that_are_not_numbers_stop_the_run() -> None:
     model = random_model()
     torch.nn.init.constant_(model.lm_head.weight, float("nan"))
     with pytest.raises(TrainingStoppedError, match="logits are not numbers"):
-        generate(paged.PagedGenerator, model, make_requests())
+        generate(paged.PagedEngine, model, make_requests())
     assert model.training
 
 
@@ -138,7 +127,7 @@ def test_a_loop_that_breaks_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(paged.PagedDraws, "sample", broken)
     model = random_model()
     with pytest.raises(TrainingStoppedError, match="out of pages"):
-        generate(paged.PagedGenerator, model, make_requests(draws=2))
+        generate(paged.PagedEngine, model, make_requests(draws=2))
     assert model.training
 
 
@@ -148,7 +137,7 @@ def test_sharded_weights_are_refused() -> None:
             return object.__new__(cls)
 
     with pytest.raises(ConfigError, match=r'rollout\.backend = "paged" needs all weights'):
-        generate(paged.PagedGenerator, Sharded(), make_requests())
+        generate(paged.PagedEngine, Sharded(), make_requests())
 
 
 def _same(left: list[Response], right: list[Response]) -> None:

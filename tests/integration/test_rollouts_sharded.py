@@ -29,13 +29,12 @@ def answer_sharded() -> None:
     from torch import distributed
     from torch.distributed.fsdp import fully_shard
 
-    from assay.trainer.engines.hf import HfGenerator
-    from assay.trainer.settings.sections import RolloutConfig
-    from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, opens, random_model
+    from assay.trainer.engines.hf import HfEngine
+    from rollouts_support import ignore, make_requests, random_model, sampler
 
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
-    requests = make_requests(draws=4, samples=1, first=4 * rank)
+    requests = make_requests(draws=4 + 3 * rank, samples=1, first=4 * rank)  # more batches there
     lengths, answers = [], []
     for sharded in (False, True):
         model = random_model()
@@ -43,13 +42,7 @@ def answer_sharded() -> None:
             for layer in model.model.layers:
                 fully_shard(layer)
             fully_shard(model)
-        generator = HfGenerator(
-            opens(model),
-            NumberTokenizer(),
-            RolloutConfig(max_new_tokens=15, batch=2),
-            seed=0,
-            end_ids=ENDS,
-        )
+        generator = sampler(HfEngine, model, max_new_tokens=15, rows=2, in_step=sharded)
         answers.append([response.ids for response in generator.generate(requests, ignore)])
         lengths.append([len(ids) for ids in answers[-1]])
     everyone: list[list[int]] = [[], []]

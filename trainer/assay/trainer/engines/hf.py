@@ -1,7 +1,7 @@
 """Generation by transformers' own `generate`, with sampling that a seed fixes.
 
 What this adds to `generate` is one logits processor, the last of the chain: it draws each row's
-token with the row's own random numbers (rollouts.seeded), notes its log-probability, hands a
+token with the row's own random numbers (engines.seeded), notes its log-probability, hands a
 response over as soon as it is complete, and leaves the drawn token as the only one that greedy
 decoding can take.
 
@@ -16,13 +16,12 @@ Differences from TRL 1.16's own path (GRPOTrainer._generate_single_turn):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.distributed.fsdp import FSDPModule
 from transformers import (
     GenerationConfig,
@@ -32,163 +31,114 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from assay.trainer.engines.continuing import answered, input_ids_of, place_of, room, with_texts
-from assay.trainer.engines.seeded import draw, draw_first, not_numbers, uniform_rows
-from assay.trainer.engines.types import FirstToken, Request, Response, Tokenizer
-from assay.trainer.settings.sections import RolloutConfig
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.engine import Engine, Host, OnEnded, Row
+from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
+from assay.trainer.engines.types import Draw, Request, Sampling
 
-OnFinished = Callable[[int, Response], None]
+_NOTHING = Problem("", "", (), "")
 
 
-class HfGenerator:
-    """A Generator on `transformers`.
+class HfEngine(Engine):
+    """An Engine on `transformers`: rows that wait become a batch, and all of it ends together.
 
-    Where weights are sharded (FSDP, ZeRO-3 without gathering), every process must ask for equally
-    many responses at a time; then `generate` keeps their forward passes in step.
-
-    Args:
-        model_context: opens the policy for generation: unwrapped, with its weights at hand.
-        tokenizer: with a pad token.
-        config: temperature, limits, and how many responses at a time.
-        seed: of the run.
-        end_ids: tokens that end a response.
-        autocast: the context in which the policy computes.
-        first: where first tokens come from; None for the policy's own distribution.
+    Where weights are sharded (FSDP, ZeRO-3 without gathering), every process polls as often as the
+    others; `generate` keeps their forward passes in step, and who has nothing to ask answers a row
+    that nobody looks at.
     """
 
-    def __init__(
-        self,
-        model_context: Callable[[], AbstractContextManager[Any]],
-        tokenizer: Tokenizer,
-        config: RolloutConfig,
-        *,
-        seed: int,
-        end_ids: frozenset[int],
-        autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
-        first: FirstToken | None = None,
-    ) -> None:
-        self._first = first
-        self._model_context = model_context
-        self._tokenizer = tokenizer
-        self._config = config
-        self._seed = seed
-        self._end_ids = end_ids
-        self._autocast = autocast
+    @property
+    def busy(self) -> bool:
+        """See Engine."""
+        if not self.host.in_step:
+            return bool(self._open)
+        everyone = [False] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(everyone, bool(self._open))
+        return any(everyone)
 
-    def generate(self, requests: Sequence[Request], on_finished: OnFinished) -> list[Response]:
-        """One response for each request, in order; see engines.types.Generator.
+    def _draw(self, on_ended: OnEnded) -> None:
+        rows = self._batch()
+        with self.host.model_context() as model, torch.no_grad(), self.host.autocast():
+            draws = SeededDraws(
+                rows,
+                self.host,
+                on_ended=lambda ended: self._end(ended, on_ended),
+                device=model.device,
+            )
+            settings = self._settings(draws.most)
+            input_ids, attention_mask = left_padded(
+                [row.input_ids for row in rows], self.host.tokenizer.pad_token_id
+            )
+            with answering(model, settings):
+                model.generate(
+                    input_ids=input_ids.to(model.device),
+                    attention_mask=attention_mask.to(model.device),
+                    generation_config=settings,
+                    logits_processor=LogitsProcessorList([draws]),
+                    stopping_criteria=StoppingCriteriaList([AllComplete(draws, self._between)]),
+                    synced_gpus=True if self.host.in_step else None,
+                )
+        draws.keep()
 
-        Raises:
-            TrainingStoppedError: the policy's logits are not numbers.
-        """
-        size = self._config.batch or len(requests)
-        settings = self._settings(self._config.max_new_tokens)
-        responses: list[Response] = []
-        with (
-            self._model_context() as model,
-            answering(model, settings),
-            torch.no_grad(),
-            self._autocast(),
-        ):
-            for start in range(0, len(requests), size):
-                batch = requests[start : start + size]
-                responses += self._batch(model, batch, start, on_finished)
-        return responses
+    def _batch(self) -> list[Row]:
+        """The rows that go first, of one way to sample, by their ids."""
+        if not self._open:  # others have rows, and sharded weights
+            request = Request(Draw(0, _NOTHING, (self.host.tokenizer.pad_token_id,)), 0, window=1)
+            return [Row((), request, Sampling(1))]
+        sampling = next(iter(self._open.values())).sampling
+        rows = [row for row in self._open.values() if row.sampling == sampling]
+        return sorted(rows[: sampling.rows or len(rows)], key=lambda row: row.id)
 
     def _settings(self, new_tokens: int) -> GenerationConfig:
         return GenerationConfig(
             do_sample=False,
             max_new_tokens=new_tokens,
-            pad_token_id=self._tokenizer.pad_token_id,
-            eos_token_id=sorted(self._end_ids) or None,
+            pad_token_id=self.host.tokenizer.pad_token_id,
+            eos_token_id=sorted(self.host.end_ids) or None,
             use_cache=True,
             disable_compile=True,
         )
-
-    def _batch(
-        self,
-        model: Any,
-        requests: Sequence[Request],
-        start: int,
-        on_finished: OnFinished,
-    ) -> list[Response]:
-        input_ids, attention_mask = left_padded(
-            [input_ids_of(request) for request in requests], self._tokenizer.pad_token_id
-        )
-        device = model.device
-        draws = SeededDraws(
-            requests,
-            self._config,
-            seed=self._seed,
-            end_ids=self._end_ids,
-            decode=lambda rows: self._tokenizer.batch_decode(rows, skip_special_tokens=True),
-            on_finished=lambda place, response: on_finished(start + place, response),
-            device=device,
-            first=self._first,
-        )
-        model.generate(
-            input_ids=input_ids.to(device),
-            attention_mask=attention_mask.to(device),
-            generation_config=self._settings(draws.most),
-            logits_processor=LogitsProcessorList([draws]),
-            stopping_criteria=StoppingCriteriaList([AllComplete(draws)] if draws.uneven else []),
-            synced_gpus=True if is_sharded(model) else None,
-        )
-        return draws.responses()
 
 
 class SeededDraws(LogitsProcessor):
     """Draws the tokens of one batch and notices which rows are complete.
 
     Args:
-        requests: the batch's rows.
-        config: temperature, top_k, top_p, max_new_tokens.
-        seed: of the run.
-        end_ids: tokens that end a response.
-        decode: tokens of several rows to texts.
-        on_finished: called once a row with its place in the batch and its response.
+        rows: of the batch, of one way to sample.
+        host: seed of the run, and the tokens that end a response.
+        on_ended: called with the rows that are complete, each with whether its last token ends its
+            response.
         device: where the logits are.
-        first: where first tokens come from; None for the policy's own distribution.
 
     Attributes:
         most: tokens that any row may have drawn now.
-        uneven: whether some may have fewer, so that they are complete before the last pass.
     """
 
     def __init__(
         self,
-        requests: Sequence[Request],
-        config: RolloutConfig,
+        rows: Sequence[Row],
+        host: Host,
         *,
-        seed: int,
-        end_ids: frozenset[int],
-        decode: Callable[[list[list[int]]], list[str]],
-        on_finished: OnFinished,
+        on_ended: Callable[[list[tuple[Row, bool]]], None],
         device: torch.device,
-        first: FirstToken | None = None,
     ) -> None:
-        self._first = first
-        begins = [place_of(request) == 0 for request in requests]
-        self._begins_B = torch.tensor(begins, device=device)
-        self._room_B = np.array([room(request, config.max_new_tokens) for request in requests])
+        self._rows = rows
+        self._sampling = rows[0].sampling
+        self._begins_B = torch.tensor([row.position == 0 for row in rows], device=device)
+        self._room_B = np.array([row.room for row in rows])
         self.most = limit = int(self._room_B.max())
-        self.uneven = bool((self._room_B < limit).any())
         numbers_BT = uniform_rows(
-            seed,
-            [(request.draw.number, request.index, request.turn) for request in requests],
+            host.seed,
+            [row.seed_place for row in rows],
             limit,
-            firsts=[place_of(request) for request in requests],
+            firsts=[row.position for row in rows],
         )
         self._uniforms_TB = torch.from_numpy(numbers_BT.T.copy()).to(device)
-        self._requests = requests
-        self._config = config
-        self._end_ids = np.array(sorted(end_ids), dtype=np.int64)
-        self._decode = decode
-        self._on_finished = on_finished
-        self._tokens_TB = np.zeros((limit, len(requests)), dtype=np.int64)
-        self._logprobs_TB = np.zeros((limit, len(requests)), dtype=np.float32)
-        self._responses: list[Response | None] = [None] * len(requests)
-        self._unfinished_B = np.ones(len(requests), dtype=bool)
+        self._end_ids = np.array(sorted(host.end_ids), dtype=np.int64)
+        self._on_ended = on_ended
+        self._tokens_TB = np.zeros((limit, len(rows)), dtype=np.int64)
+        self._logprobs_TB = np.zeros((limit, len(rows)), dtype=np.float32)
+        self._unfinished_B = np.ones(len(rows), dtype=bool)
         self._length = 0
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -204,20 +154,12 @@ class SeededDraws(LogitsProcessor):
         Raises:
             TrainingStoppedError: they are not numbers.
         """
-        numbers_B, first = self._uniforms_TB[self._length], self._first
-        tokens_B, logprobs_B = draw(
+        tokens_B, logprobs_B = drawn(
             scores,
-            numbers_B,
-            temperature=self._config.temperature,
-            top_k=self._config.top_k,
-            top_p=self._config.top_p,
+            self._uniforms_TB[self._length],
+            self._sampling,
+            self._begins_B if self._length == 0 else None,
         )
-        if first is not None and self._length == 0:
-            firsts_B, first_logps_B = draw_first(
-                scores, numbers_B, temperature=first.temperature, top_k=first.top_k
-            )
-            tokens_B = torch.where(self._begins_B, firsts_B, tokens_B)
-            logprobs_B = torch.where(self._begins_B, first_logps_B, logprobs_B)
         self._note(tokens_B.cpu().numpy(), logprobs_B.cpu().numpy())
         return scores.scatter_(1, tokens_B[:, None], float("inf"))
 
@@ -225,9 +167,10 @@ class SeededDraws(LogitsProcessor):
         """(B,) bool: rows that need no further token."""
         return torch.from_numpy(~self._unfinished_B)
 
-    def responses(self) -> list[Response]:
-        """All rows' responses, after `generate` has ended."""
-        return [response for response in self._responses if response is not None]
+    def keep(self) -> None:
+        """Notes on the rows that did not end what was drawn of them."""
+        for place in np.flatnonzero(self._unfinished_B).tolist():
+            self._rows[place].add(*self._drawn(place))
 
     def _note(self, tokens_B: np.ndarray, logprobs_B: np.ndarray) -> None:
         if not np.isfinite(logprobs_B).all():
@@ -238,34 +181,30 @@ class SeededDraws(LogitsProcessor):
         ended_B = (tokens_B[:, None] == self._end_ids).any(axis=1)
         done_B = self._unfinished_B & (ended_B | (self._length == self._room_B))
         self._unfinished_B &= ~done_B
-        if done_B.any():
-            self._finish(np.flatnonzero(done_B), ended_B)
+        places = np.flatnonzero(done_B).tolist()
+        for place in places:
+            self._rows[place].add(*self._drawn(place))
+        if places and self._rows[0].id:
+            self._on_ended([(self._rows[place], bool(ended_B[place])) for place in places])
 
-    def _finish(self, rows: NDArray[np.intp], ended_B: NDArray[np.bool_]) -> None:
-        tokens = self._tokens_TB[: self._length, rows].T.tolist()
-        logprobs = self._logprobs_TB[: self._length, rows].T.tolist()
-        ended, limit = ended_B[rows].tolist(), self._config.max_new_tokens
-        places = rows.tolist()
-        answers = [
-            answered(self._requests[row], ids, told, ended=end, max_new_tokens=limit)
-            for row, ids, told, end in zip(places, tokens, logprobs, ended, strict=True)
-        ]
-        for row, response in zip(places, with_texts(answers, self._decode), strict=True):
-            self._responses[row] = response
-            self._on_finished(row, response)
+    def _drawn(self, place: int) -> tuple[list[int], list[float]]:
+        whole = slice(0, self._length), place
+        return self._tokens_TB[whole].tolist(), self._logprobs_TB[whole].tolist()
 
 
 class AllComplete(StoppingCriteria):
-    """Ends a row when its draws are complete, which may be before the batch's limit."""
+    """Ends a row when its draws are complete, and all where there is something to do between."""
 
-    def __init__(self, draws: SeededDraws) -> None:
+    def __init__(self, draws: SeededDraws, between: Sized) -> None:
         self._draws = draws
+        self._between = between
 
     def __call__(
         self, input_ids: torch.Tensor, scores: torch.Tensor | None, **_kwargs: Any
     ) -> torch.Tensor:
         """(B,) bool."""
-        return self._draws.complete().to(input_ids.device)
+        complete_B = self._draws.complete().to(input_ids.device)
+        return torch.ones_like(complete_B) if len(self._between) else complete_B
 
 
 def left_padded(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,12 +1,12 @@
 """Generation by transformers' continuous batching: a paged cache, rows that leave when they end.
 
 Read from transformers 5.19 (generation/continuous_batching). Its loop runs in a thread of its own
-and delivers responses one by one. Sampling is ours, as in rollouts.hf: a response depends on the
+and delivers responses one by one. Sampling is ours, as in engines.hf: a response depends on the
 run's seed, the draw and the sample's index, not on what else is in the batch. Two things of the
 loop are replaced for that: its list of logits processors, by one that draws, and the model runner's
 `_sample`, which would otherwise tell the log-probabilities of a distribution with a single token.
 
-Differences from rollouts.hf:
+Differences from engines.hf:
 
 1. A random number has 32 bits instead of 53, which is what a processor's argument can hold.
 2. The loop's thread does not see autocast. Where the policy computes in mixed precision, its
@@ -14,15 +14,16 @@ Differences from rollouts.hf:
 3. Weights that are sharded over processes are refused: their forward passes could not keep step.
 
 It runs on CPU, for tests, with a cache as large as the requests need: attention reaches over the
-pages of all rows there, so that rollouts.hf is faster. On CUDA with flash attention it has not been
+pages of all rows there, so that engines.hf is faster. On CUDA with flash attention it has not been
 run by us.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,152 +37,189 @@ from transformers.generation.continuous_batching.cb_logits_processors import (
 from transformers.generation.continuous_batching.utils import WorkloadHints
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.engines.continuing import answered, input_ids_of, room, with_texts
-from assay.trainer.engines.hf import OnFinished, answering
-from assay.trainer.engines.seeded import draw, draw_first, not_numbers, uniform_rows
-from assay.trainer.engines.types import FirstToken, Request, Response, Tokenizer
+from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, Row
+from assay.trainer.engines.hf import answering
+from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
+from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings.sections import RolloutConfig
 
 _POLL_S = 1.0
 _CPU_PAGE_TOKENS = 32
 _CPU_BATCH_TOKENS = 512
 
 
-class PagedGenerator:
-    """A Generator on continuous batching.
+class PagedEngine(Engine):
+    """An Engine on continuous batching.
 
-    Args:
-        model_context: opens the policy for generation: unwrapped, with its weights at hand.
-        tokenizer: with a pad token.
-        config: temperature, limits, and how many responses at a time.
-        seed: of the run.
-        end_ids: tokens that end a response.
-        dtype: what to cast the weights to while the policy answers; None leaves them.
-        first: where first tokens come from; None for the policy's own distribution.
+    The loop runs, and holds its cache, for as long as requests of one way to sample are open that
+    its cache has room for. What it has drawn of a response is known when that ends: an aborted one
+    is what it was when it was submitted.
+
+    Raises, out of `poll`:
+        ConfigError: the weights are sharded over processes.
+        TrainingStoppedError: the policy's logits are not numbers, or the loop ended early.
     """
 
-    def __init__(
-        self,
-        model_context: Callable[[], AbstractContextManager[Any]],
-        tokenizer: Tokenizer,
-        config: RolloutConfig,
-        *,
-        seed: int,
-        end_ids: frozenset[int],
-        dtype: torch.dtype | None = None,
-        first: FirstToken | None = None,
-    ) -> None:
-        self._first = first
-        self._model_context = model_context
-        self._tokenizer = tokenizer
-        self._config = config
-        self._seed = seed
-        self._end_ids = end_ids
-        self._dtype = dtype
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._loop: _Loop | None = None
+        self._version = host.version()
 
-    def generate(self, requests: Sequence[Request], on_finished: OnFinished) -> list[Response]:
-        """One response for each request, in order; see engines.types.Generator.
+    def submit(self, id_: Id, request: Request, sampling: Sampling) -> None:
+        """See Engine."""
+        super().submit(id_, request, sampling)
+        if self._loop is not None and self._loop.fits(self._open[id_]):
+            self._loop.add(self._open[id_])
 
-        Raises:
-            ConfigError: the weights are sharded over processes.
-            TrainingStoppedError: the policy's logits are not numbers, or the loop ended early.
-        """
+    def update_weights(self) -> None:
+        """See Engine: the loop begins anew, and so do the responses that it was drawing."""
+        if self.host.version() != self._version:
+            self._close_loop()
+            self._version = self.host.version()
+
+    def abort(self, ids: Iterable[Id] | None = None) -> dict[Id, Response]:
+        """See Engine."""
+        gone = super().abort(ids)
+        if self._loop is not None:
+            self._loop.cancel(gone)
+        self._close_idle_loop()
+        return gone
+
+    def _draw(self, on_ended: OnEnded) -> None:
+        if not self._open:
+            return
+        if self._loop is None:
+            self._loop = self._new_loop()
+        ended: list[tuple[Row, bool]] = []
+        while not ended and not self._between:
+            ended = self._loop.ended()
+        self._end(ended, on_ended)
+        self._close_idle_loop()
+
+    def _new_loop(self) -> _Loop:
+        sampling = next(iter(self._open.values())).sampling
+        rows = [row for row in self._open.values() if row.sampling == sampling]
+        return _Loop(self.host, sampling, rows)
+
+    def _close_idle_loop(self) -> None:
+        if self._loop is not None and not self._loop.rows:
+            self._close_loop()
+
+    def _close_loop(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.close()
+
+
+class _Loop:
+    """Continuous batching that runs, of one way to sample.
+
+    Attributes:
+        rows: that it is drawing, by their names.
+    """
+
+    def __init__(self, host: Host, sampling: Sampling, rows: Sequence[Row]) -> None:
+        self._host = host
+        self._sampling = sampling
+        self.rows: dict[str, Row] = {}
+        self._cancelled: set[str] = set()
+        self._numbers = itertools.count()
+        self._draws = PagedDraws(sampling, seed=host.seed)
         settings = GenerationConfig(
             do_sample=False,
-            max_new_tokens=self._config.max_new_tokens,
-            pad_token_id=self._tokenizer.pad_token_id,
-            eos_token_id=sorted(self._end_ids) or -1,
+            max_new_tokens=sampling.max_new_tokens,
+            pad_token_id=host.tokenizer.pad_token_id,
+            eos_token_id=sorted(host.end_ids) or -1,
         )
-        with self._model_context() as opened:
+        self._stack = ExitStack()
+        with ExitStack() as stack:  # closed at once where one of these fails
+            opened = stack.enter_context(host.model_context())
             if isinstance(opened, FSDPModule):
                 raise ConfigError(
                     'rollout.backend = "paged" needs all weights on each process, and they are '
                     'sharded; use "hf" or "vllm"'
                 )
-            with (
-                answering(opened, settings),
-                cast(opened, self._dtype),
-                same_random_state(opened.device),
-            ):
-                model = opened.get_base_model() if hasattr(opened, "get_base_model") else opened
-                return self._answers(model, settings, requests, on_finished)
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(answering(opened, settings))
+            stack.enter_context(cast(opened, host.dtype))
+            stack.enter_context(same_random_state(opened.device))
+            model = opened.get_base_model() if hasattr(opened, "get_base_model") else opened
+            cache = cache_config(model.device, rows)
+            self._tokens = (
+                None if cache.num_blocks is None else cache.num_blocks * cache.page_size
+            )
+            self._manager = stack.enter_context(
+                serving(model, settings, cache, self._draws, _hints(rows))
+            )
+            self._stack = stack.pop_all()
+        for row in rows:
+            self.add(row)
 
-    def _answers(
-        self,
-        model: Any,
-        settings: GenerationConfig,
-        requests: Sequence[Request],
-        on_finished: OnFinished,
-    ) -> list[Response]:
-        draws = PagedDraws(requests, self._config, seed=self._seed, first=self._first)
-        responses: dict[int, Response] = {}
-        with serving(model, settings, draws, requests, self._config) as manager:
-            for place, request in enumerate(requests):
-                manager.add_request(
-                    list(input_ids_of(request)),
-                    request_id=str(place),
-                    max_new_tokens=room(request, self._config.max_new_tokens),
-                )
-            while len(responses) < len(requests):
-                output = manager.get_result(timeout=_POLL_S)
-                if output is None:
-                    _check_running(manager)
-                elif output.error is not None:
-                    raise _ended_early(output.error)
-                else:
-                    place = int(output.request_id)
-                    responses[place] = self._response(requests[place], output)
-                    on_finished(place, responses[place])
-        return [responses[place] for place in range(len(requests))]
+    def fits(self, row: Row) -> bool:
+        """Whether a row may be added now."""
+        return row.sampling == self._sampling and (
+            self._tokens is None or len(row.input_ids) + row.room < self._tokens
+        )
 
-    def _response(self, request: Request, output: Any) -> Response:
+    def add(self, row: Row) -> None:
+        """Draws it too."""
+        name = str(next(self._numbers))
+        self._draws.add(name, row)
+        self.rows[name] = row
+        self._manager.add_request(list(row.input_ids), request_id=name, max_new_tokens=row.room)
+
+    def cancel(self, ids: Collection[Id]) -> None:
+        """Draws these no more."""
+        for name in [name for name, row in self.rows.items() if row.id in ids]:
+            del self.rows[name]
+            self._cancelled.add(name)
+            self._manager.cancel_request(name)
+
+    def ended(self) -> list[tuple[Row, bool]]:
+        """Rows that ended by now, with whether their last token ended them; waits a little."""
+        output = self._manager.get_result(timeout=_POLL_S)
+        if output is None:
+            _check_running(self._manager)
+            return []
+        if output.request_id in self._cancelled:
+            return []
+        if output.error is not None:
+            raise _ended_early(output.error)
         ids, logprobs = output.generated_tokens, output.logprobs
         if not all(map(math.isfinite, logprobs)):
             raise not_numbers()
-        response = answered(
-            request,
-            ids,
-            logprobs,
-            ended=ids[-1] in self._end_ids,
-            max_new_tokens=self._config.max_new_tokens,
-        )
-        [response] = with_texts(
-            [response],
-            lambda rows: [self._tokenizer.decode(row, skip_special_tokens=True) for row in rows],
-        )
-        return response
+        row = self.rows.pop(output.request_id)
+        row.add(ids, logprobs)
+        return [(row, ids[-1] in self._host.end_ids)]
+
+    def close(self) -> None:
+        """Ends it, and frees its cache."""
+        self._stack.close()
 
 
 class PagedDraws(ContinuousBatchingLogitsProcessor):
     """Draws the next token of every row of a step, whichever rows those are.
 
     Args:
-        requests: rows have their place in here, as text, for a name.
-        config: temperature, top_k, top_p, max_new_tokens.
+        sampling: of all rows.
         seed: of the run.
-        first: where first tokens come from; None for the policy's own distribution.
     """
 
     supported_kwargs: ClassVar[dict[str, type]] = {}  # type: ignore[misc]
     ignored_kwargs: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
 
-    def __init__(
-        self,
-        requests: Sequence[Request],
-        config: RolloutConfig,
-        *,
-        seed: int,
-        first: FirstToken | None = None,
-    ) -> None:
-        self._config = config
-        self._first = first
-        numbers_BT = uniform_rows(
-            seed, [(r.draw.number, r.index, r.turn) for r in requests], config.max_new_tokens
-        )
-        self._words = {str(place): words_T for place, words_T in enumerate(_words(numbers_BT))}
-        self._prompt_sizes = {str(p): len(r.draw.prompt_ids) for p, r in enumerate(requests)}
-        self.firsts = FirstTokens(self) if first is not None else None
+    def __init__(self, sampling: Sampling, *, seed: int) -> None:
+        self._sampling = sampling
+        self._seed = seed
+        self._words: dict[str, np.ndarray] = {}
+        self._prompt_sizes: dict[str, int] = {}
+        self.firsts = FirstTokens(self) if sampling.first is not None else None
+
+    def add(self, name: str, row: Row) -> None:
+        """Takes in a row, before the loop does."""
+        count = self._sampling.max_new_tokens
+        self._prompt_sizes[name] = len(row.request.draw.prompt_ids)
+        self._words[name] = _words(uniform_rows(self._seed, [row.seed_place], count))[0]
 
     def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
         """Numbers for rows that only pad a step."""
@@ -196,22 +234,8 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
         """Draws; what it drew is for `sample`, and `scores` are left as they are."""
         words_B = tensor_arg[: scores.shape[0]].long() & 0xFFFFFFFF
         numbers_B = (words_B.double() + 0.5) * 2.0**-32
-        self._drawn = draw(
-            scores,
-            numbers_B,
-            temperature=self._config.temperature,
-            top_k=self._config.top_k,
-            top_p=self._config.top_p,
-        )
-        if self.firsts is not None and self._first is not None:
-            first_B = self.firsts.flags_B[: scores.shape[0]] > 0
-            first = self._first
-            fired = draw_first(scores, numbers_B, temperature=first.temperature, top_k=first.top_k)
-            tokens_B, logprobs_B = self._drawn
-            self._drawn = (
-                torch.where(first_B, fired[0], tokens_B),
-                torch.where(first_B, fired[1], logprobs_B),
-            )
+        first_B = None if self.firsts is None else self.firsts.flags_B[: scores.shape[0]] > 0
+        self._drawn = drawn(scores, numbers_B, self._sampling, first_B)
         return scores
 
     def sample(self, _scores: torch.Tensor, output_ids: torch.Tensor) -> None:
@@ -269,20 +293,13 @@ def _words(numbers: np.ndarray) -> np.ndarray:
 def serving(
     model: Any,
     settings: GenerationConfig,
+    cache: ContinuousBatchingConfig,
     draws: PagedDraws,
-    requests: Sequence[Request],
-    config: RolloutConfig,
+    hints: WorkloadHints,
 ) -> Iterator[Any]:
     """A running ContinuousBatchingManager that draws as told, stopped when this is left."""
-    hints = WorkloadHints(
-        max_prompt_length=max(len(input_ids_of(r)) for r in requests),
-        max_generated_length=config.max_new_tokens,
-        num_requests=config.batch or len(requests),
-    )
     manager = model.init_continuous_batching(
-        generation_config=settings,
-        continuous_batching_config=cache_config(model.device, requests, config),
-        workload_hints=hints,
+        generation_config=settings, continuous_batching_config=cache, workload_hints=hints
     )
     processors = [draws] if draws.firsts is None else [draws.firsts, draws]
     ours = ContinuousBatchingLogitsProcessorList(LogitsProcessorList(processors))
@@ -299,28 +316,35 @@ def serving(
         manager.destroy()
 
 
-def cache_config(
-    device: torch.device, requests: Sequence[Request], config: RolloutConfig
-) -> ContinuousBatchingConfig:
+def _hints(rows: Sequence[Row]) -> WorkloadHints:
+    return WorkloadHints(
+        max_prompt_length=max(len(row.input_ids) for row in rows),
+        max_generated_length=rows[0].sampling.max_new_tokens,
+        num_requests=rows[0].sampling.rows or len(rows),
+    )
+
+
+def cache_config(device: torch.device, rows: Sequence[Row]) -> ContinuousBatchingConfig:
     """Sizes of the cache: on CUDA what transformers makes of the free memory, else what suffices.
 
     Without this, a cache on CPU takes most of the machine's memory.
     """
     common: dict[str, Any] = {"return_logprobs": True, "seed": 0, "scheduler_type": "fifo"}
-    if config.batch:
-        common["max_requests_per_batch"] = config.batch
+    if rows[0].sampling.rows:
+        common["max_requests_per_batch"] = rows[0].sampling.rows
     if device.type == "cuda":
         return ContinuousBatchingConfig(**common)
-    pages = sum(
-        math.ceil((len(r.draw.prompt_ids) + config.max_new_tokens) / _CPU_PAGE_TOKENS) + 1
-        for r in requests
-    )
     return ContinuousBatchingConfig(
         page_size=_CPU_PAGE_TOKENS,
-        num_blocks=pages,
-        max_batch_tokens=max(_CPU_BATCH_TOKENS, len(requests)),
+        num_blocks=sum(map(_size, rows)),
+        max_batch_tokens=max(_CPU_BATCH_TOKENS, len(rows)),
         **common,
     )
+
+
+def _size(row: Row) -> int:
+    """Pages that a row fills at most, with one to spare."""
+    return math.ceil((len(row.input_ids) + row.room) / _CPU_PAGE_TOKENS) + 1
 
 
 @contextmanager

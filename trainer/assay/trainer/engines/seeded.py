@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from assay.trainer.algos.sampling import fire_first_token_probs
+from assay.trainer.engines.types import Sampling
 from assay.trainer.errors import TrainingStoppedError
 
 _WORD = 2**64
@@ -122,11 +123,51 @@ def draw(
     top_k: int,
     top_p: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """`choose` without its check: never waits for the device, so that a CUDA graph can hold it."""
+    """`choose` without its check: never waits for the device, so that a CUDA graph can hold it.
+
+    With a temperature of 0 it takes the likeliest token, and tells of it log softmax(logits).
+    """
+    if temperature == 0:
+        logps_BV = torch.log_softmax(logits_BV.float(), dim=-1)
+        tokens_B = logps_BV.argmax(dim=-1)
+        return tokens_B, logps_BV.gather(1, tokens_B[:, None]).squeeze(1)
     logps_BV = torch.log_softmax(_tempered(logits_BV, temperature), dim=-1)
     kept_BV = _filtered(logps_BV, top_k, top_p)
     tokens_B1 = _inverted(kept_BV.double().exp_(), uniforms_B)
     return tokens_B1.squeeze(1), logps_BV.gather(1, tokens_B1).squeeze(1)
+
+
+def drawn(
+    logits_BV: torch.Tensor,
+    uniforms_B: torch.Tensor,
+    sampling: Sampling,
+    firsts_B: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`draw` as a sampling says; of rows at their first token as that says of these.
+
+    Args:
+        logits_BV: of the next token.
+        uniforms_B: float64 in [0, 1), on the same device.
+        sampling: of all rows.
+        firsts_B: bool, which rows draw the first token of their response; None for none.
+
+    Returns:
+        tokens_B and logprobs_B.
+    """
+    tokens_B, logprobs_B = draw(
+        logits_BV,
+        uniforms_B,
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+    )
+    first = sampling.first
+    if first is None or firsts_B is None:
+        return tokens_B, logprobs_B
+    own_B, own_logps_B = draw_first(
+        logits_BV, uniforms_B, temperature=first.temperature, top_k=first.top_k
+    )
+    return torch.where(firsts_B, own_B, tokens_B), torch.where(firsts_B, own_logps_B, logprobs_B)
 
 
 def draw_first(

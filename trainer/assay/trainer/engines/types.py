@@ -1,4 +1,4 @@
-"""What an engine is asked and what it answers: plain values, without tensors or network."""
+"""What an engine is asked and what it answers: plain values, without tensors or network. Pure."""
 
 from __future__ import annotations
 
@@ -71,22 +71,6 @@ class Response:
     finished: bool = True
 
 
-class Generator(Protocol):
-    """Answers prompts with the policy as it is now."""
-
-    def generate(
-        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
-    ) -> list[Response]:
-        """One response for each request, in order.
-
-        Args:
-            requests: what to answer; not empty.
-            on_finished: called once for each request, with its place and its response, as soon as
-                that one is complete; quick, and never from another thread.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class FirstToken:
     """A distribution of its own for the first token of each response (FIRE, arXiv 2410.21236).
@@ -98,6 +82,52 @@ class FirstToken:
 
     temperature: float
     top_k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """The distribution that tokens are drawn from.
+
+    Attributes:
+        max_new_tokens: of a whole response, at least 1.
+        temperature: divides the logits; 0 takes the likeliest token.
+        top_k: only the k likeliest; 0 for all.
+        top_p: of these the smallest set with this share of the probability; 1 for all.
+        first: where first tokens come from; None for the policy's own distribution.
+        rows: most responses at a time, for an engine that does not find that out by itself; 0 for
+            as many as there are.
+    """
+
+    max_new_tokens: int
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    first: FirstToken | None = None
+    rows: int = 0
+
+    @property
+    def filters(self) -> bool:
+        """Whether some tokens cannot be drawn."""
+        return self.top_k > 0 or self.top_p < 1
+
+
+OnFinished = Callable[[int, Response], None]
+"""Told the place of a request and its response, as soon as that one is complete."""
+
+
+class Generator(Protocol):
+    """Answers prompts with the policy as it is now; see engines.engine.Sampler."""
+
+    def generate(self, requests: Sequence[Request], on_finished: OnFinished) -> list[Response]:
+        """One response for each request, in order.
+
+        Args:
+            requests: what to answer. Where weights are sharded, every process makes the call, with
+                as many as it has.
+            on_finished: called once for each request, as soon as its response is complete; quick,
+                and never from another thread.
+        """
+        ...
 
 
 Tokenizer = Any

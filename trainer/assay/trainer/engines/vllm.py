@@ -30,7 +30,7 @@ from typing import Any
 
 import torch
 
-from assay.trainer.engines.hf import OnFinished
+from assay.trainer.engines.types import OnFinished
 from assay.trainer.engines.seeded import draw_first, uniform_rows
 from assay.trainer.engines.types import FirstToken, Request, Response, Tokenizer
 from assay.trainer.errors import TrainingStoppedError
