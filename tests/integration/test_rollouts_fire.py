@@ -94,7 +94,7 @@ def test_both_back_ends_draw_the_same() -> None:
     model, requests = random_model(), make_requests(draws=5, samples=3)
     left = generate(HfEngine, model, requests)
     for batch in (0, 4):
-        right = generate(PagedEngine, model, requests, batch=batch)
+        right = generate(PagedEngine, model, requests, rows=batch)
         assert [r.ids for r in left] == [r.ids for r in right]
         for a, b in zip(left, right, strict=True):
             assert a.logprobs == pytest.approx(b.logprobs, abs=1e-4)

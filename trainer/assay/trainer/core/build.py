@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from datasets import Dataset
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
-from trl.models.utils import unwrap_model_for_generation
 from trl.trainer.grpo_config import GRPOConfig
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.core.answering import rollout_sampling, sampler
 from assay.trainer.core.batch import Scored
-from assay.trainer.core.evaluation import Greedy, end_token_ids
 from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.core.rewards import Judge
 from assay.trainer.core.survey import Survey
@@ -25,18 +22,14 @@ from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.data.problems import Problem, render
-from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
-from assay.trainer.engines.paged import PagedGenerator
-from assay.trainer.engines.types import FirstToken, Generator
-from assay.trainer.engines.vllm import VllmGenerator, keep_base_weights
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Group, Ranks, Rollout
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.settings.config import Config
-from assay.trainer.settings.registry import engine_of, resolved
 
 
 def grpo_config(
@@ -71,7 +64,6 @@ def grpo_config(
         temperature=rollout.temperature,
         top_p=rollout.top_p,
         top_k=rollout.top_k,
-        **engine_of(config.rollout).trl(config),
         # the loss is ours; with a weight, TRL keeps the reference model. With adapters that is the
         # model without them, and the copy that TRL would add keeps a checkpoint from being read
         beta=0.0 if config.model.lora.rank else config.method.loss.kl_most,
@@ -204,120 +196,6 @@ def encoder(policy: Policy) -> Callable[[Problem], Sequence[int]]:
     return encode
 
 
-@contextmanager
-def generating(trainer: PolicyTrainer) -> Iterator[Any]:
-    """The policy as it is now, made ready to generate, wherever its weights are."""
-    args: Any = trainer.args
-    with (
-        unwrap_model_for_generation(
-            trainer.model_wrapped,
-            trainer.accelerator,
-            gather_deepspeed3_params=args.ds3_gather_for_generation,
-            gradient_checkpointing_kwargs=args.gradient_checkpointing_kwargs,
-        ) as model,
-        torch.no_grad(),
-        trainer._dist.summon_full_params(trainer.model_wrapped, recurse=False),  # noqa: SLF001  # TRL's own way to FSDP's weights
-    ):
-        yield model
-
-
-def make_generator(
-    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None = None
-) -> Generator:
-    """What answers prompts, by the configured engine.
-
-    Args:
-        trainer: of the policy.
-        config: of the run.
-        policy: as it was loaded.
-        first: where first tokens come from; None for the policy's own distribution.
-    """
-    made: Generator = resolved(engine_of(config.rollout).make)(trainer, config, policy, first)
-    return made
-
-
-def first_token(hooks: Sequence[Hooks]) -> FirstToken | None:
-    """Where the first tokens of training responses come from."""
-    return next(filter(None, (hook.first_token() for hook in hooks)), None)
-
-
-def make_vllm(
-    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None
-) -> Generator:
-    """See VllmGenerator."""
-    if config.model.lora.rank:
-        keep_base_weights(trainer.vllm_generation)
-    return VllmGenerator(
-        lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {}, repeats),  # noqa: SLF001  # TRL's
-        policy.tokenizer,
-        config.rollout,
-        end_ids=end_token_ids(policy),
-        engine=trainer.vllm_generation,
-        seed=config.run.seed,
-        first=first,
-    )
-
-
-def make_paged(
-    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None
-) -> Generator:
-    """See PagedGenerator."""
-    return PagedGenerator(
-        lambda: generating(trainer),
-        policy.tokenizer,
-        config.rollout,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        first=first,
-    )
-
-
-def make_hf(
-    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None
-) -> Generator:
-    """See HfGenerator."""
-    return HfGenerator(
-        lambda: generating(trainer),
-        policy.tokenizer,
-        config.rollout,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        autocast=policy.autocast,
-        first=first,
-    )
-
-
-def evaluation_generator(
-    trainer: PolicyTrainer, config: Config, policy: Policy
-) -> AbstractContextManager[Generator]:
-    """What answers held-out prompts: the most likely tokens, or samples with their own seeds."""
-    limit = config.eval.max_new_tokens or config.rollout.max_new_tokens
-    if config.eval.samples == 1:
-        return _greedy(trainer, policy, limit)
-    settings = replace(
-        config.rollout,
-        max_new_tokens=limit,
-        temperature=config.eval.temperature,
-        top_p=config.eval.top_p,
-        top_k=0,
-        batch=0,
-    )
-    return nullcontext(make_hf(trainer, replace(config, rollout=settings), policy, None))
-
-
-def reference_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Generator:
-    """What samples as the rollout does, with numbers of its own draws, before the policy moves."""
-    sizes = replace(config.rollout, batch=config.eval.batch_size)
-    first = first_token(trainer.hooks)
-    return make_hf(trainer, replace(config, rollout=sizes), policy, first)
-
-
-@contextmanager
-def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Generator]:
-    with generating(trainer) as model:
-        yield Greedy(policy, max_new_tokens=limit, model=model)
-
-
 def scorer(hooks: Sequence[Hooks]) -> Callable[[Sequence[Group]], list[Scored]]:
     """What responses earn: as they are judged, and what the methods make of that."""
 
@@ -363,9 +241,9 @@ class Workshop:
         """The processes."""
         return AccelerateRanks(self.trainer.accelerator)
 
-    def generator(self) -> Generator:
+    def generator(self) -> Sampler:
         """What answers training prompts."""
-        return make_generator(self.trainer, self.config, self.policy, first_token(self.hooks))
+        return sampler(self.trainer, self.config, self.policy)
 
     def source(self, *, whole: bool = True) -> Source:
         """What a step's responses come from.
@@ -408,10 +286,14 @@ class Workshop:
         """What tells the selector of problems besides the draws, decoded regularly."""
         return Survey(
             self.stream,
-            lambda: make_generator(self.trainer, self.config, self.policy),
+            lambda: sampler(
+                self.trainer,
+                self.config,
+                self.policy,
+                rollout_sampling(self.config.rollout, rows=self.config.eval.batch_size),
+            ),
             self.judge.open_round,
             encoder(self.policy),
-            batch_size=self.config.eval.batch_size,
             ranks=self.ranks,
         )
 

@@ -204,22 +204,17 @@ def evaluate(
     encode: Callable[[Problem], Sequence[int]],
     *,
     samples: int = 1,
-    batch_size: int = 50,
     ranks: Ranks | None = None,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> Evaluation:
     """Has every problem answered, and the answers judged while others are being generated.
 
-    Every process asks for equally many responses, as sharded models need; what does not divide is
-    filled with a response that nobody looks at.
-
     Args:
         problems: held out of the training; the same list on every process.
-        generator: answers; `Greedy` for one response, a sampling one for more.
+        generator: answers; with the likeliest tokens for one response, sampling for more.
         open_round: begins to judge; called once.
         encode: the tokens that the policy is shown of a problem.
         samples: responses to each problem.
-        batch_size: responses that the generator is asked for at a time.
         ranks: the processes; one by default.
         on_progress: called with the number of problems answered, over all processes.
 
@@ -229,13 +224,10 @@ def evaluate(
     if not problems:
         return Evaluation(())
     ranks = ranks or OneRank()
-    mine, fillers = questions(problems, encode, samples, ranks)
     told = answered(
-        mine,
-        fillers,
+        questions(problems, encode, samples, ranks),
         generator,
         open_round(),
-        batch_size=batch_size,
         on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
     )
     return Evaluation(tuple(ranks.gather([answer_of(*one) for one in told])))
@@ -246,42 +238,45 @@ def questions(
     encode: Callable[[Problem], Sequence[int]],
     samples: int,
     ranks: Ranks,
-) -> tuple[list[Request], list[Request]]:
-    """What this process asks, and what it asks besides so that all ask equally many."""
+) -> list[Request]:
+    """What this process asks."""
     draws = [
         Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
     ]
     requests = [Request(draw, index) for draw in draws for index in range(samples)]
     share = math.ceil(len(requests) / ranks.count)
     first = ranks.index * share
-    mine = requests[first : first + share]
-    return mine, [requests[0]] * (share - len(mine))
+    return requests[first : first + share]
 
 
 def answered(
-    mine: Sequence[Request],
-    fillers: Sequence[Request],
+    requests: Sequence[Request],
     generator: Generator,
     scoring: ScoringRound,
     *,
-    batch_size: int,
     on_progress: Callable[[int], None],
 ) -> list[tuple[Request, Response, Result]]:
-    """This process's responses with what came of them, in order; see `questions`."""
-    asked = [*mine, *fillers]
-    responses: list[Response] = []
+    """This process's responses with what came of them, in order.
+
+    Args:
+        requests: of `questions`.
+        generator: answers.
+        scoring: a round that nothing was submitted to; it is ended.
+        on_progress: called with the number of responses so far.
+    """
     submitted: list[int] = []
-    for start in range(0, len(asked), batch_size):
 
-        def on_finished(place: int, response: Response, start: int = start) -> None:
-            if start + place < len(mine):
-                submitted.append(start + place)
-                scoring.submit(asked[start + place], response)
+    def on_finished(place: int, response: Response) -> None:
+        submitted.append(place)
+        scoring.submit(requests[place], response)
+        on_progress(len(submitted))
 
-        responses += generator.generate(asked[start : start + batch_size], on_finished)
-        on_progress(len(responses))
-    by_place = dict(zip(submitted, scoring.results(), strict=True))
-    return [(request, responses[place], by_place[place]) for place, request in enumerate(mine)]
+    responses = generator.generate(requests, on_finished)
+    results = dict(zip(submitted, scoring.results(), strict=True))
+    return [
+        (request, response, results[place])
+        for place, (request, response) in enumerate(zip(requests, responses, strict=True))
+    ]
 
 
 def answer_of(request: Request, response: Response, result: Result) -> Answer:
@@ -300,35 +295,6 @@ def answer_of(request: Request, response: Response, result: Result) -> Answer:
         sample=request.index,
         answer=judgement.extracted_answer if judgement else None,
     )
-
-
-class Greedy:
-    """Answers with the most likely tokens; draws no random numbers. A `Generator`.
-
-    Args:
-        policy: put into evaluation mode while a batch is generated, and back after it.
-        max_new_tokens: limit of a response.
-        model: what generates in place of the policy's model, where that is wrapped.
-    """
-
-    def __init__(self, policy: Policy, *, max_new_tokens: int, model: Any = None) -> None:
-        self._policy = policy
-        self._model = policy.model if model is None else model
-        self._max_new_tokens = max_new_tokens
-
-    def generate(
-        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
-    ) -> list[Response]:
-        """One response for each request, in order, all in one batch."""
-        responses = _continue(
-            self._policy,
-            self._model,
-            [list(request.draw.prompt_ids) for request in requests],
-            self._max_new_tokens,
-        )
-        for place, response in enumerate(responses):
-            on_finished(place, response)
-        return responses
 
 
 def generate_greedy(

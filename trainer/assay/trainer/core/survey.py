@@ -37,14 +37,12 @@ class Survey:
         open_round: Callable[[int], ScoringRound],
         encode: Callable[[Problem], Sequence[int]],
         *,
-        batch_size: int,
         ranks: Ranks,
     ) -> None:
         self._stream = stream
         self._generator = generator
         self._open_round = open_round
         self._encode = encode
-        self._batch_size = batch_size
         self._ranks = ranks
 
     @property
@@ -70,13 +68,10 @@ class Survey:
             return 0
         places, samples = list(selector.unscored), selector.samples
         problems = [self._stream.problems[place] for place in places]
-        mine, fillers = questions(problems, self._encode, samples, self._ranks)
         told = answered(
-            mine,
-            fillers,
+            questions(problems, self._encode, samples, self._ranks),
             self._generator(),
             self._open_round(samples),
-            batch_size=self._batch_size,
             on_progress=lambda done: on_progress(
                 min(len(problems), done * self._ranks.count // samples)
             ),

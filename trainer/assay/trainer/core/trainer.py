@@ -40,6 +40,7 @@ from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import measure
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.engines.drift import DriftReport, alarm, drift
+from assay.trainer.engines.engine import Engine
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, place
@@ -104,6 +105,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         **kwargs: as for GRPOTrainer.
 
     Attributes:
+        engine: what answers prompts; None until it is first asked for.
         collected: what the latest step was given.
         judged: judged samples among the latest step's, over all processes.
         signal_ratio: share of the latest step's groups with an advantage other than 0.
@@ -127,6 +129,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.engine: Engine | None = None
         self.config = config
         self.hooks = tuple(hooks)
         self._score = score
@@ -159,6 +162,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         closes = getattr(self.source, "close", None)
         if closes is not None:
             closes()
+
+    def release(self) -> None:
+        """Ends the engine, when nothing more is asked of the policy. May be called twice."""
+        if self.engine is not None:
+            self.engine.close()
 
     # -- the rollout ------------------------------------------------------------------------------
 

@@ -30,9 +30,8 @@ from typing import Any
 
 import torch
 
-from assay.trainer.engines.types import OnFinished
 from assay.trainer.engines.seeded import draw_first, uniform_rows
-from assay.trainer.engines.types import FirstToken, Request, Response, Tokenizer
+from assay.trainer.engines.types import FirstToken, OnFinished, Request, Response, Tokenizer
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.settings.sections import RolloutConfig
 

@@ -29,13 +29,13 @@ from assay.clients.runs.progress import duration
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
 from assay.rpc import tracing
+from assay.trainer.core.answering import evaluation_sampling, sampler
 from assay.trainer.core.build import (
     Workshop,
     build_trainer,
     check_judge,
     check_processes,
     encoder,
-    evaluation_generator,
     prompt_stream,
 )
 from assay.trainer.core.evaluation import Evaluation, evaluate
@@ -110,8 +110,8 @@ def run(
         f"{policy.model.device.type}, {len(problems.train)} training problems, "
         f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
     )
-    recorder: StepRecorder | None = None
     partner: Beside | None = None
+    ends: list[Callable[[], None]] = [display.end]
     try:
         with _judge(config, world, transport) as judge:
             check_judge(config, judge, hooks)
@@ -120,6 +120,7 @@ def run(
             with interruptible(display) as stop:
                 session = Session(config, folder, display, world, problems, policy, judge, stop)
                 recorder, trainer = _prepare(session, stream, hooks, checkpoint)
+                ends += [recorder.close, trainer.release]
                 made = (hook.beside(session, trainer) for hook in around)
                 partner = next(filter(None, made), None)
                 resumed = checkpoint is not None
@@ -142,9 +143,8 @@ def run(
                 if evaluation is not None:
                     recorder.report_evaluation(evaluation.row(step))
     finally:
-        display.end()
-        if recorder is not None:
-            recorder.close()
+        for end in ends:
+            end()
         if partner is not None:
             partner.close()
     save_outcome(trainer, folder, policy.tokenizer, world)
@@ -257,18 +257,17 @@ def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation
     display.begin(f"evaluation {when}", len(problems))
     started = time.perf_counter()
     around = [hook for hook in trainer.hooks if isinstance(hook, RunHooks)]
-    with evaluation_generator(trainer, config, session.policy) as generator:
-        own = (hook.evaluate(session, trainer, generator) for hook in around)
-        evaluation = next(filter(None, own), None) or evaluate(
-            problems,
-            generator,
-            lambda: session.judge.open_round(config.eval.samples),
-            encoder(session.policy),
-            samples=config.eval.samples,
-            batch_size=config.eval.batch_size,
-            ranks=AccelerateRanks(trainer.accelerator),
-            on_progress=display.advance,
-        )
+    generator = sampler(trainer, config, session.policy, evaluation_sampling(config))
+    own = (hook.evaluate(session, trainer, generator) for hook in around)
+    evaluation = next(filter(None, own), None) or evaluate(
+        problems,
+        generator,
+        lambda: session.judge.open_round(config.eval.samples),
+        encoder(session.policy),
+        samples=config.eval.samples,
+        ranks=AccelerateRanks(trainer.accelerator),
+        on_progress=display.advance,
+    )
     display.end()
     if session.world.main and when in ("before", "after"):
         session.folder.evaluation(when).write_text(

@@ -34,7 +34,8 @@ from typing import Any, Protocol
 
 from assay.rpc import tracing
 from assay.rpc.errors import ConfigError
-from assay.trainer.engines.types import Generator, Response
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.types import Response
 from assay.trainer.methods.asynchrony.settings import admits
 from assay.trainer.rollouts.dynamic import Tally
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
@@ -54,10 +55,6 @@ class Weights(Protocol):
 
     def wear(self, weights: Any) -> None:
         """Answers with these from now on."""
-        ...
-
-    def stop(self) -> None:
-        """Ends what is being answered."""
         ...
 
 
@@ -117,7 +114,7 @@ class Flight:
 
     # -- in the thread ----------------------------------------------------------------------------
 
-    def draw(self, generator: Generator) -> float:
+    def draw(self, sampler: Sampler) -> float:
         """Has all portions answered, as one batch; the seconds that it took."""
         share = len(self.rounds[0].requests)
         requests = [request for part in self.rounds for request in part.requests]
@@ -130,7 +127,7 @@ class Flight:
 
         began = self._clock()
         with tracing.span("generate", {"assay.items": len(requests)}):
-            generator.generate(requests, on_finished)
+            sampler.generate(requests, on_finished)
         return self._clock() - began
 
     def end(self) -> None:
@@ -178,7 +175,7 @@ class BackgroundCollector:
 
     Args:
         stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        generator: answers with `weights`.
+        sampler: answers with `weights`.
         open_round: begins the judging of one portion.
         weights: of the policy.
         schedule: who draws what when.
@@ -190,7 +187,7 @@ class BackgroundCollector:
     def __init__(
         self,
         stream: PromptStream,
-        generator: Generator,
+        sampler: Sampler,
         open_round: Callable[[], ScoringRound],
         *,
         weights: Weights,
@@ -200,7 +197,7 @@ class BackgroundCollector:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
-        self._generator = generator
+        self._sampler = sampler
         self._open_round = open_round
         self._weights = weights
         self._schedule = schedule
@@ -302,7 +299,7 @@ class BackgroundCollector:
 
     def close(self) -> None:
         """Ends the thread, and what it draws. May be called twice."""
-        self._weights.stop()
+        self._sampler.engine.stop()
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def _order(self, step: int, policy_step: int) -> None:
@@ -344,7 +341,7 @@ class BackgroundCollector:
             if broken:
                 raise RuntimeError("the batch before it could not be drawn")
             self._weights.wear(weights)
-            took = flight.draw(self._generator)
+            took = flight.draw(self._sampler)
             self._broken = False
             return took
         finally:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import copy
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 from accelerate.utils import DistributedType
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.core.answering import engine_for, first_token, host_of, rollout_sampling
 from assay.trainer.core.batch import Batch
-from assay.trainer.core.build import Workshop, first_token
-from assay.trainer.core.evaluation import end_token_ids
+from assay.trainer.core.build import Workshop
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.trainer import PolicyTrainer, Source
-from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
 from assay.trainer.methods.asynchrony.background import BackgroundCollector, Flight, Schedule
 from assay.trainer.methods.asynchrony.periodic import Iteration
@@ -130,19 +131,18 @@ def make_background_source(shop: Workshop, shadow: Shadow) -> BackgroundCollecto
             f'method.asynchrony.mode = "{asynchrony.mode}" needs all weights on each process, '
             "and they are sharded; launch with configs/accelerate/ddp.yaml"
         )
-    generator = HfGenerator(
-        lambda: nullcontext(shadow.model),
-        copy.deepcopy(policy.tokenizer),  # one is not for two threads
-        config.rollout,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        autocast=policy.autocast,
-        first=first_token(shop.hooks),
+    host = replace(
+        host_of(trainer, config, policy),
+        model_context=lambda: nullcontext(shadow.model),
+        version=lambda: shadow.version,
+        tokenizer=copy.deepcopy(policy.tokenizer),  # one is not for two threads
     )
+    engine = engine_for(host, config)
+    sampling = rollout_sampling(config.rollout, first_token(shop.hooks))
     prompts = config.rollout.prompts_per_step
     return BackgroundCollector(
         shop.stream,
-        generator,
+        Sampler(engine, sampling),
         lambda: shop.judge.open_training_round(config.rollout.group_size),
         weights=shadow,
         schedule=Schedule(

@@ -45,18 +45,6 @@ def check(config: Config) -> str:
     rollout, fire = config.rollout, config.method.fire
     if not fire.enabled:
         return ""
-    if rollout.backend == "vllm" and (
-        rollout.vllm.mode != "colocate" or rollout.vllm.tensor_parallel_size > 1
-    ):
-        return (
-            'method.fire with rollout.backend = "vllm" needs rollout.vllm.mode = "colocate" and '
-            "tensor_parallel_size = 1: what goes on after the first token differs between processes"
-        )
-    if rollout.backend == "vllm" and fire.top_k > VLLM_MAX_LOGPROBS:
-        return (
-            f'method.fire.top_k is at most {VLLM_MAX_LOGPROBS} with rollout.backend = "vllm", '
-            "which tells no more log-probabilities of a token"
-        )
     if fire.mode == "mask" and rollout.max_new_tokens == 1:
         return (
             'method.fire.mode = "mask" leaves nothing to learn from where rollout.max_new_tokens '

@@ -300,8 +300,7 @@ class _Maker:
         share = math.ceil(len(requests) / self._ranks.count)
         first = self._ranks.index * share
         mine = requests[first : first + share]
-        fillers = [requests[0]] * (share - len(mine))
-        responses = self._generator.generate([*mine, *fillers], _ignore)[: len(mine)]
+        responses = self._generator.generate(mine, _ignore)
         results: Sequence[Result | None] = [None] * len(mine)
         if self._selector is not None:
             samples = [

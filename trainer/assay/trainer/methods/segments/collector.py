@@ -149,7 +149,7 @@ class SegmentCollector:
         cuts = cut(collected.groups, self._config)
         asked = continuations(cuts, self._config.continuations)
         began = self._clock()
-        answered, results, waited = self._continued(collected.groups, [one for _, one in asked])
+        answered, results, waited = self._continued([one for _, one in asked])
         rewards: dict[State, list[float]] = {state: [] for state, _ in asked}
         for (state, _), result in zip(asked, results, strict=True):
             if result.judgement is not None:
@@ -173,38 +173,21 @@ class SegmentCollector:
         collected.generate_s += self._clock() - began - waited
         collected.wait_s += waited
 
-    def _continued(
-        self, groups: Sequence[Group], asked: Sequence[Request]
-    ) -> tuple[list[Response], list[Result], float]:
-        """Responses that began at the cuts, their results, and the seconds that these took.
-
-        Every process asks for as many: those with fewer fill up with what nobody looks at.
-        """
-        lacking = max(self._ranks.gather([len(asked)])) - len(asked)
-        requests = [*asked, *[groups[0][0].request] * lacking]
-        if not requests:
-            return [], [], 0.0
+    def _continued(self, asked: Sequence[Request]) -> tuple[list[Response], list[Result], float]:
+        """Responses that began at the cuts, their results, and the seconds that these took."""
         scoring = self._open_round()
-        seen: list[int] = []
         submitted: list[int] = []
 
         def on_finished(number: int, response: Response) -> None:
-            seen.append(number)
-            if number < len(asked):
-                submitted.append(number)
-                first = asked[number]
-                scoring.submit(Request(first.draw, first.index), response)
+            submitted.append(number)
+            first = asked[number]
+            scoring.submit(Request(first.draw, first.index), response)
 
-        responses = self._generator.generate(requests, on_finished)
-        if sorted(seen) != list(range(len(requests))) or len(responses) != len(requests):
-            raise RuntimeError(
-                f"{type(self._generator).__name__} answered {len(responses)} and reported "
-                f"{len(seen)} of {len(requests)} requests; each is due once"
-            )
+        responses = self._generator.generate(asked, on_finished)
         before = self._clock()
         results = dict(zip(submitted, scoring.results(), strict=True))
         told = [results[number] for number in range(len(asked))]
-        return responses[: len(asked)], told, self._clock() - before
+        return responses, told, self._clock() - before
 
 
 def cut(groups: Sequence[Group], config: SegmentsConfig) -> list[Cut]:

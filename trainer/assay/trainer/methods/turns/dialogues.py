@@ -1,11 +1,10 @@
 """Dialogues of the policy with itself: attempt all, verify all, revise some.
 
-A round of PAG (arXiv 2506.10406) is up to three calls of the generator, and every process makes
-each of them, with as many requests as the others: where their revisions differ in number, those
-with fewer ask for responses that nobody looks at. An attempt goes to the reward service the moment
-it is complete, an item of its own, and is judged while verifications and revisions are written.
+Each dialogue goes on when its own turn ends, whatever the others do (PAG, arXiv 2506.10406). An
+attempt goes to the reward service the moment it is complete, an item of its own, and is judged
+while verifications and revisions are written.
 
-Each turn has random numbers of its own (rollouts.seeded), fixed by seed, draw, sample and turn: a
+Each turn has random numbers of its own (engines.seeded), fixed by seed, draw, sample and turn: a
 dialogue does not depend on which others are revised, and a resumed run repeats it.
 """
 
@@ -13,12 +12,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from assay.clients import Result
-from assay.trainer.engines.types import Generator, Request, Response
+from assay.trainer.engines.engine import Id, Sampler
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.turns.credit import row_result, turn_metrics
 from assay.trainer.methods.turns.protocol import Protocol
 from assay.trainer.rollouts.dynamic import Tally
@@ -34,10 +34,9 @@ class Dialogues:
     """Has requests answered turn by turn.
 
     Args:
-        generator: the policy.
+        sampler: the policy.
         protocol: what is said between its turns.
         decode: tokens to text, without special tokens.
-        ranks: the processes.
         validation: of an evaluation, where a verdict that cannot be read asks for a revision.
         confidence: P(correct) of verifications, given what was asked and what was said; None asks
             nobody.
@@ -50,19 +49,17 @@ class Dialogues:
 
     def __init__(
         self,
-        generator: Generator,
+        sampler: Sampler,
         protocol: Protocol,
         decode: Callable[[list[int]], str],
-        ranks: Ranks,
         *,
         validation: bool = False,
         confidence: Callable[[Sequence[Request], Sequence[Response]], list[float]] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._generator = generator
+        self._sampler = sampler
         self._protocol = protocol
         self._decode = decode
-        self._ranks = ranks
         self._validation = validation
         self._confidence = confidence
         self._clock = clock
@@ -70,44 +67,49 @@ class Dialogues:
         self.wait_s = 0.0
 
     def conduct(
-        self, requests: Sequence[Request], scoring: ScoringRound, *, policy_step: int = 0
+        self,
+        requests: Sequence[Request],
+        scoring: ScoringRound,
+        *,
+        policy_step: int = 0,
+        on_progress: Callable[[int], None] = lambda _done: None,
     ) -> list[Rollout]:
         """The dialogues, in order, with the results of their attempts.
 
-        Every process must call it with equally many requests, at least one.
+        Where weights are sharded, every process calls it.
 
         Args:
             requests: first turns.
             scoring: a round that nothing was submitted to; it is ended.
             policy_step: optimizer steps that the policy has made.
+            on_progress: called with the number of dialogues that have ended.
         """
         said: list[list[Response]] = [[] for _ in requests]
         submitted: list[tuple[int, int]] = []
-        everyone = range(len(requests))
+        over: list[int] = []
 
-        def speak(turn: int, places: Sequence[int]) -> None:
-            asked = [self._next(requests[place], said[place], turn) for place in places]
-            judged = not self._protocol.is_verification(turn)
+        def follow(id_: Id, response: Response) -> Iterator[tuple[Id, Request]]:
+            place, turn = id_
+            said[place].append(response)
+            if not self._protocol.is_verification(turn):
+                submitted.append((place, turn))
+                scoring.submit(requests[place], response)
+            if self._goes_on(said[place]):
+                yield (place, turn + 1), self._next(requests[place], said[place], turn + 1)
+            else:
+                over.append(place)
+                on_progress(len(over))
 
-            def on_finished(number: int, response: Response) -> None:
-                if judged and number < len(places):
-                    submitted.append((places[number], turn))
-                    scoring.submit(requests[places[number]], response)
-
-            fillers = [replace(requests[0], turn=turn)] * self._lacking(len(asked))
-            for place, response in zip(
-                places, self._answers([*asked, *fillers], on_finished), strict=False
-            ):
-                said[place].append(response)
-
-        speak(0, everyone)
-        speak(1, everyone)
+        before = self._clock()
+        self._sampler.serve([((n, 0), request) for n, request in enumerate(requests)], follow)
+        generated = self._clock()
+        self.generate_s += generated - before
         chances: list[float] = []
-        if self._protocol.verifies:
-            if self._confidence is not None:
-                asked = [self._next(requests[place], said[place][:1], 1) for place in everyone]
-                chances = self._confidence(asked, [said[place][1] for place in everyone])
-            speak(2, [place for place in everyone if self._is_due(said[place][1])])
+        if self._protocol.verifies and self._confidence is not None:
+            asked = [
+                self._next(request, own[:1], 1) for request, own in zip(requests, said, strict=True)
+            ]
+            chances = self._confidence(asked, [own[1] for own in said])
         before = self._clock()
         results = dict(zip(submitted, scoring.results(), strict=True))
         self.wait_s += self._clock() - before
@@ -123,6 +125,13 @@ class Dialogues:
             for place, request in enumerate(requests)
         ]
 
+    def _goes_on(self, said: Sequence[Response]) -> bool:
+        """Whether the policy has another turn."""
+        turns = len(said)
+        if turns > len(self._protocol.between):
+            return False
+        return not self._protocol.is_verification(turns - 1) or self._is_due(said[-1])
+
     def _is_due(self, verification: Response) -> bool:
         verdict = self._protocol.verdict(verification.text)
         return self._protocol.asks_again(verdict, validation=self._validation)
@@ -134,31 +143,6 @@ class Dialogues:
         ids = [*first.draw.prompt_ids, *self._joined(said)[0]]
         ids += self._protocol.before(turn, said[-1].ids)
         return Request(replace(first.draw, prompt_ids=tuple(ids)), first.index, turn=turn)
-
-    def _lacking(self, mine: int) -> int:
-        """How many requests the process with the most has more than this one."""
-        return max(self._ranks.gather([mine])) - mine
-
-    def _answers(
-        self, asked: Sequence[Request], on_finished: Callable[[int, Response], None]
-    ) -> list[Response]:
-        if not asked:
-            return []
-        seen: list[int] = []
-
-        def on_seen(number: int, response: Response) -> None:
-            seen.append(number)
-            on_finished(number, response)
-
-        before = self._clock()
-        responses = self._generator.generate(asked, on_seen)
-        self.generate_s += self._clock() - before
-        if sorted(seen) != list(range(len(asked))) or len(responses) != len(asked):
-            raise RuntimeError(
-                f"{type(self._generator).__name__} answered {len(responses)} and reported "
-                f"{len(seen)} of {len(asked)} requests; each is due once"
-            )
-        return responses
 
     def _joined(self, said: Sequence[Response]) -> tuple[list[int], list[tuple[int, int]]]:
         """The tokens of turns and of what stands between, and where each turn begins and ends."""

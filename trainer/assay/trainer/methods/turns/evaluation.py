@@ -30,7 +30,6 @@ def evaluate_dialogues(
     encode: Callable[[Problem], Sequence[int]],
     *,
     samples: int,
-    batch_size: int,
     ranks: Ranks,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> Evaluation:
@@ -39,10 +38,9 @@ def evaluate_dialogues(
     Args:
         problems: held out of the training; the same list on every process.
         dialogues: of an evaluation.
-        open_round: begins to judge; called once for each batch.
+        open_round: begins to judge; called once.
         encode: the tokens that the policy is shown of a problem.
         samples: dialogues about each problem.
-        batch_size: at a time.
         ranks: the processes.
         on_progress: called with the number of problems answered, over all processes.
 
@@ -51,13 +49,12 @@ def evaluate_dialogues(
     """
     if not problems:
         return Evaluation(())
-    mine, fillers = questions(problems, encode, samples, ranks)
-    asked = [*mine, *fillers]
-    held: list[Rollout] = []
-    for start in range(0, len(asked), batch_size):
-        held += dialogues.conduct(asked[start : start + batch_size], open_round())
-        on_progress(min(len(problems), len(held) * ranks.count // samples))
-    everyone = ranks.gather(held[: len(mine)])
+    held = dialogues.conduct(
+        questions(problems, encode, samples, ranks),
+        open_round(),
+        on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
+    )
+    everyone = ranks.gather(held)
     answers = []
     for rollout in everyone:
         last = [turn.result for turn in rollout.turns if turn.result is not None][-1]

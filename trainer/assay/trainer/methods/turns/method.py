@@ -9,12 +9,13 @@ from functools import partial
 import torch
 
 from assay.trainer.algos.turns import turn_gae
+from assay.trainer.core.answering import generating
 from assay.trainer.core.batch import Batch, Scored, filled
-from assay.trainer.core.build import Workshop, encoder, generating
+from assay.trainer.core.build import Workshop, encoder
 from assay.trainer.core.evaluation import Evaluation, end_token_ids
 from assay.trainer.core.trainer import PolicyTrainer, Source
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
-from assay.trainer.engines.types import Generator
 from assay.trainer.methods.turns.confidence import Confidence
 from assay.trainer.methods.turns.credit import TurnTokens, turn_tokens
 from assay.trainer.methods.turns.dialogues import DialogueCollector, Dialogues
@@ -22,7 +23,7 @@ from assay.trainer.methods.turns.evaluation import evaluate_dialogues
 from assay.trainer.methods.turns.protocol import protocol_of
 from assay.trainer.recipes.hooks import RunHooks, Session
 from assay.trainer.rollouts.ranks import AccelerateRanks
-from assay.trainer.rollouts.types import Collected, Ranks, Rollout
+from assay.trainer.rollouts.types import Collected, Rollout
 from assay.trainer.settings.config import Config
 
 NAME = "turns"
@@ -45,7 +46,7 @@ class Turns(RunHooks):
         rollout = self.config.rollout
         return DialogueCollector(
             shop.stream,
-            make_dialogues(shop.generator(), self.config, shop.policy, shop.ranks),
+            make_dialogues(shop.generator(), self.config, shop.policy),
             lambda: shop.judge.open_round(0),
             prompts_per_step=rollout.prompts_per_step,
             group_size=rollout.group_size,
@@ -98,35 +99,30 @@ class Turns(RunHooks):
         del batch
         return partial(turn_gae, independent=self.config.method.turns.independent)
 
-    def evaluate(
-        self, session: Session, trainer: PolicyTrainer, generator: Generator
-    ) -> Evaluation:
+    def evaluate(self, session: Session, trainer: PolicyTrainer, sampler: Sampler) -> Evaluation:
         """See RunHooks."""
         config, ranks = session.config, AccelerateRanks(trainer.accelerator)
         return evaluate_dialogues(
             session.problems.eval,
             make_dialogues(
-                generator,
+                sampler,
                 config,
                 session.policy,
-                ranks,
                 validation=True,
                 confidence=make_confidence(trainer, config, session.policy),
             ),
             lambda: session.judge.open_round(0),
             encoder(session.policy),
             samples=config.eval.samples,
-            batch_size=config.eval.batch_size,
             ranks=ranks,
             on_progress=session.display.advance,
         )
 
 
 def make_dialogues(
-    generator: Generator,
+    sampler: Sampler,
     config: Config,
     policy: Policy,
-    ranks: Ranks,
     *,
     validation: bool = False,
     confidence: Confidence | None = None,
@@ -134,10 +130,9 @@ def make_dialogues(
     """The policy in conversation with itself, as the settings say."""
     tokenizer = policy.tokenizer
     return Dialogues(
-        generator,
+        sampler,
         protocol_of(config.method.turns, tokenizer),
         lambda ids: str(tokenizer.decode(ids, skip_special_tokens=True)),
-        ranks,
         validation=validation,
         confidence=confidence,
     )
@@ -155,5 +150,6 @@ def make_confidence(trainer: PolicyTrainer, config: Config, policy: Policy) -> C
         policy.tokenizer,
         end_ids=end_token_ids(policy),
         batch=config.eval.batch_size,
+        ranks=AccelerateRanks(trainer.accelerator),
         autocast=policy.autocast,
     )
