@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.hf import HfEngine
 from assay.trainer.errors import TrainingStoppedError
 
 Train = Callable[..., list[dict[str, Any]]]
@@ -92,15 +92,15 @@ def test_a_failure_in_the_thread_ends_the_run_at_its_step(
     """Steps that have their batches are made; the thread is gone."""
     from assay.clients.runs.records import read_rows
 
-    generate, calls = HfGenerator.generate, []
+    generate, calls = HfEngine._draw, []
 
-    def fails(self: HfGenerator, requests: Any, on_finished: Any) -> Any:
+    def fails(self: HfEngine, on_ended: Any) -> Any:
         calls.append(threading.current_thread().name)
         if len(calls) == 3:
             raise TrainingStoppedError("the weather")
-        return generate(self, requests, on_finished)
+        return generate(self, on_ended)
 
-    monkeypatch.setattr(HfGenerator, "generate", fails)
+    monkeypatch.setattr(HfEngine, "_draw", fails)
     with pytest.raises(TrainingStoppedError, match="the weather"):
         train(tiny_config(method=asynchronous("bounded", 2), eval={"prompts": 0}))
     assert [row["step"] for row in read_rows(tmp_path / "run" / "metrics.jsonl")] == [1, 2]

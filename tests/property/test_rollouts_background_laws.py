@@ -51,6 +51,9 @@ class Versions:
     def stop(self) -> None:
         self.stopped.set()
 
+    def close(self) -> None:
+        assert self.stopped.is_set()
+
 
 @dataclass
 class Drawer(FakeGenerator):
@@ -96,6 +99,7 @@ def background(
         stream(),
         drawer,
         lambda: FakeRound(OUTCOME),
+        engine=drawer.weights,
         weights=drawer.weights,
         schedule=Schedule(steps, updates, eta, portion or prompts),
         config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
@@ -345,7 +349,7 @@ def test_a_slow_judge_is_waited_for_by_the_step_and_not_by_the_thread() -> None:
             return super().results()
 
     source = BackgroundCollector(
-        stream(), drawer, lambda: Slow(OUTCOME), weights=drawer.weights,
+        stream(), drawer, lambda: Slow(OUTCOME), engine=drawer.weights, weights=drawer.weights,
         schedule=Schedule(5, 1, 2, 4), ranks=OneRank(),
         config=RolloutConfig(prompts_per_step=4, group_size=2),
     )  # fmt: skip

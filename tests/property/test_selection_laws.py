@@ -211,7 +211,6 @@ def surveying(outcome: Any, samples: int, ranks: Any = None, count: int = 13) ->
         FakeGenerator,
         lambda _samples: FakeRound(outcome),
         encode,
-        batch_size=7,
         ranks=ranks or OneRank(),
     )
     return collector(outcome, stream=asked, survey=survey, ranks=ranks, enabled=False)

@@ -16,7 +16,7 @@ from assay.trainer.core.hooks import hooks_of
 from assay.trainer.methods.asynchrony.method import make_background_source
 from assay.trainer.methods.asynchrony.periodic import Iteration, provisional
 from assay.trainer.methods.asynchrony.settings import admits, portion_prompts
-from assay.trainer.methods.asynchrony.shadow import Shadow, StoppedError
+from assay.trainer.methods.asynchrony.shadow import Shadow
 from assay.trainer.settings import config as configs
 
 BOUNDED = ("method.asynchrony.mode=bounded",)
@@ -53,7 +53,6 @@ def test_the_gate(rollout: int, version: int, eta: int, admitted: bool) -> None:
     ("mode", "override", "told"),
     [
         (BOUNDED, "rollout.backend=paged", "rollout.backend"),
-        (BOUNDED, "rollout.backend=vllm", "rollout.backend"),
         (BOUNDED, "method.dynamic_sampling.enabled=true", "method.dynamic_sampling.enabled"),
         (BOUNDED, "data.selection.name=mopps", "data.selection.name"),
         (BOUNDED, "method.replay.groups=8", "method.replay.groups"),
@@ -196,16 +195,6 @@ def test_a_shadow_that_shares_follows_the_policy() -> None:
         policy.first.weight.mul_(2)
     assert torch.equal(shadow.model(x), policy(x))
     assert memory(shadow.model) == memory(policy)
-
-
-def test_a_shadow_that_is_stopped_answers_no_more() -> None:
-    policy, x = Small(), torch.ones(1, 3)
-    shadow = Shadow(policy)
-    shadow.model(x)
-    shadow.stop()
-    with pytest.raises(StoppedError):
-        shadow.model(x)
-    policy(x)
 
 
 # A step in parts.

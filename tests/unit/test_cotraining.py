@@ -301,11 +301,6 @@ def test_a_template_that_hides_the_message_is_refused() -> None:
             ["method.cotraining.micro_batch=7"],
             "method.cotraining.micro_batch = 7 does not divide the 1280",
         ),
-        *(
-            ([f"rollout.backend={name}"], f"two policies answer in turns; with {engine}")
-            for name in ("paged", "vllm")
-            for engine in [f'rollout.backend = "{name}"']
-        ),
         (["model.lora.dropout=0.1", "method.dense.mix=add"], "goes with model.lora.dropout = 0"),
         (["method.truncation.window=8"], "method.truncation"),
         (

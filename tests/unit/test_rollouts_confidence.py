@@ -109,10 +109,9 @@ def test_best_of_n_is_the_most_trusted_first_attempt_and_never_a_faulted_one() -
     told: dict[bool, dict[str, float]] = {}
     for asks in (True, False):
         dialogues = Dialogues(
-            Speaker(lambda _number, _index: "correct"),
+            Speaker(lambda _number, _index: "correct").sampler,
             VERIFIES,
             decode,
-            OneRank(),
             validation=True,
             confidence=confidence if asks else None,
         )

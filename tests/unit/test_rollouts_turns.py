@@ -231,13 +231,6 @@ ONE = "needs responses of one turn"
             f"truncation (method.truncation.window) {ONE}",
         ),
         (
-            ["rollout.backend=vllm"],
-            (
-                "self-verification (method.turns.mode) needs an engine that gives each response a "
-                'limit of its own: each turn has a limit of its own; with rollout.backend = "vllm"'
-            ),
-        ),
-        (
             ["method.turns.independent=false", "method.critic.pretrain_steps=5"],
             "or method.turns.independent = true",
         ),

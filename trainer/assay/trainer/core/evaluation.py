@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
-
-import torch
-from transformers import GenerationConfig
 
 from assay.clients import Result
 from assay.clients.runs.records import Row
@@ -26,7 +23,6 @@ from assay.trainer.core.estimates import (
     pass_at_k,
 )
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.hf import is_sharded
 from assay.trainer.engines.models import Policy
 from assay.trainer.engines.types import Draw, Generator, Request, Response
 from assay.trainer.rollouts.types import OneRank, Ranks, ScoringRound
@@ -297,62 +293,8 @@ def answer_of(request: Request, response: Response, result: Result) -> Answer:
     )
 
 
-def generate_greedy(
-    policy: Policy, prompts: Sequence[str], *, max_new_tokens: int, batch_size: int
-) -> Iterator[list[Response]]:
-    """The most likely continuation of each text, batch by batch.
-
-    Args:
-        policy: as for `Greedy`.
-        prompts: rendered texts.
-        max_new_tokens: limit of a response.
-        batch_size: prompts at a time.
-    """
-    for start in range(0, len(prompts), batch_size):
-        batch = policy.tokenizer(list(prompts[start : start + batch_size]))
-        yield _continue(policy, policy.model, batch["input_ids"], max_new_tokens)
-
-
-def _continue(
-    policy: Policy, model: Any, prompts: Sequence[Sequence[int]], max_new_tokens: int
-) -> list[Response]:
-    ends, pad_id = end_token_ids(policy), policy.tokenizer.pad_token_id
-    settings = GenerationConfig(
-        do_sample=False,
-        max_new_tokens=max_new_tokens,
-        pad_token_id=pad_id,
-        eos_token_id=sorted(ends),
-    )
-    longest = max(len(ids) for ids in prompts)
-    padding = [longest - len(ids) for ids in prompts]
-    ids_BT = torch.tensor(
-        [[pad_id] * n + list(ids) for n, ids in zip(padding, prompts, strict=True)]
-    )
-    mask_BT = torch.tensor([[0] * n + [1] * (longest - n) for n in padding])
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad(), policy.autocast():
-            out = model.generate(
-                input_ids=ids_BT.to(model.device),
-                attention_mask=mask_BT.to(model.device),
-                generation_config=settings,
-                synced_gpus=True if is_sharded(model) else None,
-            )
-    finally:
-        model.train(training)
-    return [_cut(ids, ends, policy.tokenizer) for ids in out[:, longest:].tolist()]
-
-
 def end_token_ids(policy: Policy) -> frozenset[int]:
     """Tokens that end a response: the tokenizer's, and those of the model's own settings."""
     configured = policy.model.generation_config.eos_token_id
     ids = configured if isinstance(configured, list) else [configured]
     return frozenset(int(i) for i in [*ids, policy.tokenizer.eos_token_id] if i is not None)
-
-
-def _cut(ids: list[int], ends: frozenset[int], tokenizer: Any) -> Response:
-    stop = next((n for n, token in enumerate(ids) if token in ends), None)
-    kept = tuple(ids if stop is None else ids[: stop + 1])
-    text = tokenizer.decode(list(kept), skip_special_tokens=True)
-    return Response(kept, text, None, truncated=stop is None)

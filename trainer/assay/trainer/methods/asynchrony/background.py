@@ -34,8 +34,7 @@ from typing import Any, Protocol
 
 from assay.rpc import tracing
 from assay.rpc.errors import ConfigError
-from assay.trainer.engines.engine import Sampler
-from assay.trainer.engines.types import Response
+from assay.trainer.engines.types import Generator, Response
 from assay.trainer.methods.asynchrony.settings import admits
 from assay.trainer.rollouts.dynamic import Tally
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
@@ -55,6 +54,18 @@ class Weights(Protocol):
 
     def wear(self, weights: Any) -> None:
         """Answers with these from now on."""
+        ...
+
+
+class Ends(Protocol):
+    """Of an engine, how it ends."""
+
+    def stop(self) -> None:
+        """From any thread: nothing more is answered."""
+        ...
+
+    def close(self) -> None:
+        """Gives back what it holds."""
         ...
 
 
@@ -114,7 +125,7 @@ class Flight:
 
     # -- in the thread ----------------------------------------------------------------------------
 
-    def draw(self, sampler: Sampler) -> float:
+    def draw(self, generator: Generator) -> float:
         """Has all portions answered, as one batch; the seconds that it took."""
         share = len(self.rounds[0].requests)
         requests = [request for part in self.rounds for request in part.requests]
@@ -127,7 +138,7 @@ class Flight:
 
         began = self._clock()
         with tracing.span("generate", {"assay.items": len(requests)}):
-            sampler.generate(requests, on_finished)
+            generator.generate(requests, on_finished)
         return self._clock() - began
 
     def end(self) -> None:
@@ -175,8 +186,9 @@ class BackgroundCollector:
 
     Args:
         stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        sampler: answers with `weights`.
+        generator: answers with `weights`.
         open_round: begins the judging of one portion.
+        engine: of the generator; stopped and closed with this.
         weights: of the policy.
         schedule: who draws what when.
         config: sizes of a step.
@@ -187,9 +199,10 @@ class BackgroundCollector:
     def __init__(
         self,
         stream: PromptStream,
-        sampler: Sampler,
+        generator: Generator,
         open_round: Callable[[], ScoringRound],
         *,
+        engine: Ends,
         weights: Weights,
         schedule: Schedule,
         config: RolloutConfig,
@@ -197,8 +210,9 @@ class BackgroundCollector:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
-        self._sampler = sampler
+        self._generator = generator
         self._open_round = open_round
+        self._engine = engine
         self._weights = weights
         self._schedule = schedule
         self._config = config
@@ -299,8 +313,9 @@ class BackgroundCollector:
 
     def close(self) -> None:
         """Ends the thread, and what it draws. May be called twice."""
-        self._sampler.engine.stop()
+        self._engine.stop()
         self._thread.shutdown(wait=True, cancel_futures=True)
+        self._engine.close()
 
     def _order(self, step: int, policy_step: int) -> None:
         """Has the thread draw what the gate admits, with the weights as they are."""
@@ -341,7 +356,7 @@ class BackgroundCollector:
             if broken:
                 raise RuntimeError("the batch before it could not be drawn")
             self._weights.wear(weights)
-            took = flight.draw(self._sampler)
+            took = flight.draw(self._generator)
             self._broken = False
             return took
         finally:

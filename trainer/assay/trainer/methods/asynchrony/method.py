@@ -144,6 +144,7 @@ def make_background_source(shop: Workshop, shadow: Shadow) -> BackgroundCollecto
         shop.stream,
         Sampler(engine, sampling),
         lambda: shop.judge.open_training_round(config.rollout.group_size),
+        engine=engine,
         weights=shadow,
         schedule=Schedule(
             steps=config.run.steps,

@@ -44,7 +44,6 @@ PARTS: tuple[Part, ...] = (
             "one-turn": "it reads steps of one text",
             "verdicts": "the truth of its verdict is that of the solution's",
             "outcomes": "it reads a step's solutions before the next are drawn",
-            "two-policies": "two policies answer in turns",
         },
     ),
     Part(

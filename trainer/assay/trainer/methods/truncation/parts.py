@@ -25,7 +25,6 @@ PARTS: tuple[Part, ...] = (
             "critic": "only a critic values what has not ended",
             "token-ratio": "the ratio of a response needs the whole response",
             "one-turn": "a window would end within a turn",
-            "windows": "a step draws a window of each response",
         },
         takes={
             "groups": "samples of a prompt end in different steps",

@@ -39,7 +39,6 @@ PARTS: tuple[Part, ...] = (
         code=("methods.turns.dialogues.Dialogues",),
         needs={
             "critic": "turns are credited token by token",
-            "windows": "each turn has a limit of its own",
         },
         takes={
             "one-turn": "a response is a dialogue",
@@ -57,7 +56,6 @@ PARTS: tuple[Part, ...] = (
         code=("methods.turns.dialogues.Dialogues",),
         needs={
             "critic": "turns are credited token by token",
-            "windows": "each turn has a limit of its own",
         },
         takes={
             "one-turn": "a response is a dialogue",
