@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.trainer.data.problems import Problem
+from assay.trainer.engines.engine import Follow, Id
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.rollouts.collector import Collector
@@ -71,8 +72,26 @@ def response(request: Request) -> Response:
     )
 
 
+class Serves:
+    """What follows from its answers is asked when all are there."""
+
+    def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
+        asked = list(first)
+        while asked:
+            ids, requests = zip(*asked, strict=True)
+            following: list[tuple[Id, Request]] = []
+
+            def on_finished(
+                place: int, answer: Response, ids: Any = ids, told: Any = following
+            ) -> None:
+                told += follow(ids[place], answer)
+
+            self.generate(requests, on_finished)  # type: ignore[attr-defined]
+            asked = following
+
+
 @dataclass
-class FakeGenerator:
+class FakeGenerator(Serves):
     """Answers at once, and reports the shortest responses first."""
 
     calls: list[list[tuple[int, int]]] = field(default_factory=list)

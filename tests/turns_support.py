@@ -12,9 +12,11 @@ from assay.clients.verdicts import Verdict
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.scripted import ScriptedEngine
 from assay.trainer.engines.types import Request, Response, Sampling
-from assay.trainer.methods.turns.dialogues import DialogueCollector, Dialogues
+from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.methods.turns.protocol import Protocol
+from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import OneRank, Rollout, Turn
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import stream
 
 END = 9
@@ -121,13 +123,14 @@ def collector(
     prompts: int = 4,
     group_size: int = 3,
     ranks: Any = None,
-) -> DialogueCollector:
+) -> Collector:
     ranks = ranks or OneRank()
-    return DialogueCollector(
+    return Collector(
         stream(),
-        Dialogues(speaker.sampler, protocol, decode, clock=lambda: 0.0),
+        speaker.sampler,
         lambda: Round(outcome),
-        prompts_per_step=prompts,
-        group_size=group_size,
+        config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
         ranks=ranks,
+        talk=Dialogues(protocol, decode),
+        clock=lambda: 0.0,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from assay.clients import Fault, Judgement, Result
 from assay.trainer.algos.segments import cut_points, segment_advantages, value_of
-from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.engine import Follow, Id, Sampler
 from assay.trainer.engines.scripted import ScriptedEngine
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.errors import TrainingStoppedError
@@ -107,13 +107,12 @@ class Policy(Sampler):
         self.asked: list[list[Request]] = []
         super().__init__(ScriptedEngine(self._script, tokenizer=Numbers()), Sampling(LIMIT))
 
-    def generate(
-        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
-    ) -> list[Response]:
-        self.asked.append(list(requests))
+    def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
+        first = list(first)
+        self.asked.append([request for _, request in first])
         if len(self.asked) - 1 == self.fails_at:
             raise RuntimeError("told to")
-        return super().generate(requests, on_finished)
+        super().serve(first, follow)
 
     def _script(self, request: Request) -> Response:
         ids = (*(request.begun.ids if request.begun else ()), *written(request))

@@ -63,11 +63,6 @@ def test_the_gate(rollout: int, version: int, eta: int, admitted: bool) -> None:
             "method.advantage.estimator",
         ),
         (BOUNDED, TRUNCATED, "method.truncation.window"),
-        (
-            BOUNDED,
-            "method.advantage.estimator=gae method.turns.mode=verify",
-            "method.turns.mode",
-        ),
         (BOUNDED, "method.cotraining.enabled=true", "method.cotraining.enabled"),
         (PERIODIC, "method.advantage.estimator=gae", "method.advantage.estimator"),
         (

@@ -27,7 +27,7 @@ from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.metrics import step_row
 from assay.trainer.rollouts.types import Collected, Rollout
 from assay.trainer.settings import config as configs
-from rollouts_collecting_support import stream
+from rollouts_collecting_support import Serves, stream
 from trainer_support import tiny_tokenizer
 
 # Turns.
@@ -95,7 +95,7 @@ CONFIG = CotrainingConfig(
 
 
 @dataclass
-class Says:
+class Says(Serves):
     """A model that says what it is told to of a request, and is asked at once."""
 
     text: Callable[[Request], str]

@@ -116,7 +116,7 @@ def test_more_processes_than_problems() -> None:
     for index in range(4):
         generator = Scripted(cycling)
         both = evaluate(PROBLEMS[:2], generator, ExactRound, encode, ranks=meeting.rank(index))
-        assert [len(call) for call in generator.calls] == [int(index < 2)]
+        assert [len(call) for call in generator.calls] == [1] * (index < 2)
     assert answers_of(both) == answers_of(
         evaluate(PROBLEMS[:2], Scripted(cycling), ExactRound, encode)
     )

@@ -25,6 +25,7 @@ from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
 from assay.trainer.rollouts.collector import Collector
+from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Group, Ranks, Rollout
@@ -241,6 +242,12 @@ class Workshop:
         """The processes."""
         return AccelerateRanks(self.trainer.accelerator)
 
+    @property
+    def talk(self) -> Talk:
+        """What a sample is."""
+        given = (hook.talk(self.policy) for hook in self.hooks)
+        return next(filter(None, given), SINGLE)
+
     def generator(self) -> Sampler:
         """What answers training prompts."""
         return sampler(self.trainer, self.config, self.policy)
@@ -276,6 +283,7 @@ class Workshop:
             lambda: self.judge.open_training_round(size),
             config=self.config.rollout,
             ranks=self.ranks,
+            talk=self.talk,
             dynamic=next((one["dynamic"] for one in given if "dynamic" in one), None),
             keepers=[keeper for one in given for keeper in one.get("keepers", ())],
             again=next((one["again"] for one in given if "again" in one), None),

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from assay.clients import Result
 from assay.clients.runs.records import Row
 from assay.trainer.core.estimates import (
     Estimate,
@@ -23,9 +22,11 @@ from assay.trainer.core.estimates import (
     pass_at_k,
 )
 from assay.trainer.data.problems import Problem
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
-from assay.trainer.engines.types import Draw, Generator, Request, Response
-from assay.trainer.rollouts.types import OneRank, Ranks, ScoringRound
+from assay.trainer.engines.types import Draw, Request
+from assay.trainer.rollouts.exchange import SINGLE, Talk, held
+from assay.trainer.rollouts.types import OneRank, Ranks, Rollout, ScoringRound
 
 FIRST_DRAW = 2**63
 """Numbers of an evaluation's draws; the run's own count from 0 and do not come here."""
@@ -195,7 +196,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def evaluate(
     problems: Sequence[Problem],
-    generator: Generator,
+    sampler: Sampler,
     open_round: Callable[[], ScoringRound],
     encode: Callable[[Problem], Sequence[int]],
     *,
@@ -207,7 +208,7 @@ def evaluate(
 
     Args:
         problems: held out of the training; the same list on every process.
-        generator: answers; with the likeliest tokens for one response, sampling for more.
+        sampler: answers; with the likeliest tokens for one response, drawing for more.
         open_round: begins to judge; called once.
         encode: the tokens that the policy is shown of a problem.
         samples: responses to each problem.
@@ -220,75 +221,61 @@ def evaluate(
     if not problems:
         return Evaluation(())
     ranks = ranks or OneRank()
-    told = answered(
-        questions(problems, encode, samples, ranks),
-        generator,
+    mine = answered(
+        problems,
+        sampler,
         open_round(),
-        on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
+        encode,
+        samples=samples,
+        ranks=ranks,
+        on_progress=on_progress,
     )
-    return Evaluation(tuple(ranks.gather([answer_of(*one) for one in told])))
+    return Evaluation(tuple(ranks.gather([answer_of(rollout) for rollout in mine])))
 
 
-def questions(
+def answered(
     problems: Sequence[Problem],
+    sampler: Sampler,
+    scoring: ScoringRound,
     encode: Callable[[Problem], Sequence[int]],
+    *,
     samples: int,
     ranks: Ranks,
-) -> list[Request]:
-    """What this process asks."""
+    talk: Talk = SINGLE,
+    on_progress: Callable[[int], None] = lambda _done: None,
+) -> list[Rollout]:
+    """This process's share of all samples, judged, problem by problem; see `evaluate`."""
     draws = [
         Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
     ]
     requests = [Request(draw, index) for draw in draws for index in range(samples)]
     share = math.ceil(len(requests) / ranks.count)
-    first = ranks.index * share
-    return requests[first : first + share]
+    return held(
+        sampler,
+        requests[ranks.index * share : (ranks.index + 1) * share],
+        scoring,
+        talk,
+        on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
+    )
 
 
-def answered(
-    requests: Sequence[Request],
-    generator: Generator,
-    scoring: ScoringRound,
-    *,
-    on_progress: Callable[[int], None],
-) -> list[tuple[Request, Response, Result]]:
-    """This process's responses with what came of them, in order.
-
-    Args:
-        requests: of `questions`.
-        generator: answers.
-        scoring: a round that nothing was submitted to; it is ended.
-        on_progress: called with the number of responses so far.
-    """
-    submitted: list[int] = []
-
-    def on_finished(place: int, response: Response) -> None:
-        submitted.append(place)
-        scoring.submit(requests[place], response)
-        on_progress(len(submitted))
-
-    responses = generator.generate(requests, on_finished)
-    results = dict(zip(submitted, scoring.results(), strict=True))
-    return [
-        (request, response, results[place])
-        for place, (request, response) in enumerate(zip(requests, responses, strict=True))
-    ]
-
-
-def answer_of(request: Request, response: Response, result: Result) -> Answer:
-    """A response with its judgement, as an answer."""
-    problem, judgement, fault = request.draw.problem, result.judgement, result.fault
+def answer_of(rollout: Rollout) -> Answer:
+    """A sample as an answer; of a dialogue its last attempt is judged."""
+    problem, response = rollout.request.draw.problem, rollout.response
+    attempts = [turn.result for turn in rollout.turns if turn.result is not None]
+    result = attempts[-1] if attempts else rollout.result
+    judgement, fault = result.judgement, result.fault
     return Answer(
         problem=problem.id,
         question=problem.question,
         reference=problem.reference,
         response=response.text,
-        token_count=len(response.ids),
+        token_count=rollout.length,
         truncated=response.truncated,
         verdict=judgement.verdict if judgement else None,
         reward=judgement.reward if judgement else None,
         fault=fault.reason if fault else None,
-        sample=request.index,
+        sample=rollout.request.index,
         answer=judgement.extracted_answer if judgement else None,
     )
 

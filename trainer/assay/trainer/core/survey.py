@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from assay.trainer.core.evaluation import answered, questions
+from assay.trainer.core.evaluation import answered
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.types import Generator
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.rollouts.dynamic import CORRECT
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Ranks, ScoringRound
@@ -23,7 +23,7 @@ class Survey:
 
     Args:
         stream: whose selector it is.
-        generator: makes what answers; asked for at each survey.
+        sampler: makes what answers; asked for at each survey.
         open_round: begins to judge so many responses to each problem.
         encode: the tokens that the policy is shown of a problem.
         batch_size: responses that the generator is asked for at a time.
@@ -33,14 +33,14 @@ class Survey:
     def __init__(
         self,
         stream: PromptStream,
-        generator: Callable[[], Generator],
+        sampler: Callable[[], Sampler],
         open_round: Callable[[int], ScoringRound],
         encode: Callable[[Problem], Sequence[int]],
         *,
         ranks: Ranks,
     ) -> None:
         self._stream = stream
-        self._generator = generator
+        self._sampler = sampler
         self._open_round = open_round
         self._encode = encode
         self._ranks = ranks
@@ -68,17 +68,16 @@ class Survey:
             return 0
         places, samples = list(selector.unscored), selector.samples
         problems = [self._stream.problems[place] for place in places]
-        told = answered(
-            questions(problems, self._encode, samples, self._ranks),
-            self._generator(),
+        mine = answered(
+            problems,
+            self._sampler(),
             self._open_round(samples),
-            on_progress=lambda done: on_progress(
-                min(len(problems), done * self._ranks.count // samples)
-            ),
+            self._encode,
+            samples=samples,
+            ranks=self._ranks,
+            on_progress=on_progress,
         )
-        whole = self._ranks.gather(
-            [(response.ids, result.judgement) for _, response, result in told]
-        )
+        whole = self._ranks.gather([(one.response.ids, one.result.judgement) for one in mine])
         found: list[Seen] = []
         for n, place in enumerate(places):
             group = whole[n * samples : (n + 1) * samples]

@@ -27,7 +27,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.rpc import tracing
-from assay.trainer.engines.types import Draw, Generator
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.types import Draw
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.dynamic import (
     DynamicSampling,
@@ -41,6 +42,7 @@ from assay.trainer.rollouts.dynamic import (
     rate_to_plain,
     round_limit,
 )
+from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.keepers import Keeper, saved
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
@@ -55,9 +57,10 @@ class Collector:
 
     Args:
         stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        generator: the policy.
+        sampler: the policy.
         open_round: begins the judging of one round of generation.
         config: sizes of a step.
+        talk: what a sample is.
         dynamic: dynamic sampling; without it, a step is one round whose groups all stay.
         ranks: the processes; their count divides `prompts_per_step`.
         keepers: of groups of earlier steps, in the order in which they act.
@@ -71,11 +74,12 @@ class Collector:
     def __init__(
         self,
         stream: PromptStream,
-        generator: Generator,
+        sampler: Sampler,
         open_round: Callable[[], ScoringRound],
         *,
         config: RolloutConfig,
         ranks: Ranks,
+        talk: Talk = SINGLE,
         dynamic: DynamicSampling | None = None,
         keepers: Sequence[Keeper] = (),
         again: Callable[[Group], bool] | None = None,
@@ -84,9 +88,10 @@ class Collector:
     ) -> None:
         self._stream = stream
         self._keepers = tuple(keepers)
+        self._talk = talk
         self._again = again
         self._survey = survey
-        self._generator = generator
+        self._sampler = sampler
         self._open_round = open_round
         self._config = config
         self._dynamic = dynamic
@@ -146,8 +151,9 @@ class Collector:
         earlier = [*(group for keeper in self._keepers for group in keeper.due()), *self._surplus]
         carried = earlier[:wanted]
         window = _Window(
-            self._stream, self._generator, self._open_round, self._ranks, self._clock,
-            group_size=self._config.group_size, policy_step=policy_step, again=self._again,
+            self._stream, self._sampler, self._open_round, self._talk, self._ranks,
+            clock=self._clock, group_size=self._config.group_size, policy_step=policy_step,
+            again=self._again,
         )  # fmt: skip
         fresh: list[Group] = []
         rounds = 0
@@ -256,18 +262,20 @@ class _Window:
     def __init__(
         self,
         stream: PromptStream,
-        generator: Generator,
+        sampler: Sampler,
         open_round: Callable[[], ScoringRound],
+        talk: Talk,
         ranks: Ranks,
-        clock: Callable[[], float],
         *,
+        clock: Callable[[], float],
         group_size: int,
         policy_step: int,
         again: Callable[[Group], bool] | None,
     ) -> None:
         self._again = again
+        self._talk = talk
         self._stream = stream
-        self._generator = generator
+        self._sampler = sampler
         self._open_round = open_round
         self._ranks = ranks
         self._clock = clock
@@ -322,10 +330,12 @@ class _Window:
 
     def _answered(self, draws: list[Draw], *, fillers: int = 0) -> Round:
         """A round that is generated, and on its way to the judges."""
-        asked = Round(draws, self._open_round(), self._ranks, self._group_size, fillers=fillers)
+        asked = Round(
+            draws, self._open_round(), self._ranks, self._group_size, self._talk, fillers=fillers
+        )
         before = self._clock()
         with tracing.span("generate", {"assay.items": len(asked.requests)}):
-            self._generator.generate(asked.requests, asked.take)
+            self._sampler.serve(asked.first(), asked.follow)
         self.generate_s += self._clock() - before
         return asked
 

@@ -34,9 +34,11 @@ from typing import Any, Protocol
 
 from assay.rpc import tracing
 from assay.rpc.errors import ConfigError
-from assay.trainer.engines.types import Generator, Response
+from assay.trainer.engines.engine import Id, Sampler
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.asynchrony.settings import admits
 from assay.trainer.rollouts.dynamic import Tally
+from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
@@ -125,20 +127,25 @@ class Flight:
 
     # -- in the thread ----------------------------------------------------------------------------
 
-    def draw(self, generator: Generator) -> float:
+    def draw(self, sampler: Sampler) -> float:
         """Has all portions answered, as one batch; the seconds that it took."""
-        share = len(self.rounds[0].requests)
-        requests = [request for part in self.rounds for request in part.requests]
+        first = [
+            ((number, *id_), request)
+            for number, part in enumerate(self.rounds)
+            for id_, request in part.first()
+        ]
 
-        def on_finished(place: int, response: Response) -> None:
-            number, rest = divmod(place, share)
-            self.rounds[number].take(rest, response)
-            if self.rounds[number].whole:
+        def follow(id_: Id, response: Response) -> list[tuple[Id, Request]]:
+            number, *rest = id_
+            part = self.rounds[number]
+            following = part.follow(tuple(rest), response)
+            if part.whole:
                 self._whole[number].set()
+            return [((number, *next_), request) for next_, request in following]
 
         began = self._clock()
-        with tracing.span("generate", {"assay.items": len(requests)}):
-            generator.generate(requests, on_finished)
+        with tracing.span("generate", {"assay.items": len(first)}):
+            sampler.serve(first, follow)
         return self._clock() - began
 
     def end(self) -> None:
@@ -186,20 +193,21 @@ class BackgroundCollector:
 
     Args:
         stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        generator: answers with `weights`.
+        sampler: answers with `weights`.
         open_round: begins the judging of one portion.
-        engine: of the generator; stopped and closed with this.
+        engine: of the sampler; stopped and closed with this.
         weights: of the policy.
         schedule: who draws what when.
         config: sizes of a step.
         ranks: the processes; their count divides `prompts_per_step`.
+        talk: what a sample is.
         clock: seconds.
     """
 
     def __init__(
         self,
         stream: PromptStream,
-        generator: Generator,
+        sampler: Sampler,
         open_round: Callable[[], ScoringRound],
         *,
         engine: Ends,
@@ -207,10 +215,12 @@ class BackgroundCollector:
         schedule: Schedule,
         config: RolloutConfig,
         ranks: Ranks,
+        talk: Talk = SINGLE,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self._talk = talk
         self._stream = stream
-        self._generator = generator
+        self._sampler = sampler
         self._open_round = open_round
         self._engine = engine
         self._weights = weights
@@ -345,6 +355,7 @@ class BackgroundCollector:
                 self._open_round(),
                 self._ranks,
                 self._config.group_size,
+                self._talk,
             )
             for start in range(0, len(draws), size)
         ]
@@ -356,7 +367,7 @@ class BackgroundCollector:
             if broken:
                 raise RuntimeError("the batch before it could not be drawn")
             self._weights.wear(weights)
-            took = flight.draw(self._generator)
+            took = flight.draw(self._sampler)
             self._broken = False
             return took
         finally:

@@ -145,6 +145,7 @@ def make_background_source(shop: Workshop, shadow: Shadow) -> BackgroundCollecto
         Sampler(engine, sampling),
         lambda: shop.judge.open_training_round(config.rollout.group_size),
         engine=engine,
+        talk=shop.talk,
         weights=shadow,
         schedule=Schedule(
             steps=config.run.steps,

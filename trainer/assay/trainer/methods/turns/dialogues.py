@@ -1,148 +1,85 @@
-"""Dialogues of the policy with itself: attempt all, verify all, revise some.
+"""Dialogues of the policy with itself: attempt, verification, revision.
 
-Each dialogue goes on when its own turn ends, whatever the others do (PAG, arXiv 2506.10406). An
-attempt goes to the reward service the moment it is complete, an item of its own, and is judged
-while verifications and revisions are written.
+Each goes on when its own turn ends, whatever the others do (PAG, arXiv 2506.10406). An attempt goes
+to the reward service the moment it is complete, an item of its own, and is judged while
+verifications and revisions are written.
 
 Each turn has random numbers of its own (engines.seeded), fixed by seed, draw, sample and turn: a
-dialogue does not depend on which others are revised, and a resumed run repeats it.
+dialogue does not depend on which others are revised, and a resumed run repeats it. Pure.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from assay.clients import Result
-from assay.trainer.engines.engine import Id, Sampler
 from assay.trainer.engines.types import Request, Response
-from assay.trainer.methods.turns.credit import row_result, turn_metrics
+from assay.trainer.methods.turns.credit import row_result
 from assay.trainer.methods.turns.protocol import Protocol
-from assay.trainer.rollouts.dynamic import Tally
-from assay.trainer.rollouts.prompts import PromptStream
-from assay.trainer.rollouts.ranks import deal
-from assay.trainer.rollouts.types import Collected, Group, Ranks, Rollout, ScoringRound, Turn
-
-# What one process tells the others of a dialogue; the rest they know.
-_Told = tuple[Response, tuple[Turn, ...]]
+from assay.trainer.rollouts.types import Rollout, Turn
 
 
 class Dialogues:
-    """Has requests answered turn by turn.
+    """What a dialogue is; a rollouts.exchange.Talk.
 
     Args:
-        sampler: the policy.
-        protocol: what is said between its turns.
+        protocol: what is said between the policy's turns.
         decode: tokens to text, without special tokens.
         validation: of an evaluation, where a verdict that cannot be read asks for a revision.
-        confidence: P(correct) of verifications, given what was asked and what was said; None asks
-            nobody.
-        clock: seconds.
-
-    Attributes:
-        generate_s: seconds of this process's generation.
-        wait_s: seconds that it waited for judgements.
     """
 
     def __init__(
         self,
-        sampler: Sampler,
         protocol: Protocol,
         decode: Callable[[list[int]], str],
         *,
         validation: bool = False,
-        confidence: Callable[[Sequence[Request], Sequence[Response]], list[float]] | None = None,
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._sampler = sampler
         self._protocol = protocol
         self._decode = decode
         self._validation = validation
-        self._confidence = confidence
-        self._clock = clock
-        self.generate_s = 0.0
-        self.wait_s = 0.0
 
-    def conduct(
-        self,
-        requests: Sequence[Request],
-        scoring: ScoringRound,
-        *,
-        policy_step: int = 0,
-        on_progress: Callable[[int], None] = lambda _done: None,
-    ) -> list[Rollout]:
-        """The dialogues, in order, with the results of their attempts.
+    def judged(self, turn: int) -> bool:
+        """See Talk: attempts are."""
+        return not self._protocol.is_verification(turn)
 
-        Where weights are sharded, every process calls it.
-
-        Args:
-            requests: first turns.
-            scoring: a round that nothing was submitted to; it is ended.
-            policy_step: optimizer steps that the policy has made.
-            on_progress: called with the number of dialogues that have ended.
-        """
-        said: list[list[Response]] = [[] for _ in requests]
-        submitted: list[tuple[int, int]] = []
-        over: list[int] = []
-
-        def follow(id_: Id, response: Response) -> Iterator[tuple[Id, Request]]:
-            place, turn = id_
-            said[place].append(response)
-            if not self._protocol.is_verification(turn):
-                submitted.append((place, turn))
-                scoring.submit(requests[place], response)
-            if self._goes_on(said[place]):
-                yield (place, turn + 1), self._next(requests[place], said[place], turn + 1)
-            else:
-                over.append(place)
-                on_progress(len(over))
-
-        before = self._clock()
-        self._sampler.serve([((n, 0), request) for n, request in enumerate(requests)], follow)
-        generated = self._clock()
-        self.generate_s += generated - before
-        chances: list[float] = []
-        if self._protocol.verifies and self._confidence is not None:
-            asked = [
-                self._next(request, own[:1], 1) for request, own in zip(requests, said, strict=True)
-            ]
-            chances = self._confidence(asked, [own[1] for own in said])
-        before = self._clock()
-        results = dict(zip(submitted, scoring.results(), strict=True))
-        self.wait_s += self._clock() - before
-        return [
-            self._whole(
-                request,
-                place,
-                said[place],
-                results,
-                policy_step,
-                chance=chances[place] if chances else None,
-            )
-            for place, request in enumerate(requests)
-        ]
-
-    def _goes_on(self, said: Sequence[Response]) -> bool:
-        """Whether the policy has another turn."""
-        turns = len(said)
-        if turns > len(self._protocol.between):
-            return False
-        return not self._protocol.is_verification(turns - 1) or self._is_due(said[-1])
-
-    def _is_due(self, verification: Response) -> bool:
-        verdict = self._protocol.verdict(verification.text)
-        return self._protocol.asks_again(verdict, validation=self._validation)
-
-    def _next(self, first: Request, said: Sequence[Response], turn: int) -> Request:
-        """The request for a turn: all that was said before it is its prompt."""
-        if not said:
-            return first
+    def following(self, first: Request, said: Sequence[Response]) -> Request | None:
+        """See Talk: all that was said before a turn is its prompt."""
+        turn = len(said)
+        if turn > len(self._protocol.between):
+            return None
+        if self._protocol.is_verification(turn - 1):
+            verdict = self._protocol.verdict(said[-1].text)
+            if not self._protocol.asks_again(verdict, validation=self._validation):
+                return None
         ids = [*first.draw.prompt_ids, *self._joined(said)[0]]
         ids += self._protocol.before(turn, said[-1].ids)
         return Request(replace(first.draw, prompt_ids=tuple(ids)), first.index, turn=turn)
+
+    def rollout(
+        self,
+        first: Request,
+        said: Sequence[Response],
+        results: Mapping[int, Result],
+        policy_step: int,
+    ) -> Rollout:
+        """See Talk: one response, with what was said between the turns."""
+        ids, places = self._joined(said)
+        turns = []
+        for turn, (response, (start, end)) in enumerate(zip(said, places, strict=True)):
+            one = Turn(start, end, response.text, response.truncated, result=results.get(turn))
+            if self._protocol.is_verification(turn):
+                one = replace(one, verdict=self._protocol.verdict(response.text))
+            turns.append(one)
+        response = Response(
+            ids=tuple(ids),
+            text=self._decode(ids),
+            logprobs=_logprobs(said, places, len(ids)),
+            truncated=any(turn.truncated for turn in turns),
+        )
+        return Rollout(first, response, row_result(turns), policy_step, tuple(turns))
 
     def _joined(self, said: Sequence[Response]) -> tuple[list[int], list[tuple[int, int]]]:
         """The tokens of turns and of what stands between, and where each turn begins and ends."""
@@ -155,33 +92,6 @@ class Dialogues:
             ids += response.ids
         return ids, places
 
-    def _whole(
-        self,
-        request: Request,
-        place: int,
-        said: Sequence[Response],
-        results: Mapping[tuple[int, int], Result],
-        policy_step: int,
-        *,
-        chance: float | None,
-    ) -> Rollout:
-        """One dialogue as one response."""
-        ids, places = self._joined(said)
-        turns = []
-        for turn, (response, (start, end)) in enumerate(zip(said, places, strict=True)):
-            one = Turn(start, end, response.text, response.truncated)
-            if self._protocol.is_verification(turn):
-                verdict = self._protocol.verdict(response.text)
-                one = replace(one, verdict=verdict, correct_probability=chance)
-            turns.append(replace(one, result=results.get((place, turn))))
-        response = Response(
-            ids=tuple(ids),
-            text=self._decode(ids),
-            logprobs=_logprobs(said, places, len(ids)),
-            truncated=any(turn.truncated for turn in turns),
-        )
-        return Rollout(request, response, row_result(turns), policy_step, tuple(turns))
-
 
 def _logprobs(
     said: Sequence[Response], places: Sequence[tuple[int, int]], length: int
@@ -193,98 +103,3 @@ def _logprobs(
             return None
         logprobs[start:end] = response.logprobs
     return tuple(logprobs)
-
-
-class DialogueCollector:
-    """Collects the groups of one step after another, each sample a dialogue: a Source.
-
-    Args:
-        stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        dialogues: has them held.
-        open_round: begins the judging of one round.
-        prompts_per_step: over all processes.
-        group_size: samples of each.
-        ranks: the processes; their count divides `prompts_per_step`.
-    """
-
-    def __init__(
-        self,
-        stream: PromptStream,
-        dialogues: Dialogues,
-        open_round: Callable[[], ScoringRound],
-        *,
-        prompts_per_step: int,
-        group_size: int,
-        ranks: Ranks,
-    ) -> None:
-        self._stream = stream
-        self._dialogues = dialogues
-        self._open_round = open_round
-        self._prompts_per_step = prompts_per_step
-        self._group_size = group_size
-        self._ranks = ranks
-
-    def collect(self, policy_step: int) -> Collected:
-        """The groups of the next step. If it raises, the stream is where it was.
-
-        Args:
-            policy_step: optimizer steps that the policy has made.
-
-        Raises:
-            ConfigError: a prompt does not fit the policy's context.
-        """
-        start = self._stream.cursor
-        try:
-            return self._collect(policy_step)
-        except BaseException:
-            self._stream.give_back(self._stream.cursor - start)
-            raise
-
-    def _collect(self, policy_step: int) -> Collected:
-        draws = self._stream.take(self._prompts_per_step)
-        samples = range(self._group_size)
-        generated, waited = self._dialogues.generate_s, self._dialogues.wait_s
-        mine = self._dialogues.conduct(
-            [Request(draw, index) for draw in deal(draws, self._ranks) for index in samples],
-            self._open_round(),
-            policy_step=policy_step,
-        )
-        told: list[_Told] = [(rollout.response, rollout.turns) for rollout in mine]
-        everyone = iter(self._ranks.gather(told))
-        groups: list[Group] = [
-            tuple(
-                Rollout(Request(draw, index), response, row_result(turns), policy_step, turns)
-                for index, (response, turns) in zip(samples, everyone, strict=False)
-            )
-            for draw in draws
-        ]
-        tally = Tally()
-        tally.add(groups)
-        rollouts = [rollout for group in groups for rollout in group]
-        return Collected(
-            groups=deal(groups, self._ranks),
-            judged=rollouts,
-            metrics={
-                **tally.metrics(self._group_size),
-                **turn_metrics(rollouts),
-                **self._stream.learn(groups),
-                "rounds": 1.0,
-                "surplus": 0.0,
-                "stale_groups": 0.0,
-                "generated_per_used": 1.0,
-            },
-            generate_s=self._dialogues.generate_s - generated,
-            wait_s=self._dialogues.wait_s - waited,
-        )
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in plain containers."""
-        return {"stream": self._stream.state_dict()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where a collector with the same data was.
-
-        Raises:
-            ConfigError: the data is not the same.
-        """
-        self._stream.load_state_dict(state["stream"])

@@ -42,8 +42,6 @@ PARTS: tuple[Part, ...] = (
         },
         takes={
             "one-turn": "a response is a dialogue",
-            "collector": "dialogues are held in lockstep",
-            "beside": "turns are drawn in lockstep with their reading",
         },
     ),
     Part(
@@ -59,8 +57,6 @@ PARTS: tuple[Part, ...] = (
         },
         takes={
             "one-turn": "a response is a dialogue",
-            "collector": "dialogues are held in lockstep",
-            "beside": "turns are drawn in lockstep with their reading",
         },
     ),
     Part(
