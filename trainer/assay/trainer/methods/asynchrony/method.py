@@ -152,6 +152,7 @@ def make_background_source(shop: Workshop, shadow: Shadow) -> BackgroundCollecto
             updates=config.updates_per_rollout,
             max_staleness=0 if periodic else asynchrony.max_staleness,
             portion=portion_prompts(config) if periodic else prompts,
+            interrupt=asynchrony.interrupt,
         ),
         config=config.rollout,
         ranks=shop.ranks,

@@ -12,6 +12,11 @@ METRICS: tuple[Metric, ...] = (
         "maximum.",
     ),
     metric(
+        "interruptions", "sampling", "count",
+        "How often the batch went on under newer weights while it was drawn "
+        "(`method.asynchrony.interrupt`).",
+    ),
+    metric(
         "generate_wait_s", "time", "s",
         "Waiting for responses that are drawn beside the training (`method.asynchrony`); null "
         "where the step generates.",

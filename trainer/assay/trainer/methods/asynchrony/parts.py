@@ -47,6 +47,15 @@ PARTS: tuple[Part, ...] = (
             "whole-batch": "micro-batches train as they become whole",
         },
     ),
+    Part(
+        "interruption",
+        "sampling",
+        "Responses under way go on under the weights of a step as it begins.",
+        "AReaL, arXiv 2505.24298 (interruptible rollout workers)",
+        lambda c: c.method.asynchrony.mode == "bounded" and c.method.asynchrony.interrupt,
+        to("method.asynchrony.interrupt", False),
+        code=("methods.asynchrony.background.BackgroundCollector",),
+    ),
 )
 
 
@@ -60,6 +69,8 @@ def sampling_lines(config: Config) -> list[str]:
         "bounded": f"drawn beside the training, by weights at most {count(eta, 'step')} old: "
         f"rollout n begins when floor((n - 1) / {config.samples_per_step:,}) <= steps made + {eta}",
     }[mode]
+    if config.method.asynchrony.interrupt:
+        line += "; responses under way go on under the weights of each step as it begins"
     return [line] if line else []
 
 

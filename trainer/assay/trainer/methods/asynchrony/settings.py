@@ -36,6 +36,10 @@ class AsynchronyConfig:
     """bounded: steps that the weights which drew a batch may be behind those that learn from it;
     0 draws nothing ahead. As many batches are drawn ahead, and as many copies of the weights that
     learn may wait for their turn."""
+    interrupt: bool = False
+    """bounded: responses under way go on under the weights of each step as it begins (AReaL's
+    interruptible generation), and no batch begins with older ones. What is drawn by which weights
+    then depends on the clock: a run does not repeat to the bit."""
 
 
 def admits(rollout: int, *, batch: int, version: int, max_staleness: int) -> bool:
@@ -61,6 +65,11 @@ def portion_prompts(config: Config) -> int:
 
 def check(config: Config) -> str:
     """What does not go together, and what to do; empty where all does."""
+    if config.method.asynchrony.interrupt and config.method.asynchrony.mode != "bounded":
+        return (
+            'method.asynchrony.interrupt goes with method.asynchrony.mode = "bounded": elsewhere '
+            "weights do not move while responses are drawn"
+        )
     if config.method.asynchrony.mode != "periodic":
         return ""
     if config.updates_per_rollout > 1:
