@@ -98,7 +98,7 @@ def test_every_token_keeps_the_weights_that_drew_it_and_none_is_lost() -> None:
 def test_without_interruption_a_batch_is_of_one_version() -> None:
     _, second = steps(Policy(), interrupt=False)
     assert told(second) == [0] * LENGTH
-    assert second.metrics["interruptions"] == 0
+    assert "interruptions" not in second.metrics
 
 
 @pytest.mark.parametrize("mode", ["off", "periodic"])

@@ -293,8 +293,8 @@ class BackgroundCollector:
                 "stale_groups": float(len(groups) if age else 0),
                 "generated_per_used": 1.0,
                 "staleness": float(age),
-                "interruptions": float(flight.interruptions),
-            },
+            }
+            | ({"interruptions": float(flight.interruptions)} if self._schedule.interrupt else {}),
             generate_s=generate_s,
             wait_s=flight.wait_s,
             blocked_s=flight.blocked_s,
