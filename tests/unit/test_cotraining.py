@@ -297,10 +297,6 @@ def test_a_template_that_hides_the_message_is_refused() -> None:
             ["method.cotraining.prompts_per_step=1", "optim.mini_batches=2"],
             "samples of the verifier's step",
         ),
-        (
-            ["method.cotraining.micro_batch=7"],
-            "method.cotraining.micro_batch = 7 does not divide the 1280",
-        ),
         *(
             ([f"rollout.backend={name}"], f"two policies answer in turns; with {engine}")
             for name in ("paged", "vllm")
