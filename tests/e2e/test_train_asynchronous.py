@@ -62,7 +62,7 @@ def test_periodic_is_the_synchronous_run(
     """To the bit where responses are of one length and their tokens a power of two; else but for
     what shares a pass and the denominator, which float rounding sees."""
     sections: dict[str, Any] = {
-        "optim": {"micro_batch": 16},
+        "optim": {"micro_batch": 16 if exact else 24},
         "rollout": {"max_new_tokens": 1 if exact else 4, "batch": 16},
         "eval": {"prompts": 0},
         "run": {"steps": 3},

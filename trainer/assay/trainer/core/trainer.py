@@ -319,11 +319,11 @@ class PolicyTrainer(Published, GRPOTrainer):
 
     def _micro_batches(self, inputs: Any) -> Iterator[tuple[Batch, bool]]:
         """Those of the mini-batch that is next, and whether each is the last; first the rollout."""
-        last = False
-        while self._parts is not None and not last:
-            micro, last = self._parts.following()
-            yield micro, last
-        if last:
+        if self._parts is not None:
+            last = False
+            while not last:
+                micro, last = self._parts.following()
+                yield micro, last
             return
         micro_batches: Any = super()._prepare_inputs(inputs)
         if self._fresh:
