@@ -5,9 +5,9 @@
 
 Responses are given and not generated: random tokens in log-normal lengths, the longest five times
 the mean (`tail`), or all of the mean's length (`equal`); the same lengths on both sides. A model of
-0.5 M random weights, GRPO's loss by tokens, one update of all rows a step; a turn's figure is the
-median over its steps but the first ones, of wall time and of CPU time on one thread; ratios are of
-CPU time, in rounds. Contestants take turns, each turn in a fresh process.
+0.5 M random weights, GRPO's loss by tokens, one update of all rows a step, one thread. Contestants
+take turns of some steps in one process; a turn's figure is the median over its steps but the first,
+ratios are of CPU time, within rounds.
 
     assay         as its settings are by default: `optim.micro_batch_tokens` = 16384
     assay-2048    with 2,048
@@ -19,28 +19,26 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import random
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from transformers import TrainerCallback
 
 from assay.clients.runs import environment
 from assay.trainer.recipes.ladder.stats import estimate
 from bench.common import spread
-from bench.miniature import Job, Shape, keep, pretrained, read, told, work_off
+from bench.miniature import Shape, keep, pretrained, told
 
 GROUPS, GROUP, PROMPT, MEAN = 8, 8, 16, 100
 ROWS = GROUPS * GROUP
 SIGMA = 0.8
-WARM_STEPS, STEPS = 2, 8
+STEPS = 4
 LIMITS = {"assay": None, "assay-2048": 2048, "assay-0": 0}
 CONTESTANTS = (*LIMITS, "trl")
 
@@ -74,30 +72,33 @@ def rows_of(kind: str, step: int) -> list[tuple[list[int], list[int], float]]:
 class Clock(TrainerCallback):
     """Reads the clocks where a step begins."""
 
-    readings: ClassVar[list[tuple[float, float]]] = []
-    padding: ClassVar[list[float]] = []
+    def __init__(self) -> None:
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+        self.padding = math.nan
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Wall time and the process's CPU time."""
-        Clock.readings.append((time.perf_counter(), time.process_time()))
+        self.wall.append(time.perf_counter())
+        self.cpu.append(time.process_time())
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         """Positions by tokens, where they are told."""
-        if "padding_ratio" in logs:
-            Clock.padding.append(logs["padding_ratio"])
+        self.padding = logs.get("padding_ratio", self.padding)
 
 
-def turn(name: str, kind: str, model: str, folder: Path) -> dict[str, Any]:
-    """Trains `STEPS` steps and says what they took."""
-    trainer = theirs(kind, model, folder) if name == "trl" else ours(name, kind, model, folder)
-    trainer.add_callback(Clock)
+def turn(trainer: Any, kind: str) -> dict[str, float]:
+    """Trains `STEPS` steps and says what one took, the first left out."""
+    clock = Clock()
+    trainer.add_callback(clock)
     trainer.train()
+    trainer.remove_callback(clock)
     wall_s, cpu_s = (
-        statistics.median([b - a for a, b in itertools.pairwise(clock)][WARM_STEPS:])
-        for clock in zip(*Clock.readings, strict=True)
+        statistics.median([b - a for a, b in itertools.pairwise(times)][1:])
+        for times in (clock.wall, clock.cpu)
     )
-    padding = statistics.median(Clock.padding) if Clock.padding else _full(kind)
-    return {"contestant": name, "update_s": wall_s, "cpu_s": cpu_s, "padding": padding}
+    padding = _full(kind) if math.isnan(clock.padding) else clock.padding
+    return {"update_s": wall_s, "cpu_s": cpu_s, "padding": padding}
 
 
 def _full(kind: str) -> float:
@@ -227,66 +228,53 @@ def run(options: Sequence[str]) -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-update"))
     parser.add_argument("--lengths", default="equal,tail", help="which, with commas")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each contestant")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each contestant")
     parser.add_argument("--contestants", default=",".join(CONTESTANTS), help="which, with commas")
     chosen = parser.parse_args(options)
+    environment.keep_freed_memory()
     environment.calm()
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(1)
     words = [chr(sign) for sign in range(33, 126)]
     shape = Shape(width=128, layers=3, context=2048, steps=3, batch=2)
-    model = pretrained(chosen.out / "model", words, lambda _dice: ("a", "b"), shape)
+    model = str(pretrained(chosen.out / "model", words, lambda _dice: ("a", "b"), shape))
     names = chosen.contestants.split(",")
     found: dict[str, Any] = {}
     for kind in chosen.lengths.split(","):
-        print(f"\n{kind} lengths: {ROWS} rows, {PROMPT} + {MEAN} tokens on average")
-        jobs = []
-        for number in range(chosen.rounds):
-            for name in names[number % len(names) :] + names[: number % len(names)]:
-                result = chosen.out / kind / f"{number}-{name}.json"
-                wanted = json.dumps({"name": name, "kind": kind, "model": str(model)})
-                arguments = ("-m", "bench.trainer_update", wanted, str(result))
-                jobs.append(Job(f"round {number}, {name}", arguments, result))
-        turns = [{**read(job.result), "round": job.result.stem} for job in work_off(jobs, 1)]
-        found[kind] = _table(names, turns)
+        print(f"\n{kind} lengths: {ROWS} rows, {PROMPT} + {MEAN} tokens on average", flush=True)
+        turns: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+        with tempfile.TemporaryDirectory() as folder:
+            trainers = {
+                name: theirs(kind, model, Path(folder))
+                if name == "trl"
+                else ours(name, kind, model, Path(folder))
+                for name in names
+            }
+            for number in range(-1, chosen.rounds):  # the first warms up
+                first = number % len(names)
+                for name in names[first:] + names[:first]:
+                    took = turn(trainers[name], kind)
+                    turns[name] += [took] if number >= 0 else []
+        _table(turns)
+        found[kind] = turns
     keep(chosen.out / "trainer-update.json", found)
     print(f"\n{chosen.out / 'trainer-update.json'}")
 
 
-def _table(names: Sequence[str], turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _table(turns: Mapping[str, list[dict[str, float]]]) -> None:
     """Prints a line for each contestant, and its ratio to TRL's, round by round."""
-    by_name = {
-        name: {one["round"].split("-")[0]: one for one in turns if one["contestant"] == name}
-        for name in names
-    }
     print(
         f"{'':>12}{'seconds an update, median [min, max]':>40}{'CPU s':>8}{'padding':>9}"
         "   CPU to TRL's, median and mean of rounds"
     )
-    for name, rounds in by_name.items():
-        if not rounds:
-            continue
-        times = [one["update_s"] for one in rounds.values()]
+    for name, rounds in turns.items():
         ratios = [
-            rounds[number]["cpu_s"] / other["cpu_s"]
-            for number, other in by_name.get("trl", {}).items()
-            if number in rounds
+            a["cpu_s"] / b["cpu_s"] for a, b in zip(rounds, turns.get("trl", []), strict=False)
         ]
         cpu_s, padding = (
-            statistics.median(one[key] for one in rounds.values()) for key in ("cpu_s", "padding")
+            statistics.median(one[key] for one in rounds) for key in ("cpu_s", "padding")
         )
         against = f"{statistics.median(ratios):.2f}, {told(estimate(ratios))}" if ratios else ""
-        print(f"{name:>12}{spread(times):>40}{cpu_s:>8.3f}{padding:>9.2f}   {against}")
-    return turns
-
-
-def main(told_to: str, result: str) -> None:
-    """One turn: what `run` starts."""
-    environment.keep_freed_memory()
-    environment.calm()
-    wanted = json.loads(told_to)
-    with tempfile.TemporaryDirectory() as folder:
-        figures = turn(wanted["name"], wanted["kind"], wanted["model"], Path(folder))
-    keep(Path(result), figures)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+        times = spread([one["update_s"] for one in rounds])
+        print(f"{name:>12}{times:>40}{cpu_s:>8.3f}{padding:>9.2f}   {against}", flush=True)
