@@ -30,7 +30,7 @@ def trainer_and_batch(
 
 def gradient(trainer: Any, batch: dict[str, Any]) -> tuple[float, torch.Tensor]:
     """Loss and gradient of a batch that is a whole mini-batch."""
-    trainer._count([batch])
+    batch = trainer._counted(batch)
     trainer.model.zero_grad()
     loss = trainer._compute_loss(trainer.model, batch)
     loss.backward()

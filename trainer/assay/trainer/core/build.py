@@ -46,15 +46,14 @@ def grpo_config(
         processes: of the run.
     """
     optim, rollout = config.optim, config.rollout
-    micro_batch = config.micro_batch(processes)
-    accumulation = config.samples_per_step // (optim.mini_batches * processes * micro_batch)
     return GRPOConfig(
         output_dir=str(output),
         # the batch: one rollout of P * G samples feeds mini_batches * epochs optimizer steps. TRL's
-        # data loader brings one placeholder, as often as there are samples: our own source draws
-        per_device_train_batch_size=micro_batch,
-        gradient_accumulation_steps=accumulation,
-        steps_per_generation=accumulation * optim.mini_batches,
+        # data loader brings one placeholder, as often as there are samples: our own source draws,
+        # and the trainer packs a mini-batch into micro-batches by itself
+        per_device_train_batch_size=config.samples_per_step // (optim.mini_batches * processes),
+        gradient_accumulation_steps=1,
+        steps_per_generation=optim.mini_batches,
         num_generations=config.samples_per_step,
         num_iterations=optim.epochs,
         max_steps=config.run.steps * config.updates_per_rollout,
@@ -112,12 +111,6 @@ def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ())
         raise ConfigError(
             f"optim.mini_batches = {config.optim.mini_batches} does not divide the {share} samples "
             f"of each of {processes} processes"
-        )
-    if config.optim.micro_batch and share // config.optim.mini_batches % config.optim.micro_batch:
-        raise ConfigError(
-            f"optim.micro_batch = {config.optim.micro_batch} does not divide the "
-            f"{share // config.optim.mini_batches} samples of a mini-batch on each of {processes} "
-            "processes"
         )
 
 

@@ -90,6 +90,24 @@ def count(batch: Batch) -> Counts:
     )
 
 
+def window(mini_batch: Batch) -> Batch:
+    """What a mini-batch holds on this process, in the columns that its micro-batches carry it in.
+
+    Returns:
+        0-dimensional float tensors: as for `Counts`, tokens whose value is trained, and rows.
+    """
+    counts, rewards_B = count(mini_batch), mini_batch["rewards"]
+    values = mini_batch["value_mask"].sum() if "value_mask" in mini_batch else None
+    held = {
+        "window_tokens": counts.tokens,
+        "window_rows": counts.rows,
+        "window_positive": counts.positive_tokens,
+        "window_value_tokens": rewards_B.new_zeros(()) if values is None else values,
+        "window_samples": rewards_B.new_tensor(len(rewards_B)),
+    }
+    return {name: number.float() for name, number in held.items()}
+
+
 def policy_loss(
     logps_BT: torch.Tensor,
     entropies_BT: torch.Tensor,

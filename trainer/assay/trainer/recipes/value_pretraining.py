@@ -92,7 +92,7 @@ def pretrain_critic(
             settings,
             Updates(
                 mini_batches=config.optim.mini_batches,
-                micro_batch=trainer.args.per_device_train_batch_size,
+                packing=trainer.packing,
                 epochs=config.optim.epochs,
                 seed=config.run.seed,
             ),

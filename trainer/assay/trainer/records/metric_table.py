@@ -210,6 +210,11 @@ _TABLE = (
         "Tokens of correct responses among those in the loss.",
     ),
     metric(
+        "padding_ratio", "policy", "ratio",
+        "Positions that the forward passes of the updates computed / tokens among them, of prompts "
+        "and responses; 1 is no padding. See `optim.micro_batch_tokens`.",
+    ),
+    metric(
         "grad_norm", "policy", "norm",
         "Of the policy's gradient before clipping, at the step's last update.",
     ),

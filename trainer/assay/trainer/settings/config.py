@@ -100,12 +100,6 @@ class Config:
         """Optimizer steps that one rollout feeds."""
         return self.optim.mini_batches * self.optim.epochs
 
-    def micro_batch(self, processes: int = 1) -> int:
-        """Samples per forward and backward pass of one process."""
-        return self.optim.micro_batch or self.samples_per_step // (
-            self.optim.mini_batches * processes
-        )
-
 
 def _to_stderr(line: str) -> None:
     print(f"note: {line}", file=sys.stderr)

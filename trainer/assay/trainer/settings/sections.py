@@ -171,7 +171,10 @@ class OptimConfig(OptimSection):
     epochs: Positive = 1
     """Passes over a rollout."""
     micro_batch: NonNegative = 0
-    """Samples per forward and backward pass of one process; 0 takes a mini-batch's at once."""
+    """Samples in a forward and backward pass of one process, at most; 0 for any number."""
+    micro_batch_tokens: NonNegative = 16384
+    """Positions in a forward and backward pass of one process, at most: its samples times the
+    longest of them, prompt and response. A sample that is longer goes alone. 0 for any number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class Schedule:
         steps: of the run.
         updates: optimizer steps of a step.
         max_staleness: eta; 0 draws nothing ahead.
-        portion: prompts that are waited for together; divides those of a step.
+        portion: prompts that are waited for together; the last of a step may be fewer.
         interrupt: whether responses under way go on under the weights of a step that begins.
     """
 

@@ -59,7 +59,7 @@ def admits(rollout: int, *, batch: int, version: int, max_staleness: int) -> boo
 
 def portion_prompts(config: Config) -> int:
     """Prompts whose samples are micro-batches without a rest: the fewest of which that is true."""
-    rows = math.lcm(config.rollout.group_size, config.micro_batch())
+    rows = math.lcm(config.rollout.group_size, config.optim.micro_batch or config.samples_per_step)
     return rows // config.rollout.group_size
 
 

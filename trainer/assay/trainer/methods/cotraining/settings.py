@@ -59,7 +59,8 @@ class CotrainingConfig:
     """Of a verification."""
     temperature: PositiveFloat = 1.0
     micro_batch: NonNegative = 0
-    """Verifications per forward and backward pass; 0 takes a mini-batch's at once."""
+    """Verifications in a forward and backward pass, at most, within optim.micro_batch_tokens; 0 for
+    any number."""
     prompt: str = ""
     """What asks for a verification, with the places {question} and {steps}, and {count} and {code}
     where they are wanted; empty for ours. It must ask for the lines and the closing sentence of
@@ -76,16 +77,10 @@ def check_cotraining(config: Config) -> str:
 def _check_together(config: Config) -> str:
     together = config.method.cotraining
     samples = together.prompts_per_step * together.group_size
-    mini_batch, rest = divmod(samples, config.optim.mini_batches)
-    if rest:
+    if samples % config.optim.mini_batches:
         return (
             f"optim.mini_batches = {config.optim.mini_batches} does not divide the {samples} "
             "samples of the verifier's step (method.cotraining: prompts_per_step * group_size)"
-        )
-    if together.micro_batch and mini_batch % together.micro_batch:
-        return (
-            f"method.cotraining.micro_batch = {together.micro_batch} does not divide the "
-            f"{mini_batch} samples of the verifier's mini-batch"
         )
     for place in ("{question}", "{steps}"):
         if together.prompt and together.prompt.count(place) != 1:
