@@ -29,6 +29,7 @@ from assay.trainer.data.problems import Problem
 from assay.trainer.engines.hf import is_sharded
 from assay.trainer.engines.models import Policy
 from assay.trainer.engines.types import Draw, Generator, Request, Response
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.types import OneRank, Ranks, ScoringRound
 
 FIRST_DRAW = 2**63
@@ -225,6 +226,9 @@ def evaluate(
 
     Returns:
         All answers, problem by problem; the same on every process.
+
+    Raises:
+        OutageError: the reward services were away for too long.
     """
     if not problems:
         return Evaluation(())
@@ -238,6 +242,7 @@ def evaluate(
         batch_size=batch_size,
         on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
     )
+    refuse_given_up(ranks.gather([result for *_, result in told if result.fault is not None]))
     return Evaluation(tuple(ranks.gather([answer_of(*one) for one in told])))
 
 

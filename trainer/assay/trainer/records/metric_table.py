@@ -298,6 +298,11 @@ _TABLE = (
         "Waiting for judgements after the last response was there.",
     ),
     metric(
+        "held_s", "time", "s",
+        "Of score_wait_s: held while the reward services were away (reward.max_outage_s), on the "
+        "first process.",
+    ),
+    metric(
         "train_s", "time", "s",
         "The rest: step_s - generate_s - score_wait_s, with generate_wait_s in the place of "
         "generate_s where there is one. Log-probabilities, values, "

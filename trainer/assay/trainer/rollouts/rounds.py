@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from assay.clients import Result
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.types import Group, Ranks, Rollout, ScoringRound
 
@@ -104,9 +105,11 @@ class Round:
 
         Raises:
             RuntimeError: the round is not whole.
+            OutageError: the services were away for too long, for one of the processes.
         """
         self.judged()
         told, size = self._ranks.gather(self._told or []), self._group_size
+        refuse_given_up(result for _, result in told)
         return [
             tuple(
                 Rollout(Request(draw, index), response, result, policy_step)

@@ -141,8 +141,12 @@ class RewardConfig:
     evaluation, retries included."""
     item_timeout_s: NonNegativeFloat = 0.0
     """For one sample's execution; 0 leaves it to the server."""
+    max_outage_s: NonNegativeFloat = 1800.0
+    """How long a step is held, after timeout_s, where the services at `target` are away; then the
+    run ends. 0 holds nothing: then these are faults."""
     max_fault_ratio: Ratio = 0.2
-    """The run stops when more of the samples of the last `fault_window` steps had no judgement."""
+    """The run stops when more of the samples of the last `fault_window` steps had no judgement,
+    those of a survey of problems (data.selection) included."""
     fault_window: Positive = 5
 
 

@@ -22,6 +22,7 @@ from assay.trainer.engines.types import Generator, Request, Response
 from assay.trainer.methods.turns.credit import row_result, turn_metrics
 from assay.trainer.methods.turns.protocol import Protocol
 from assay.trainer.rollouts.dynamic import Tally
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.types import Collected, Group, Ranks, Rollout, ScoringRound, Turn
@@ -248,6 +249,7 @@ class DialogueCollector:
 
         Raises:
             ConfigError: a prompt does not fit the policy's context.
+            OutageError: the reward services were away for too long.
         """
         start = self._stream.cursor
         try:
@@ -274,6 +276,7 @@ class DialogueCollector:
             )
             for draw in draws
         ]
+        refuse_given_up(rollout.result for group in groups for rollout in group)
         tally = Tally()
         tally.add(groups)
         rollouts = [rollout for group in groups for rollout in group]

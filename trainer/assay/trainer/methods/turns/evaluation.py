@@ -20,6 +20,7 @@ from assay.trainer.core.evaluation import Evaluation, answer_of, questions
 from assay.trainer.data.problems import Problem
 from assay.trainer.methods.turns.credit import is_correct, stated, turn_metrics
 from assay.trainer.methods.turns.dialogues import Dialogues
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.types import Ranks, Rollout, ScoringRound
 
 
@@ -48,6 +49,9 @@ def evaluate_dialogues(
 
     Returns:
         All answers, problem by problem; the same on every process.
+
+    Raises:
+        OutageError: the reward services were away for too long.
     """
     if not problems:
         return Evaluation(())
@@ -58,6 +62,7 @@ def evaluate_dialogues(
         held += dialogues.conduct(asked[start : start + batch_size], open_round())
         on_progress(min(len(problems), len(held) * ranks.count // samples))
     everyone = ranks.gather(held[: len(mine)])
+    refuse_given_up(rollout.result for rollout in everyone)
     answers = []
     for rollout in everyone:
         last = [turn.result for turn in rollout.turns if turn.result is not None][-1]
