@@ -25,6 +25,7 @@ from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.data.problems import Problem, render
+from assay.trainer.engines.head import head_in_float32
 from assay.trainer.engines.hf import HfGenerator
 from assay.trainer.engines.models import Policy
 from assay.trainer.engines.paged import PagedGenerator
@@ -87,6 +88,7 @@ def grpo_config(
         # the machine
         use_cpu=not on_cuda,
         bf16=mixed,
+        cast_lm_head_to_fp32=config.model.head_precision == "float32",
         gradient_checkpointing=config.model.gradient_checkpointing,
         ddp_find_unused_parameters=False,
         dataloader_pin_memory=on_cuda,
@@ -478,6 +480,8 @@ def build_trainer(
         on_broken=on_broken,
         check_critic=check_critic,
     )
+    if config.model.head_precision == "float32":
+        head_in_float32(policy.model)
     for noisy in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(noisy)
     return trainer

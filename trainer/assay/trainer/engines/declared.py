@@ -40,6 +40,7 @@ VLLM = Engine(
     "vllm",
     "assay.trainer.core.build:make_vllm",
     trl=_vllm,
+    correction="token-truncate",
     takes={
         "windows": "all prompts have one limit, as TRL asks vLLM",
         "beside": "TRL moves the weights between two batches",

@@ -180,6 +180,9 @@ class Engine:
             engines.types.Generator.
         takes: capabilities that a run with it has not, each with the reason (see capabilities.py).
         trl: what TRL's GRPOConfig must say for it.
+        logprobs: which log-probabilities it tells of the tokens that it draws: processed, those of
+            the distribution that they were drawn from; raw, before temperature and filters; none.
+        correction: `method.loss.importance_correction` of a run with it that names none.
     """
 
     group: ClassVar[str] = "assay.engines"
@@ -188,3 +191,5 @@ class Engine:
     make: str
     takes: Mapping[str, str] = field(default_factory=dict)
     trl: Callable[[Config], dict[str, Any]] = lambda _config: {}
+    logprobs: Literal["processed", "raw", "none"] = "processed"
+    correction: str = "none"

@@ -49,6 +49,9 @@ class ModelConfig:
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs that have
     bfloat16 instructions, else float32. bfloat16 is for the weights themselves; small updates are
     lost in them."""
+    head_precision: Literal["auto", "float32"] = "auto"
+    """Of the output layer. auto: as the rest. float32: in float32, weights and logits, in training
+    and with the engines hf and paged; vllm's is its own."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     gradient_checkpointing: bool = False
     lora: LoraConfig = field(default_factory=LoraConfig)
