@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,10 +18,11 @@ import pytest
 
 from assay.clients.services import EmbeddedServices
 from assay.trainer.errors import TrainingStoppedError
+from trainer_processes_support import BIN, same
 
 MakeConfig = Callable[..., Any]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 pytestmark = [pytest.mark.usefixtures("loaded"), pytest.mark.timeout(300)]
 
 
@@ -258,3 +260,52 @@ def test_an_evaluation_without_judges_ends_the_run_before_it_trains(
     ):
         runs.go(config, "run")
     assert not (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_processes_are_held_together_and_end_together(
+    tiny_config: MakeConfig, server: Server, runs: Runs, tmp_path: Path
+) -> None:
+    """Each holds its own share. One outage that ends the run, and one that ends."""
+    from assay.trainer.settings import config as configs
+
+    calm = tiny_config(**sections(server))
+    runs.go(calm, "calm")
+    path = tmp_path / "config.toml"
+    path.write_text(configs.to_toml(calm), encoding="utf-8")
+    folder = tmp_path / "two"
+
+    def launched(*arguments: Any) -> subprocess.Popen[str]:
+        command = [BIN / "torchrun", "--nproc-per-node", "2", "-m", "assay.trainer", *arguments]
+        return subprocess.Popen(
+            [str(part) for part in command],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    with launched(path, "--run-dir", folder, "reward.max_outage_s=0.5") as one:
+        when_written(folder / "metrics.jsonl", 1)
+        server.kill()
+        said, _ = one.communicate(timeout=LIMIT_S)
+    assert one.returncode
+    assert "longer than reward.max_outage_s = 0.5 allows" in said
+    assert "a checkpoint is saved, continue with" in said
+    done = len(runs.rows("two"))
+    assert (folder / "checkpoints" / f"checkpoint-{done}").is_dir()
+    server.start()
+    with launched("--resume", folder, "reward.max_outage_s=120") as two:
+        when_written(folder / "metrics.jsonl", done + 1)
+        server.kill()
+        assert two.stdout is not None
+        before = ""
+        for line in two.stdout:
+            before += line
+            if "services are away" in line:
+                server.start()
+        assert two.wait(LIMIT_S) == 0, before
+    assert "responses asked again" in before
+    same([without_times(row) for row in runs.rows("two")], [*map(without_times, runs.rows("calm"))])
+
+
+def without_times(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if not key.endswith("_s")}

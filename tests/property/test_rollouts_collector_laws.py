@@ -155,3 +155,18 @@ def test_services_that_stay_away_leave_the_step_undone(enabled: bool) -> None:
     assert held.state_dict() == before
     away[0] = False
     assert held.collect(0).groups == whole.collect(0).groups
+
+
+def test_one_process_that_was_held_in_vain_ends_all_of_them() -> None:
+    """They agree by what they gather; else the others would wait for it."""
+
+    def outcome(number: int, index: int) -> str:
+        return "outage" if number == 3 and index == 0 else "correct"
+
+    def run(ranks: Any) -> str:
+        with pytest.raises(OutageError) as told:
+            collector(outcome, ranks=ranks, enabled=False).collect(0)
+        return str(told.value)
+
+    said = on_ranks(4, run)
+    assert said == ["gone for too long; 1 responses have no judgement"] * 4

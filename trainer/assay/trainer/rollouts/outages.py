@@ -4,7 +4,8 @@
    (UNREACHABLE, STARTING, DRAINING), of the reward service or of one behind it. All other faults
    say something about items, and stay what they are.
 2. What was not judged in time is asked once more, in one item. Where that finds an outage, all of
-   it waits; where the service answers, it is a fault, DEADLINE_EXCEEDED.
+   it waits; where the service answers, and was there all the time, it is a fault,
+   DEADLINE_EXCEEDED.
 3. In an outage one item asks again and again, in turn. As soon as it is answered, all that were
    left without a judgement are asked again, and nothing else is.
 4. After `max_s`, or at an interrupt, the hold is given up: these faults say so, and end the run.
@@ -87,6 +88,11 @@ class Patience:
         self._since: float | None = None
         self._said_s = 0.0
 
+    @property
+    def holds(self) -> bool:
+        """Whether an outage is waited for at all."""
+        return self._max_s > 0
+
     def settle(
         self,
         client: Asks,
@@ -107,7 +113,7 @@ class Patience:
                 asked again.
         """
         settled, waiting = list(results), list(late)
-        if not self._max_s:
+        if not self.holds:
             return settled
         away = self._away(items, settled, whole_groups)
         try:

@@ -29,6 +29,8 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, cast
 
+import grpc
+
 from assay.clients import Fault, Item, Result, RewardClient
 from assay.clients.client import AsyncRewardClient
 from assay.clients.convert import fault_of_error, make_fault
@@ -186,11 +188,7 @@ class StreamingRound:
             self.wait_s += time.monotonic() - started
         if self._exchange.defect is not None:
             raise self._exchange.defect
-        late = make_fault(
-            Reason.DEADLINE_EXCEEDED,
-            f"not judged within {self._timeout_s:g} s after the last response; where the service "
-            "answers (`assay doctor` asks it), allow more time with reward.timeout_s",
-        )
+        late = self._late()
         ids = [str(number) for number in range(self._submitted)]
         found = dict(self._exchange.found)
         results = [found.get(id_) or Result(id_, late) for id_ in ids]
@@ -205,6 +203,25 @@ class StreamingRound:
             )
             self.wait_s += time.monotonic() - held
         return [self._settle(result) for result in results]
+
+    def _late(self) -> Fault:
+        """What is said of responses that were not judged in time."""
+        allowed = f"within {self._timeout_s:g} s after the last response"
+        away_s = self._exchange.away_s
+        if (
+            away_s is not None
+            and away_s >= self._last_s
+            and self._patience
+            and self._patience.holds
+        ):
+            return make_fault(
+                Reason.UNREACHABLE, f"not judged {allowed}, part of which it was away"
+            )
+        return make_fault(
+            Reason.DEADLINE_EXCEEDED,
+            f"not judged {allowed}; where the service answers (`assay doctor` asks it), allow more "
+            "time with reward.timeout_s",
+        )
 
     def close(self) -> None:
         """Gives up what is not judged yet. May be called twice."""
@@ -244,6 +261,7 @@ class _Exchange:
         found: results so far, by id.
         over: nothing more will come.
         defect: what ended the exchange, if that was no failed call.
+        away_s: when the service was last found away, by the monotonic clock; None for never.
     """
 
     def __init__(self) -> None:
@@ -255,6 +273,7 @@ class _Exchange:
         self._awaited: int | None = None
         self.over = threading.Event()
         self.defect: BaseException | None = None
+        self.away_s: float | None = None
         self._changed = threading.Condition()
         self._sent: dict[str, Item] = {}
         self._at_end = False
@@ -283,7 +302,12 @@ class _Exchange:
         """Streams until the end has come and all is answered; a new stream after one that broke."""
         while (first := await self._next()) is not None:
             try:
-                stream = client.stream(self._units(first), timeout_s=_STREAM_S, on_error="raise")
+                stream = client.stream(
+                    self._units(first),
+                    timeout_s=_STREAM_S,
+                    on_error="raise",
+                    on_retry=self._retried,
+                )
                 # the client's streams are async generators, which their type does not say
                 async with aclosing(cast("Any", stream)) as results:
                     async for result in results:
@@ -295,6 +319,10 @@ class _Exchange:
                 self._fault_sent(make_fault(Reason.CANCELLED, str(error)))
             if self._at_end:
                 return
+
+    def _retried(self, error: CallError) -> None:
+        if error.code is grpc.StatusCode.UNAVAILABLE:
+            self.away_s = time.monotonic()
 
     def fault(self, items: Iterable[Item], fault: Fault) -> None:
         """Answers items that were not sent."""
