@@ -242,8 +242,9 @@ def evaluate(
         batch_size=batch_size,
         on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
     )
-    refuse_given_up(ranks.gather([result for *_, result in told if result.fault is not None]))
-    return Evaluation(tuple(ranks.gather([answer_of(*one) for one in told])))
+    whole = ranks.gather([(answer_of(*one), one[2] if one[2].fault else None) for one in told])
+    refuse_given_up(result for _, result in whole if result is not None)
+    return Evaluation(tuple(answer for answer, _ in whole))
 
 
 def questions(
