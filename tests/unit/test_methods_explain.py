@@ -194,7 +194,7 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
             "w * min(r * A, clip(r, 0.8, 1.2) * A)",
             "]",
             "r = pi / pi_old of the token",
-            "w = min(pi_old / sampler's probability, 2)",
+            "w = min(pi_old / sampler's probability, 2): decoupled",
             "pi_old: the weights just before the update",
         ],
         "1 pass over 4 mini-batches of 2,048 responses = 4 optimizer steps",
@@ -490,9 +490,9 @@ def test_a_part_that_is_switched_off_is_told(repository: Path) -> None:
     [
         (["method.loss.entropy_coef=0.01"], "Objective", "+ 0.01 * entropy of pi"),
         (
-            ["method.loss.importance_correction=truncate"],
+            ["method.loss.importance_correction=token-truncate"],
             "Objective",
-            "w = min(pi_old / sampler's probability, 2)",
+            "w = min(pi_old / sampler's probability, 2): token-truncate",
         ),
         (
             ["method.loss.pre_clip=1000"],

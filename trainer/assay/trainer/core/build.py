@@ -23,6 +23,7 @@ from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.head import head_in_float32
 from assay.trainer.engines.models import Policy
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.exchange import SINGLE, Talk
@@ -79,6 +80,7 @@ def grpo_config(
         # the machine
         use_cpu=not on_cuda,
         bf16=mixed,
+        cast_lm_head_to_fp32=config.model.head_precision == "float32",
         gradient_checkpointing=config.model.gradient_checkpointing,
         ddp_find_unused_parameters=False,
         dataloader_pin_memory=on_cuda,
@@ -361,6 +363,8 @@ def build_trainer(
         on_broken=on_broken,
         check_critic=check_critic,
     )
+    if config.model.head_precision == "float32":
+        head_in_float32(policy.model)
     for noisy in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(noisy)
     return trainer

@@ -33,6 +33,7 @@ from accelerate.utils import DistributedType
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.utils import use_adapter
 
+from assay.clients.runs import checkpoints
 from assay.trainer.algos import packing
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
@@ -583,6 +584,13 @@ class PolicyTrainer(Published, GRPOTrainer):
         state = {"source": self.source.state_dict(), "judged": self.judged}
         if self.accelerator.is_main_process:
             torch.save(state, folder / ROLLOUT_STATE)
+
+    def save_between_steps(self) -> None:
+        """A checkpoint of the steps that are done, where the one after them was left undone."""
+        folder = Path(str(self.args.output_dir)) / checkpoints.name_of(self.state.global_step)
+        if self.state.global_step and not folder.exists():
+            self._save_checkpoint(self.model, None)
+            self.control = self.callback_handler.on_save(self.args, self.state, self.control)
 
     def _load_optimizer_and_scheduler(self, checkpoint: Any) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)

@@ -25,6 +25,7 @@ from rich.console import Console
 from transformers import set_seed
 
 from assay.clients.runs import checkpoints
+from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.progress import duration
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
@@ -40,13 +41,13 @@ from assay.trainer.core.build import (
 )
 from assay.trainer.core.evaluation import Evaluation, evaluate
 from assay.trainer.core.hooks import Hooks, hooks_of
-from assay.trainer.core.rewards import Judge, open_judge, own_services
+from assay.trainer.core.rewards import FaultWatch, Judge, open_judge, own_services
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World, check_engine, join
 from assay.trainer.critic.pretraining import check_floor
 from assay.trainer.data.problems import load_problems
 from assay.trainer.engines.models import device_of, load_policy
-from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.errors import OutageError, TrainingStoppedError
 from assay.trainer.explain.explanation import explain
 from assay.trainer.recipes.hooks import Beside, RunHooks, Session
 from assay.trainer.recipes.value_pretraining import pretrain_critic
@@ -87,16 +88,36 @@ def run(
         ConfigError: something that the settings name is not there or not usable. Raised before
             anything is trained.
         StartupError: the run's own services could not start.
-        TrainingStoppedError: too many faults, too few prompts to learn from, or the loss is no
-            longer a number.
+        TrainingStoppedError: too many faults, the reward services away for too long, too few
+            prompts to learn from, or the loss is no longer a number.
     """
     tracing.set_up("trainer")
-    world = join(on_cuda=device_of(config.model).type == "cuda")
+    world = join(
+        on_cuda=device_of(config.model).type == "cuda", max_outage_s=config.reward.max_outage_s
+    )
+    display = Display(console if world.main else Console(file=io.StringIO()))
+    try:
+        return _run(config, folder, display, world, transport)
+    except OutageError as outage:
+        resume = f"continue with `assay train --resume {folder.path}`"
+        if not outage.interrupted:
+            raise TrainingStoppedError(f"{outage}; {resume}") from outage
+        display.note(f"interrupted; {resume}")
+        return None
+
+
+def _run(
+    config: Config,
+    folder: RunFolder,
+    display: Display,
+    world: World,
+    transport: Callable[[], Transport] | None,
+) -> dict[str, Any] | None:
+    """See `run`; raises OutageError too, also where it was interrupted in an outage."""
     hooks = hooks_of(config)
     around = [hook for hook in hooks if isinstance(hook, RunHooks)]
     check_processes(config, world.count, hooks)
     check_reporters(config.run.report_to)
-    display = Display(console if world.main else Console(file=io.StringIO()))
     for hook in around:
         hook.settle(folder)
     checkpoint = checkpoints.latest(folder.checkpoints)
@@ -118,6 +139,7 @@ def run(
             if world.main:
                 record(folder, config)
             with interruptible(display) as stop:
+                _watch_outages(judge, display, stop)
                 session = Session(config, folder, display, world, problems, policy, judge, stop)
                 recorder, trainer = _prepare(session, stream, hooks, checkpoint)
                 ends += [recorder.close, trainer.release]
@@ -163,6 +185,13 @@ def _judge(
         world.wait()
 
 
+def _watch_outages(judge: Judge, display: Display, stop: Interrupt) -> None:
+    """Who is told where the services are away, and what ends the waiting."""
+    patience = judge.patience
+    patience.say, patience.aside = display.note, display.aside
+    patience.interrupted = lambda: stop.requested
+
+
 def _prepare(
     session: Session, stream: PromptStream, hooks: Sequence[Hooks], checkpoint: Path | None
 ) -> tuple[StepRecorder, PolicyTrainer]:
@@ -190,6 +219,7 @@ def _prepare(
         world=session.world,
         first_step=done + 1,
         evaluate=lambda step: _evaluate_within(session, held[0], recorder, step),
+        held_s=lambda: session.judge.patience.held_s,
     )
     trainer = build_trainer(
         config,
@@ -219,15 +249,22 @@ def _prepare(
 
 
 def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
-    """What a selector must know of problems before the first draw (Pre-PPO, MMR1's sampling)."""
+    """What a selector must know of problems before the first draw (Pre-PPO, MMR1's sampling).
+
+    Raises:
+        TrainingStoppedError: more of it went unjudged than reward.max_fault_ratio allows.
+    """
     config, display = session.config, session.display
     survey = _workshop(session, trainer, stream).survey()
     count = survey.due
     if not count:
         return
     display.begin("scoring the prompts", count)
-    survey(display.advance)
+    results = survey(display.advance)
     display.end()
+    stopped = FaultWatch(max_ratio=config.reward.max_fault_ratio, window=1).add(results)
+    if stopped:
+        raise TrainingStoppedError(f"stopped after the prompts were scored: {stopped}")
     display.note(f"scored {count} prompts for data.selection.name={config.data.selection.name}")
 
 
@@ -327,6 +364,7 @@ def _train(
     updates = config.updates_per_rollout
     done = checkpoints.steps(folder.checkpoints)[-1] // updates if checkpoint else 0
     started = time.perf_counter()
+    outage: OutageError | None = None
     try:
         if checkpoint:
             display.note(f"continuing after step {done}, from {checkpoint}")
@@ -337,15 +375,20 @@ def _train(
             trainer.train(resume_from_checkpoint=resume_from)
         else:
             partner.train(lambda: trainer.train(resume_from_checkpoint=resume_from))
+    except OutageError as error:
+        if partner is not None:
+            raise
+        outage = error
+        trainer.save_between_steps()
     finally:
         trainer.close()
         display.end()
     step = trainer.state.global_step // updates
     resume = f"continue with `assay train --resume {folder.path}`"
-    if recorder.stopped_by_faults:
+    ended = outage if outage and not outage.interrupted else recorder.stopped_by_faults
+    if ended:
         raise TrainingStoppedError(
-            f"stopped after step {step}: {recorder.stopped_by_faults}; a checkpoint is saved, "
-            f"{resume}"
+            f"stopped after step {step}: {ended}; a checkpoint is saved, {resume}"
         )
     interrupted = session.world.any(session.stop.requested) and step < config.run.steps
     if interrupted:

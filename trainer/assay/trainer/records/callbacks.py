@@ -43,6 +43,7 @@ class StepRecorder(RunRecorder):
         world: the processes; the first one writes.
         first_step: the first step of this session, counted from 1.
         evaluate: evaluates within the run, given the step.
+        held_s: seconds that steps were held so far, for the reward services.
 
     Attributes:
         stopped_by_faults: why the run was stopped, if it was.
@@ -58,6 +59,7 @@ class StepRecorder(RunRecorder):
         world: World,
         first_step: int,
         evaluate: Callable[[int], None],
+        held_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         super().__init__(
             config.run, folder, display, interrupt=interrupt, world=world, first_step=first_step
@@ -69,6 +71,8 @@ class StepRecorder(RunRecorder):
         )
         self._started = time.perf_counter()
         self._evaluate = evaluate
+        self._held_s = held_s
+        self._held_before_s = 0.0
         self._trainer: PolicyTrainer | None = None
         self._alarmed = False
         self._recent: deque[Row] = deque(maxlen=_REMEMBERED)
@@ -101,6 +105,7 @@ class StepRecorder(RunRecorder):
         """Starts the step's clock."""
         if state.global_step % self._config.updates_per_rollout == 0:
             self._started = time.perf_counter()
+            self._held_before_s = self._held_s()
 
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -143,7 +148,11 @@ class StepRecorder(RunRecorder):
             return
         row = step_row(
             step,
-            {**logs, "signal_ratio": trainer.signal_ratio},
+            {
+                **logs,
+                "signal_ratio": trainer.signal_ratio,
+                "held_s": round(self._held_s() - self._held_before_s, 4),
+            },
             trainer.collected,
             step_s=time.perf_counter() - self._started,
         )

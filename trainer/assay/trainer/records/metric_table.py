@@ -241,8 +241,20 @@ _TABLE = (
     ),
     metric(
         "importance_weight", "drift", "ratio",
-        "Mean truncated weight min(pi_trainer / pi_sampler, method.loss.importance_cap) "
-        "of the tokens in the loss. Null without the correction.",
+        "Mean weight of the tokens in the loss, by method.loss.importance_correction: the ratio "
+        "pi_trainer / pi_sampler within its limits. Null without a correction.",
+    ),
+    metric(
+        "importance_ratio", "drift", "ratio",
+        "Mean of that ratio before the limits; of the whole response, where that has one.",
+    ),
+    metric(
+        "importance_outside", "drift", "share",
+        "Tokens in the loss whose ratio is beyond a limit: cut, or masked.",
+    ),
+    metric(
+        "importance_outside_rows", "drift", "share",
+        "Responses whose ratio is; null where each token has its own.",
     ),
     metric(
         "value_loss", "critic", "loss",
@@ -301,6 +313,11 @@ _TABLE = (
     metric(
         "score_wait_s", "time", "s",
         "Waiting for judgements after the last response was there.",
+    ),
+    metric(
+        "held_s", "time", "s",
+        "Of score_wait_s: held while the reward services were away (reward.max_outage_s), on the "
+        "first process.",
     ),
     metric(
         "train_s", "time", "s",

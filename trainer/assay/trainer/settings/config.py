@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import aliases, rules
 from assay.trainer.settings.ablation import ablated
-from assay.trainer.settings.method import Estimator, Loss
+from assay.trainer.settings.method import Engine, Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
 from assay.trainer.settings.overrides import expand, keys_of, with_source
 from assay.trainer.settings.registry import declared, every, methods
@@ -145,6 +145,8 @@ def build(
     given = expand(overrides)
     tree, texts = current(tree, given.texts, origin=origin, say=say)
     config = toml_config.build(Config, tree, with_source(tree, texts), origin=origin)
+    if not _given(_CORRECTION, tree, texts):
+        config = with_correction(config)
     config = ablated(config, config.ablate, written=keys_of(tree))
     config = ablated(config, given.ablate)
     try:
@@ -154,6 +156,30 @@ def build(
     if broken:
         raise ConfigError(f"{origin}: {broken}")
     return config
+
+
+_CORRECTION = "method.loss.importance_correction"
+
+
+def _given(key: str, tree: Mapping[str, Any], texts: Iterable[str]) -> bool:
+    """Whether a key is written: in the tables, in an override, or in one of a table around it."""
+    if key in keys_of(tree):
+        return True
+    above, _, last = key.rpartition(".")
+    for name, _, value in (text.partition("=") for text in texts):
+        around = f"{above}.".startswith(f"{name.strip()}.")
+        if name.strip() == key or (around and last in value):
+            return True
+    return False
+
+
+def with_correction(config: Config) -> Config:
+    """The config with what its engine asks for against the sampler's mismatch, where it tells."""
+    engine = declared(Engine.group).get(config.rollout.backend)
+    if engine is None or not config.rollout.tells_logps:
+        return config
+    loss = replace(config.method.loss, importance_correction=engine.correction)
+    return replace(config, method=replace(config.method, loss=loss))
 
 
 def current(

@@ -178,6 +178,9 @@ class Engine:
         make: `package.module:name`, a function of the policy (engines.engine.Host) and the config
             that gives an engines.engine.Engine.
         takes: capabilities that a run with it has not, each with the reason (see capabilities.py).
+        logprobs: which log-probabilities it tells of the tokens that it draws: processed, those of
+            the distribution that they were drawn from; raw, before temperature and filters; none.
+        correction: `method.loss.importance_correction` of a run with it that names none.
     """
 
     group: ClassVar[str] = "assay.engines"
@@ -185,3 +188,5 @@ class Engine:
     name: str
     make: str
     takes: Mapping[str, str] = field(default_factory=dict)
+    logprobs: Literal["processed", "raw", "none"] = "processed"
+    correction: str = "none"

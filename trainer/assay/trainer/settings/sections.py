@@ -49,6 +49,9 @@ class ModelConfig:
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs that have
     bfloat16 instructions, else float32. bfloat16 is for the weights themselves; small updates are
     lost in them."""
+    head_precision: Literal["auto", "float32"] = "auto"
+    """Of the output layer. auto: as the rest. float32: in float32, weights and logits, in training
+    and with the engines hf and paged; vllm's is its own."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     gradient_checkpointing: bool = False
     lora: LoraConfig = field(default_factory=LoraConfig)
@@ -141,8 +144,12 @@ class RewardConfig:
     evaluation, retries included."""
     item_timeout_s: NonNegativeFloat = 0.0
     """For one sample's execution; 0 leaves it to the server."""
+    max_outage_s: NonNegativeFloat = 1800.0
+    """How long a step is held, after timeout_s, where the services at `target` are away; then the
+    run ends. 0 holds nothing: then these are faults."""
     max_fault_ratio: Ratio = 0.2
-    """The run stops when more of the samples of the last `fault_window` steps had no judgement."""
+    """The run stops when more of the samples of the last `fault_window` steps had no judgement,
+    those of a survey of problems (data.selection) included."""
     fault_window: Positive = 5
 
 

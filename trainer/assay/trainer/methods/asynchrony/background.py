@@ -14,8 +14,9 @@ have.
    they tell in the main thread, in the same order.
 3. Nothing is ordered for steps that the run does not have. A run that is made longer after its end
    orders what is missing with the weights it has, fresher ones than the gate asks for.
-4. A checkpoint waits for what was ordered and holds it, judged. Where drawing failed, it holds what
-   came before; the failure is raised by the step whose batch it was.
+4. A checkpoint waits for what was ordered and holds it, judged. Where drawing failed, or the reward
+   services were away for too long, it holds what came before; the failure is raised by the step
+   whose batch it was.
 
 5. With `interrupt`, the thread takes on the weights of each step as it begins, between two forward
    passes: what is being drawn goes on under them, from what it has, and every token keeps the
@@ -39,6 +40,7 @@ from assay.rpc import tracing
 from assay.rpc.errors import ConfigError
 from assay.trainer.engines.engine import Id, Sampler
 from assay.trainer.engines.types import Request, Response
+from assay.trainer.errors import OutageError
 from assay.trainer.methods.asynchrony.settings import admits
 from assay.trainer.rollouts.dynamic import Tally
 from assay.trainer.rollouts.exchange import SINGLE, Talk
@@ -271,7 +273,7 @@ class BackgroundCollector:
         """
         step = policy_step // self._schedule.updates
         self._order(step, policy_step)
-        flight = self._flights.popleft()
+        flight = self._flights[0]
         if flight.step != step:
             raise RuntimeError(f"step {step} was given the batch of step {flight.step}")
         return flight
@@ -280,6 +282,7 @@ class BackgroundCollector:
         """What a step is given, once all of its groups are there."""
         groups = flight.groups()
         generate_s = flight.drawn.result()
+        self._flights.popleft()
         tally = Tally()
         tally.add(groups)
         age = (policy_step - flight.policy_step) // self._schedule.updates
@@ -311,7 +314,11 @@ class BackgroundCollector:
             if flight.failed():
                 stream["cursor"] = flight.rounds[0].draws[0].number
                 break
-            groups = [group_to_plain(group) for group in flight.groups()]
+            try:
+                groups = [group_to_plain(group) for group in flight.groups()]
+            except OutageError:
+                stream["cursor"] = flight.rounds[0].draws[0].number
+                break
             flight.blocked_s = flight.wait_s = 0.0  # no step's: a checkpoint waited
             saved.append({"step": flight.step, "policy_step": flight.policy_step, "groups": groups})
         return {"stream": stream, "ahead": saved}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.trainer.settings.objective import CORRECTIONS
 from assay.trainer.settings.part import Part, Switches, to
-from assay.trainer.settings.registry import loss_of
+from assay.trainer.settings.registry import engine_of, loss_of
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
+    from assay.trainer.settings.method import Engine
     from assay.trainer.settings.objective import LossConfig
 
 _DAPO = "DAPO, arXiv 2503.14476"
@@ -144,11 +146,23 @@ PARTS: tuple[Part, ...] = (
     Part(
         "importance-correction",
         "loss",
-        "A token is weighed by the truncated ratio of the trainer's to the sampler's probability.",
-        "truncated importance sampling, as TRL 1.16 describes it",
-        lambda c: c.method.loss.importance_correction == "truncate",
+        "A token is weighed by the truncated ratio of the trainer's to the sampler's probability, "
+        "its own or that of its response.",
+        "truncated importance sampling (TIS), fengyao.notion.site/off-policy-rl; the forms are "
+        "TRL 1.16's",
+        lambda c: c.method.loss.importance_correction in ("token-truncate", "sequence-truncate"),
         to("method.loss.importance_correction", "none"),
-        code=("algos.ratios.truncated_importance_weights",),
+        code=("algos.importance.importance_weights",),
+    ),
+    Part(
+        "importance-mask",
+        "loss",
+        "A token is weighed by that ratio, and by 0 where it is beyond the limits.",
+        "IcePop (Ring-1T), arXiv 2510.18855; by responses: When Speed Kills Stability, "
+        "yingru.notion.site; the forms are TRL 1.16's",
+        lambda c: c.method.loss.importance_correction in ("token-mask", "sequence-mask", "icepop"),
+        to("method.loss.importance_correction", "none"),
+        code=("algos.importance.importance_weights",),
     ),
     Part(
         "decoupled-ppo",
@@ -183,10 +197,10 @@ def lines(config: Config) -> list[str]:
         lines[-1] += (
             f" + {loss.positive_lm_coef:g} * mean over the tokens of correct responses of log pi"
         )
-    return lines + _ratio_lines(loss)
+    return lines + _ratio_lines(loss, engine_of(config.rollout))
 
 
-def _ratio_lines(loss: LossConfig) -> list[str]:
+def _ratio_lines(loss: LossConfig, engine: Engine) -> list[str]:
     lines = [
         "r = pi / pi_old of the token"
         if loss.ratio == "token"
@@ -195,8 +209,22 @@ def _ratio_lines(loss: LossConfig) -> list[str]:
     if loss.pre_clip:
         lines[0] += f", first clamped into [1 / {loss.pre_clip:g}, {loss.pre_clip:g}]"
     if loss.importance_correction != "none":
-        lines.append(f"w = min(pi_old / sampler's probability, {loss.importance_cap:g})")
+        default = loss.importance_correction == engine.correction
+        told = f' (the default of rollout.backend = "{engine.name}")' if default else ""
+        lines.append(f"w = {_weight(loss)}: {loss.importance_correction}{told}")
     return lines
+
+
+def _weight(loss: LossConfig) -> str:
+    low, high = loss.importance_limits
+    way = CORRECTIONS.get(loss.importance_correction)
+    ratio = "pi_old / sampler's probability"
+    if way is not None and way.sequence:
+        ratio += " of the whole response"
+    if way is not None and way.mask:
+        return f"{ratio}, 0 {f'below {low:g} or ' if low else ''}above {high:g}"
+    inner = f"min({ratio}, {high:g})"
+    return f"max({inner}, {low:g})" if low and way is not None else inner
 
 
 def reward_lines(config: Config) -> list[str]:
