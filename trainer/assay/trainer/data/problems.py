@@ -354,24 +354,3 @@ def render(problem: Problem, tokenizer: Any) -> str:
 def _adds_bos(tokenizer: Any) -> bool:
     ids: Sequence[int] = tokenizer("a")["input_ids"]
     return bool(ids) and ids[0] == tokenizer.bos_token_id
-
-
-def training_order(count: int, needed: int, seed: int) -> list[int]:
-    """Which problem comes when: pass after pass over all of them, each pass in an order of its own.
-
-    The order of n steps is the beginning of the order of more, so a run can be resumed, and resumed
-    for longer.
-
-    Args:
-        count: how many problems there are, at least 1.
-        needed: how many the run takes.
-        seed: of the order.
-    """
-    order: list[int] = []
-    epoch = 0
-    while len(order) < needed:
-        one_pass = list(range(count))
-        random.Random(f"{seed}-{epoch}").shuffle(one_pass)  # noqa: S311  # a shuffle, no secret
-        order += one_pass
-        epoch += 1
-    return order[:needed]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.trainer.explain.presets import departures
-from assay.trainer.settings.method import SECTIONS
+from assay.trainer.settings.method import SECTIONS, Earned
 from assay.trainer.settings.part import Part
-from assay.trainer.settings.registry import estimator_of, methods, part_names, parts_on
+from assay.trainer.settings.registry import estimator_of, methods, methods_on, part_names, parts_on
 from assay.trainer.settings.words import begun, count
 
 if TYPE_CHECKING:
@@ -79,10 +79,17 @@ def _lines(title: str, config: Config) -> list[str]:
     return [line for _, write in writers for line in write(config)]
 
 
+def _earned(config: Config) -> Earned | None:
+    """R as the methods make it; None where one says itself what earns."""
+    earned: Earned | None = Earned()
+    for method in methods_on(config):
+        earned = earned and method.earns(config, earned)
+    return earned
+
+
 def _faults(config: Config) -> list[str]:
-    if config.method.turns.on:
-        return []
-    return ["a response without a judgement (a fault) has no reward and leaves the loss"]
+    told = "a response without a judgement (a fault) has no reward and leaves the loss"
+    return [told] if _earned(config) else []
 
 
 def _sampling(config: Config) -> list[str]:
@@ -104,27 +111,13 @@ def _sampling(config: Config) -> list[str]:
 
 def _reward(config: Config) -> list[str]:
     """Where rewards come from."""
-    if config.method.turns.on:
+    earned = _earned(config)
+    if earned is None:
         return []
-    shaping = config.method.shaping
-    given = "J" if config.method.pairwise.against == "none" else "w"
-    source = "correct or not, says" if shaping.cosine else f"{given}: what is given by"
     return [
-        f"R = {' + '.join(_reward_terms(config))}",
-        f"{source} the verifier {config.reward.verifier}",
+        f"R = {' + '.join(earned.terms)}",
+        f"{earned.judged} the verifier {config.reward.verifier}",
     ]
-
-
-def _reward_terms(config: Config) -> list[str]:
-    shaping = config.method.shaping
-    terms = ["C(L)" if shaping.cosine else "J"]
-    if shaping.overlong == "soft":
-        terms.append("O(L)")
-    if shaping.repetition_ngram:
-        terms.append("rep")
-    if config.method.dense.weight:
-        terms.append("sum of r_t")
-    return terms
 
 
 def _optimiser(config: Config) -> list[str]:

@@ -108,7 +108,9 @@ class Dump(ByTask):
         """See ByTask."""
         means = [sum(sizes) / len(sizes) if sizes else 0.0 for sizes in self._sizes]
         counts = torch.tensor(self._counts, dtype=torch.float64)
-        weights = dump_domain_weights(torch.tensor(means).double(), counts, tau=self._tau)
+        weights = dump_domain_weights(
+            torch.tensor(means, dtype=torch.float64), counts, tau=self._tau
+        )
         return np.asarray(weights.numpy())
 
     def note(self, task: int, seen: Seen) -> None:
@@ -146,7 +148,7 @@ class Dads(ByTask):
         means = [s / w if w > 0 else worst for s, w in zip(self._sums, self._weights, strict=True)]
         config = self._config
         weights = dads_domain_weights(
-            torch.tensor(means).double(), target=config.target, tau=config.tau
+            torch.tensor(means, dtype=torch.float64), target=config.target, tau=config.tau
         )
         return np.asarray(weights.numpy())
 

@@ -61,16 +61,16 @@ SHARED = frozenset(one.name for one in fields(_Objective))
 """Tables of [method] that every run has, whatever is installed."""
 
 
-def _tables() -> dict[str, type[Any]]:
-    """The tables of what is plugged in, by name."""
-    tables = {one.name: one.settings for one in methods() if one.name not in SHARED}
-    return tables | {one.table: one.settings for one in every(Loss) if one.settings}
+def _tables() -> list[tuple[str, type[Any]]]:
+    """The tables of what is plugged in, with their names."""
+    tables = [(one.name, one.settings) for one in methods() if one.name not in SHARED]
+    return tables + [(one.table, one.settings) for one in every(Loss) if one.settings]
 
 
 if TYPE_CHECKING:
     MethodSettings = _Objective
 else:
-    MethodSettings = with_tables("MethodSettings", _Objective, _tables().items())
+    MethodSettings = with_tables("MethodSettings", _Objective, _tables(), section="method")
 
 
 @dataclass(frozen=True, slots=True)

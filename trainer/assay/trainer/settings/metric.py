@@ -1,8 +1,13 @@
-"""What a number of a step is."""
+"""What a number of a step is, and how it stands in the line on the screen."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +32,40 @@ class Metric:
 def metric(key: str, group: str, unit: str, meaning: str, *, shown: str = "") -> Metric:
     """A metric that is shown under its key, where nothing else is said."""
     return Metric(key, group, shown or key, unit, meaning)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One number of a step's line on the screen.
+
+    Attributes:
+        name: above it.
+        keys: of metrics.jsonl that it is made of; a dash where one of them is null.
+        width: in characters, the space before it included.
+        rank: columns with a lower one stay longer where not all fit.
+        legend: what it is, in a few words.
+        show: the cell.
+        when: whether a run has it.
+        after: the column of every run that a method's column stands behind.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    width: int
+    rank: int
+    legend: str
+    show: Callable[..., str]
+    when: Callable[[Config], bool] = lambda _config: True
+    after: str = ""
+
+
+def percent(value: float) -> str:
+    """A share without decimals."""
+    return f"{value:.0%}"
+
+
+def small(value: float) -> str:
+    """Six characters, whatever the size."""
+    if 0.00095 <= abs(value) < 10:
+        return f"{value:.4f}"
+    return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e+") if value else "0"

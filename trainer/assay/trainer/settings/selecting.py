@@ -30,4 +30,5 @@ else:
         "SelectionConfig",
         _Chosen,
         ((one.table, one.settings) for one in every(Selection) if one.settings),
+        section="data.selection",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.trainer.settings.method import Earned
 from assay.trainer.settings.part import Part, Switches, to
 
 if TYPE_CHECKING:
@@ -111,10 +112,15 @@ PARTS: tuple[Part, ...] = (
 )
 
 
+def earns(_config: Config, earned: Earned) -> Earned:
+    """What steps earn, beside the outcome."""
+    return Earned((*earned.terms, "sum of r_t"), earned.judged)
+
+
 def reward_lines(config: Config) -> list[str]:
     """What a token earns within a response."""
     dense = config.method.dense
-    if not dense.weight or config.method.turns.on:
+    if not dense.weight:
         return []
     share = ", divided by their number" if dense.normalise else ""
     lines = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.clients.toml_config import STRICT
 from assay.trainer.methods.dense.metrics import METRICS
-from assay.trainer.methods.dense.parts import PARTS, advantage_lines, reward_lines
+from assay.trainer.methods.dense.parts import PARTS, advantage_lines, earns, reward_lines
 from assay.trainer.settings.kinds import NonNegativeFloat, Ratio
 from assay.trainer.settings.method import Lines, Method
 
@@ -67,6 +67,7 @@ METHOD = Method(
     hooks="assay.trainer.methods.dense.method:Dense",
     parts=PARTS,
     metrics=METRICS,
+    earns=earns,
     lines=(Lines("Reward", 40, reward_lines), Lines("Advantage", 50, advantage_lines)),
     check=check,
 )

@@ -12,6 +12,7 @@ from assay.trainer.methods.dynamic_sampling.metrics import METRICS
 from assay.trainer.methods.dynamic_sampling.parts import PARTS, lines
 from assay.trainer.settings.kinds import Positive
 from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.metric import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,18 @@ METHOD = Method(
     hooks="assay.trainer.methods.dynamic_sampling.method:DynamicSampling",
     parts=PARTS,
     metrics=METRICS,
+    columns=(
+        Column(
+            "keep",
+            ("keep_rate", "rounds"),
+            8,
+            4,
+            "groups with a signal, of those drawn; rounds",
+            lambda rate, rounds: f"{rate:.0%}/{rounds:.0f}",
+            lambda c: c.method.dynamic_sampling.enabled,
+            after="fault",
+        ),
+    ),
     lines=(Lines("Sampling", 50, lines),),
     compares="method.dynamic_sampling",
 )

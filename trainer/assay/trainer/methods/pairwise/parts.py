@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.trainer.settings.method import Earned
 from assay.trainer.settings.part import Part, Switches, to
 from assay.trainer.settings.words import count
 
@@ -106,11 +107,14 @@ PARTS: tuple[Part, ...] = (
 )
 
 
+def earns(_config: Config, earned: Earned) -> Earned:
+    """What is judged is a chance of winning."""
+    return Earned(earned.terms, "w: what is given by")
+
+
 def lines(config: Config) -> list[str]:
     """What a response is held against."""
     pairwise = config.method.pairwise
-    if config.method.turns.on:
-        return []
     if pairwise.against == "none":
         return []
     form = {

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assay.clients.toml_config import STRICT
 from assay.trainer.methods.pairwise.metrics import METRICS
-from assay.trainer.methods.pairwise.parts import PARTS, lines
+from assay.trainer.methods.pairwise.parts import PARTS, earns, lines
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ METHOD = Method(
     hooks="assay.trainer.methods.pairwise.method:Pairwise",
     parts=PARTS,
     metrics=METRICS,
+    earns=earns,
     lines=(Lines("Reward", 20, lines),),
     check=pairwise_problem,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.trainer.settings.method import Earned
 from assay.trainer.settings.part import Part, to
 
 if TYPE_CHECKING:
@@ -76,11 +77,18 @@ PARTS: tuple[Part, ...] = (
 )
 
 
+def earns(config: Config, earned: Earned) -> Earned:
+    """C(L) in place of J, and what is added."""
+    shaping = config.method.shaping
+    if shaping.cosine:
+        earned = Earned(("C(L)", *earned.terms[1:]), "correct or not, says")
+    added = (("O(L)", shaping.overlong == "soft"), ("rep", shaping.repetition_ngram > 0))
+    return Earned((*earned.terms, *(term for term, on in added if on)), earned.judged)
+
+
 def lines(config: Config) -> list[str]:
     """What is added to a reward."""
     shaping, most = config.method.shaping, config.rollout.max_new_tokens
-    if config.method.turns.on:
-        return []
     lines = []
     if shaping.cosine:
         (right_end, right_start), (wrong_start, wrong_end) = (

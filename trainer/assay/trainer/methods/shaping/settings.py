@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.methods.shaping.parts import PARTS, lines
+from assay.trainer.methods.shaping.parts import PARTS, earns, lines
 from assay.trainer.settings.kinds import NonNegative, PositiveFloat
 from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.metric import Column
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -65,6 +66,19 @@ METHOD = Method(
     rank=110,
     hooks="assay.trainer.methods.shaping.method:Shaping",
     parts=PARTS,
+    columns=(
+        Column(
+            "shaped",
+            ("shaped_reward",),
+            8,
+            9,
+            "with penalties",
+            lambda v: f"{v:.3f}",
+            lambda c: c.method.shaping.changes_rewards,
+            after="reward",
+        ),
+    ),
+    earns=earns,
     lines=(Lines("Reward", 30, lines),),
     check=check,
 )

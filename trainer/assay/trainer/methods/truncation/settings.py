@@ -19,6 +19,7 @@ from assay.trainer.methods.truncation.parts import (
     sampling_lines,
 )
 from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.metric import Column, percent
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -67,6 +68,18 @@ METHOD = Method(
     hooks="assay.trainer.methods.truncation.method:Truncation",
     parts=PARTS,
     metrics=METRICS,
+    columns=(
+        Column(
+            "ended",
+            ("finished_share",),
+            7,
+            4,
+            "slots whose response ended",
+            percent,
+            lambda c: c.method.truncation.window > 0,
+            after="fault",
+        ),
+    ),
     lines=(
         Lines("Sampling", 60, sampling_lines),
         Lines("Advantage", 30, advantage_lines),

@@ -95,6 +95,7 @@ METHOD = Method(
     parts=PARTS,
     metrics=METRICS,
     metric_groups=GROUPS,
+    earns=lambda _config, _earned: None,
     lines=(
         Lines("Turns", 10, turn_lines),
         Lines("Reward", 10, turn_reward_lines),

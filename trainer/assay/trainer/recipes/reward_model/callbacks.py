@@ -10,8 +10,9 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from assay.clients.runs.records import Row
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.records.progress import LEFT, Column, seconds
+from assay.trainer.records.progress import LEFT, seconds
 from assay.trainer.records.recorder import RunRecorder
+from assay.trainer.settings.metric import Column
 
 COLUMNS = (
     Column("loss", ("loss",), 9, 0, "mean since the line before", lambda v: f"{v:.4f}"),
