@@ -29,9 +29,16 @@ class Metric:
     meaning: str
 
 
-def metric(key: str, group: str, unit: str, meaning: str, *, shown: str = "") -> Metric:
-    """A metric that is shown under its key, where nothing else is said."""
-    return Metric(key, group, shown or key, unit, meaning)
+def metrics(
+    group: str, *rows: tuple[str, str, str] | tuple[str, str, str, str]
+) -> tuple[Metric, ...]:
+    """Numbers about one thing.
+
+    Args:
+        group: what they are about.
+        *rows: key, unit, meaning, and what it is shown as where that is not the key.
+    """
+    return tuple(Metric(r[0], group, r[3] if len(r) == 4 else r[0], r[1], r[2]) for r in rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.methods.asynchrony.metrics import METRICS
-from assay.trainer.methods.asynchrony.parts import PARTS, objective_lines, sampling_lines
+from assay.trainer.methods.asynchrony.parts import METRICS, PARTS, objective_lines, sampling_lines
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:

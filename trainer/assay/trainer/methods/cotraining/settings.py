@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.methods.cotraining.metrics import GROUPS, METRICS
-from assay.trainer.methods.cotraining.parts import PARTS, lines
+from assay.trainer.methods.cotraining.parts import COLUMNS, GROUPS, METRICS, PARTS, lines
 from assay.trainer.methods.cotraining.schedule import schedule_of
 from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Positive, PositiveFloat
 from assay.trainer.settings.method import Lines, Method
-from assay.trainer.settings.metric import Column, percent, small
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -123,28 +121,7 @@ METHOD = Method(
     parts=PARTS,
     metrics=METRICS,
     metric_groups=GROUPS,
-    columns=(
-        Column(
-            "verified",
-            ("verifier_accuracy",),
-            9,
-            3,
-            "verdicts on these solutions that are true",
-            percent,
-            lambda c: c.method.cotraining.enabled,
-            after="fault",
-        ),
-        Column(
-            "alpha",
-            ("step_weight",),
-            8,
-            9,
-            "weight of steps",
-            small,
-            lambda c: c.method.cotraining.enabled,
-            after="fault",
-        ),
-    ),
+    columns=COLUMNS,
     lines=(Lines("Verifier", 10, lines),),
     check=check_cotraining,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.critic.parts import without_truncation
+from assay.trainer.methods.critic.settings import without_truncation
 from assay.trainer.settings.method import Estimator
 from assay.trainer.settings.part import Part, Switches
 

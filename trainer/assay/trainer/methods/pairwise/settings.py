@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.methods.pairwise.metrics import METRICS
-from assay.trainer.methods.pairwise.parts import PARTS, earns, lines
+from assay.trainer.methods.pairwise.parts import METRICS, PARTS, earns, lines
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:

@@ -29,11 +29,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from assay.trainer.core.hooks import Hooks
 from assay.trainer.engines.types import Draw
 from assay.trainer.methods.recomposition.settings import RecompositionConfig
 from assay.trainer.rollouts.keepers import Keeper, size_of
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.types import Group, Place, place
+
+
+class Recomposing(Hooks):
+    """Parts of groups wait for a later batch (RoRecomp, arXiv 2509.25958)."""
+
+    def collecting(self) -> Mapping[str, Any]:
+        """See Hooks."""
+        prompts = self.config.rollout.prompts_per_step
+        return {"keepers": (Recomposition(self.config.method.recomposition, prompts),)}
 
 
 class Recomposition(Keeper):

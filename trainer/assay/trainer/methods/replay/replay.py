@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.trainer.core.hooks import Hooks
 from assay.trainer.engines.types import Draw
 from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.rollouts.dynamic import CORRECT, kind_of
@@ -33,6 +34,14 @@ from assay.trainer.rollouts.keepers import Keeper, number_of, size_of
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.types import Group, Rollout
 from assay.trainer.selection.orders import dice
+
+
+class Replaying(Hooks):
+    """Groups of earlier steps come again, or their successes."""
+
+    def collecting(self) -> Mapping[str, Any]:
+        """See Hooks."""
+        return {"keepers": (make_replay(self.config.method.replay, self.config.run.seed),)}
 
 
 def make_replay(config: ReplayConfig, seed: int) -> Keeper:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.methods.replay.metrics import METRICS
-from assay.trainer.methods.replay.parts import PARTS, lines
 from assay.trainer.settings.kinds import NonNegative
 from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.metric import Metric, metrics
+from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -43,12 +44,52 @@ def check(config: Config) -> str:
     return ""
 
 
+PARTS: tuple[Part, ...] = (
+    Part(
+        "replay", "sampling",
+        "Groups without an advantage give their places to earlier groups that had one, or one "
+        "place to an earlier success of their problem.",
+        "ours, after the replay of VL-Rethinker; ARPO, arXiv 2505.16282 (success)",
+        *switch("method.replay.groups", 0),
+        code=("methods.replay.replay.Replay", "methods.replay.replay.ReplayedSuccesses"),
+        needs={"collector": "it keeps whole groups and brings them back"},
+        takes={"fresh": "groups of earlier steps come again"},
+    ),
+)  # fmt: skip
+
+
+def lines(config: Config) -> list[str]:
+    """Which groups come again."""
+    if not config.method.replay.groups:
+        return []
+    if config.method.replay.mode == "success":
+        return [
+            (
+                "a group in which nobody was right takes an earlier success of its problem, with "
+                "the probabilities that it was sampled under; those of the latest "
+                f"{count(config.method.replay.groups, 'problem')} are kept"
+            )
+        ]
+    return [
+        (
+            f"of the latest {count(config.method.replay.groups, 'group')} with an advantage, some "
+            "take the places of groups without, with the probabilities that they were sampled under"
+        )
+    ]
+
+
+METRICS: tuple[Metric, ...] = metrics("sampling",
+    ("replayed_groups", "groups",
+     ("Of those, the ones that took the place of a group without advantage "
+      "(`method.replay`).")),
+)  # fmt: skip
+
 METHOD = Method(
     name="replay",
     settings=ReplayConfig,
     is_on=lambda c: c.method.replay.groups > 0,
     rank=40,
-    hooks="assay.trainer.methods.replay.method:Replaying",
+    hooks="assay.trainer.methods.replay.replay:Replaying",
     parts=PARTS,
     metrics=METRICS,
     lines=(Lines("Sampling", 32, lines),),

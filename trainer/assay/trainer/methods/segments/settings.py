@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.methods.segments.metrics import METRICS
-from assay.trainer.methods.segments.parts import PARTS
+from assay.trainer.methods.segments.parts import METRICS, PARTS
 from assay.trainer.settings.method import Method
 
 if TYPE_CHECKING:

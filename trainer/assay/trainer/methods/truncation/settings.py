@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.clients.toml_config import STRICT
-from assay.trainer.methods.truncation.metrics import METRICS
 from assay.trainer.methods.truncation.parts import (
+    COLUMNS,
+    METRICS,
     PARTS,
     advantage_lines,
     critic_lines,
     sampling_lines,
 )
 from assay.trainer.settings.method import Lines, Method
-from assay.trainer.settings.metric import Column, percent
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -68,18 +68,7 @@ METHOD = Method(
     hooks="assay.trainer.methods.truncation.method:Truncation",
     parts=PARTS,
     metrics=METRICS,
-    columns=(
-        Column(
-            "ended",
-            ("finished_share",),
-            7,
-            4,
-            "slots whose response ended",
-            percent,
-            lambda c: c.method.truncation.window > 0,
-            after="fault",
-        ),
-    ),
+    columns=COLUMNS,
     lines=(
         Lines("Sampling", 60, sampling_lines),
         Lines("Advantage", 30, advantage_lines),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.clients.toml_config import STRICT
 from assay.trainer.methods.turns.lines import turn_credit_lines, turn_lines, turn_reward_lines
-from assay.trainer.methods.turns.metrics import GROUPS, METRICS
-from assay.trainer.methods.turns.parts import PARTS
+from assay.trainer.methods.turns.parts import GROUPS, METRICS, PARTS
 from assay.trainer.settings.kinds import NonNegativeFloat
 from assay.trainer.settings.method import Lines, Method
 
