@@ -61,8 +61,6 @@ from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.settings.config import Config
 
-INTERRUPTED = 130
-
 
 def run(
     config: Config,
@@ -271,9 +269,7 @@ def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation
         )
     display.end()
     if session.world.main and when in ("before", "after"):
-        session.folder.evaluation(when).write_text(
-            json.dumps(evaluation.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-        )
+        session.folder.keep_evaluation(when, evaluation.to_json())
     display.note(f"{when}: {_told(evaluation)} ({duration(time.perf_counter() - started)})")
     return evaluation
 
@@ -303,12 +299,8 @@ def _evaluate_within(
 
 
 def _stored(folder: RunFolder, when: str) -> Evaluation | None:
-    path = folder.evaluation(when)
-    return (
-        Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
-        if path.is_file()
-        else None
-    )
+    told = folder.kept_evaluation(when)
+    return None if told is None else Evaluation.from_json(told)
 
 
 def _train(
@@ -398,7 +390,8 @@ def _finish(
         display.console.print(report.table(outcome))
         display.note(report.change_line(outcome))
     outcome["faults"] = report.faults_by_reason(rows)
-    report.write(folder.path, outcome, before, after, show=config.eval.show, method=_method(config))
+    text = report.markdown(outcome, before, after, show=config.eval.show, method=_method(config))
+    report.write(folder.path, outcome, text)
     batch = f"{config.run.steps} steps of {config.samples_per_step} samples"
     title = f"{name}: {Path(config.model.name).name}, {batch}, seed {config.run.seed}"
     evaluations = read_rows(folder.evals) if folder.evals.exists() else []

@@ -283,17 +283,7 @@ def _longest_run(text: str) -> int:
     return longest
 
 
-def write(
-    folder: Path,
-    report: Report,
-    before: Evaluation | None,
-    after: Evaluation | None,
-    *,
-    show: int,
-    method: str = "",
-) -> None:
-    """Writes report.json and report.md; arguments as for `markdown`."""
+def write(folder: Path, report: Report, text: str) -> None:
+    """Writes report.json and, for people, report.md."""
     (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    (folder / "report.md").write_text(
-        markdown(report, before, after, show=show, method=method) + "\n", encoding="utf-8"
-    )
+    (folder / "report.md").write_text(f"{text}\n", encoding="utf-8")

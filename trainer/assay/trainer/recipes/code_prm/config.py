@@ -14,10 +14,10 @@ from assay.clients import toml_config
 from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.recipes.code_prm.problems import FAMILIES
-from assay.trainer.recipes.ladder.plan import merged
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, Ratio, Text
+from assay.trainer.settings.overrides import merged
 
 Kept = Literal["full", "remove-hard", "revised-only"]
 Family = Literal["append", "arithmetic", "select", "count"]
@@ -46,15 +46,24 @@ class ProblemsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainConfig:
-    """Both runs of reinforcement learning: the baseline by unit tests, and the dense one."""
+class RunsConfig:
+    """Runs of another command."""
+
+    __pydantic_config__ = STRICT
+
+    config: Text
+    """Its config file, relative to this file."""
+    overrides: dict[str, Any] = field(default_factory=dict)
+    """Of all of these runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig(RunsConfig):
+    """Both runs of `assay train`: the baseline by unit tests, and the dense one."""
 
     __pydantic_config__ = STRICT
 
     config: Text = "../code_prm.toml"
-    """Of `assay train`; relative to this file."""
-    overrides: dict[str, Any] = field(default_factory=dict)
-    """Of both runs."""
     baseline: dict[str, Any] = field(default_factory=dict)
     """Of the baseline alone."""
     dense: dict[str, Any] = field(default_factory=dict)
@@ -100,14 +109,12 @@ class LabelsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class PrmConfig:
+class PrmConfig(RunsConfig):
     """The process reward model, by `assay train-rm`; it starts from the start policy."""
 
     __pydantic_config__ = STRICT
 
     config: Text = "../rm-code.toml"
-    """Relative to this file."""
-    overrides: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +159,7 @@ class PipelineConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PipelinePlan:
     """The settings of every stage, checked before the first begins.
 
     Attributes:
@@ -185,7 +192,7 @@ class Plan:
         return tuple(each * number for number in range(1, count + 1))
 
 
-def load(path: Path, overrides: Iterable[str], folder: Path) -> Plan:
+def load(path: Path, overrides: Iterable[str], folder: Path) -> PipelinePlan:
     """Reads a pipeline file.
 
     Args:
@@ -216,7 +223,7 @@ def load(path: Path, overrides: Iterable[str], folder: Path) -> Plan:
     )
     for wrong in _conflicts(config, baseline, dense):
         raise ConfigError(f"{path}: {wrong}")
-    return Plan(config, baseline, dense, rm_config)
+    return PipelinePlan(config, baseline, dense, rm_config)
 
 
 def _common(config: PipelineConfig, folder: Path) -> dict[str, Any]:
@@ -300,7 +307,7 @@ def _conflicts(config: PipelineConfig, baseline: Config, dense: Config) -> Itera
         yield '[train]: rollout.vllm.mode = "server" serves one run; use "colocate"'
 
 
-def to_toml(plan: Plan) -> str:
+def to_toml(plan: PipelinePlan) -> str:
     """The settings as TOML, with a digest of what the files that they name come to."""
     parts = (plan.baseline, plan.dense)
     told = "".join(map(configs.to_toml, parts)) + plan.rm_config.read_text(encoding="utf-8")

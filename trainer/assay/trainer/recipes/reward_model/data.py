@@ -17,7 +17,7 @@ from assay.clients.preferences import PairRow, StepRow, pairs_of, read, steps_of
 from assay.clients.row_items import RowError
 from assay.rpc.errors import ConfigError
 from assay.trainer.data.problems import hub_rows
-from assay.trainer.recipes.reward_model.config import Config, DataConfig
+from assay.trainer.recipes.reward_model.config import RmConfig, RmDataConfig
 
 R = TypeVar("R", PairRow, StepRow)
 
@@ -40,7 +40,7 @@ class Rows(Generic[R]):
 AnyRows = Rows[PairRow] | Rows[StepRow]
 
 
-def load_rows(config: Config) -> AnyRows:
+def load_rows(config: RmConfig) -> AnyRows:
     """Reads and splits what the settings name: pairs, or responses in steps for a PRM.
 
     Raises:
@@ -53,7 +53,7 @@ def load_rows(config: Config) -> AnyRows:
     return _load(config, lambda row: pairs_of(row, data.styles))
 
 
-def _load(config: Config, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]:
+def _load(config: RmConfig, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]:
     data = config.data
     reader = _Reader(data, parse)
     if data.source == "hub":
@@ -80,7 +80,7 @@ def _load(config: Config, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]
 class _Reader(Generic[R]):
     """Rows of the wanted subsets, parsed; counts those that it passes over."""
 
-    def __init__(self, data: DataConfig, parse: Callable[[dict[str, Any]], list[R]]) -> None:
+    def __init__(self, data: RmDataConfig, parse: Callable[[dict[str, Any]], list[R]]) -> None:
         self._data = data
         self._parse: Callable[[dict[str, Any]], list[R]] = parse
         self.skipped = 0
@@ -117,7 +117,7 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{path}:{number}", row
 
 
-def _hub(data: DataConfig, part: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _hub(data: RmDataConfig, part: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, row in enumerate(hub_rows(data.name, data.subset, part), start=1):
         yield f"{data.name}[{part}] row {number}", dict(row)
 
@@ -150,7 +150,7 @@ def _draw(groups: Iterable[str], count: int, seed: int) -> list[str]:
 
 
 def _apart(rows: Sequence[R], own: Sequence[R], prompts: int, seed: int) -> tuple[list[R], list[R]]:
-    """Evaluation rows of their own, and the training rows that share no prompt with any."""
+    """RmEvaluation rows of their own, and the training rows that share no prompt with any."""
     groups = {row.group for row in own}
     kept = set(_draw(groups, prompts, seed)) if prompts else groups
     return (

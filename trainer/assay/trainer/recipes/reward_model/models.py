@@ -26,9 +26,9 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.engines.models import Loaded, device_of, fetched, require_padding, told_why
 from assay.trainer.recipes.reward_model.config import (
     TINY,
-    Config,
     Kind,
     MethodConfig,
+    RmConfig,
     TinyConfig,
 )
 
@@ -54,7 +54,7 @@ _HEAD: dict[Kind, dict[str, Any]] = {
 
 
 def load_learner(
-    config: Config,
+    config: RmConfig,
     texts: Iterable[str],
     say: Callable[[str], None],
     *,
@@ -84,7 +84,7 @@ def load_learner(
     return Loaded(learner.model, learner.tokenizer, mixed)
 
 
-def _pretrained(config: Config, say: Callable[[str], None]) -> Loaded:
+def _pretrained(config: RmConfig, say: Callable[[str], None]) -> Loaded:
     name, kind = config.model.name, config.method.kind
     with told_why(name, f" for {kind}"):
         source = fetched(name, say)
@@ -137,7 +137,7 @@ def _head(method: MethodConfig) -> dict[str, Any]:
     return _ONE_OUTPUT if method.loss == "regression" else _HEAD[method.kind]
 
 
-def _tiny(config: Config, texts: Iterable[str], made: Path | None) -> Loaded:
+def _tiny(config: RmConfig, texts: Iterable[str], made: Path | None) -> Loaded:
     if made is not None and made.is_dir():
         tokenizer = PreTrainedTokenizerFast.from_pretrained(made)
     else:
