@@ -115,12 +115,7 @@ def is_main() -> bool:
 
 
 def opened(kind: RunKind[C], make: Callable[[], tuple[RunFolder, C]]) -> tuple[RunFolder, C]:
-    """The run's folder and settings, on each process as the first one opened them.
-
-    Args:
-        kind: of the run.
-        make: opens them: makes the folder of a new run, or finds that of one to continue.
-    """
+    """The run's folder and settings, on each process as the first one opened them."""
     there = peers()
     if there is None:
         return make()
@@ -143,10 +138,7 @@ def carry_out(
 ) -> None:
     """Opens a run and runs it; the folder of one that could not begin is taken away again.
 
-    Args:
-        kind: of the run.
-        make: as for `opened`.
-        run: runs it; None when it was interrupted.
+    `run` gives None when it was interrupted.
 
     Raises:
         SystemExit: it was interrupted; the code says so.

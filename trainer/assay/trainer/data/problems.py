@@ -34,28 +34,20 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to answer.
+    """One thing to answer."""
 
-    Attributes:
-        id: unique within the run; "train-17" or "eval-3".
-        question: the bare question, as the data set has it.
-        messages: the conversation that the policy continues; roles and contents.
-        reference: what the response is judged against.
-        task: which kind it is, from the row's `task`; empty where it has none.
-        anchor: a response to beat, from data.columns.anchor; empty where that names no column.
-        tests: of a program, as JSON in a shape of assay.clients.row_tests; empty for none. Then
-            there is no reference.
-        solution: a worked one, where data.columns.solution names a column.
-    """
-
-    id: str
-    question: str
+    id: str  # unique within the run; "train-17" or "eval-3"
+    question: str  # the bare question, as the data set has it
+    # the conversation that the policy continues; roles and contents
     messages: tuple[tuple[str, str], ...]
-    reference: str | tuple[str, ...]
-    task: str = ""
+    reference: str | tuple[str, ...]  # what the response is judged against
+    task: str = ""  # which kind it is, from the row's `task`; empty where it has none
+    # a response to beat, from data.columns.anchor; empty where that names no column
     anchor: str = ""
+    # of a program, as JSON in a shape of assay.clients.row_tests; empty for none. Then there is no
+    # reference.
     tests: str = ""
-    solution: str = ""
+    solution: str = ""  # a worked one, where data.columns.solution names a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +59,7 @@ class Problems:
 
 
 def load_problems(config: DataConfig, *, eval_prompts: int) -> Problems:
-    """Reads the configured source.
-
-    Args:
-        config: where from and how to read it.
-        eval_prompts: how many problems to hold out, exactly; 0 for none.
+    """Reads the configured source; `eval_prompts` problems are held out, exactly so many.
 
     Raises:
         ConfigError: the source is not there, a row lacks a column or a reference, or there is too

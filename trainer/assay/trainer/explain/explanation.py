@@ -32,23 +32,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A composition in words.
+    """A composition in words."""
 
-    Attributes:
-        title: the method's name and its scale.
-        sections: in the order of a step.
-        on: the parts, in the order of the table.
-        off: the parts that `ablate` switched off.
-        missing: parts that the method of this name has and these settings lack, besides those.
-        added: parts that these settings add to it.
-    """
-
-    title: str
-    sections: tuple[Section, ...]
-    on: tuple[Part, ...]
-    off: tuple[Part, ...]
+    title: str  # the method's name and its scale
+    sections: tuple[Section, ...]  # in the order of a step
+    on: tuple[Part, ...]  # the parts, in the order of the table
+    off: tuple[Part, ...]  # the parts that `ablate` switched off
+    # parts that the method of this name has and these settings lack, besides those
     missing: tuple[str, ...]
-    added: tuple[str, ...]
+    added: tuple[str, ...]  # parts that these settings add to it
 
 
 def explain(config: Config) -> Explanation:

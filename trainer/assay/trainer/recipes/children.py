@@ -23,9 +23,7 @@ _CHILD = (sys.executable, "-m", "assay.clients.child")
 def start(command: Sequence[str], log: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
     """Starts a module with its arguments.
 
-    Args:
-        command: the module, and what follows it.
-        log: where it prints to; None for where this process does.
+    It prints to `log`, or where this process does.
 
     Raises:
         OSError: it cannot be started.

@@ -71,11 +71,8 @@ def run(
 ) -> dict[str, Any] | None:
     """Runs, or continues, what a folder holds.
 
-    Args:
-        config: the settings.
-        folder: of the run; where it holds a checkpoint, the run continues from the newest.
-        console: where progress is shown.
-        transport: makes what goes to the reward service in place of the network.
+    From the folder's newest checkpoint, where it holds one. `transport` makes what goes to the
+    reward service in place of the network.
 
     Returns:
         The report (see report.compare, with `run` beside it), without the comparison when

@@ -52,14 +52,7 @@ def pretrain_critic(
 ) -> bool:
     """Pre-trains the critic where the method asks for it, or goes on with that.
 
-    Args:
-        trainer: with the critic.
-        source: of rollouts of the policy as it is, without dynamic sampling.
-        config: of the run.
-        folder: of the run.
-        display: where steps are shown.
-        world: the processes.
-        stop: says whether to stop.
+    `source` draws with the policy as it is, without dynamic sampling.
 
     Returns:
         False when it was interrupted.

@@ -35,17 +35,8 @@ _TELLING = 8
 class StepRecorder(RunRecorder):
     """Records steps, and stops the run when it is interrupted or when too much goes unjudged.
 
-    Args:
-        config: of the run.
-        folder: where the records go.
-        display: where steps are shown.
-        interrupt: says whether to stop.
-        world: the processes; the first one writes.
-        first_step: the first step of this session, counted from 1.
-        evaluate: evaluates within the run, given the step.
-
-    Attributes:
-        stopped_by_faults: why the run was stopped, if it was.
+    `evaluate` evaluates within the run, given the step, from 1; `stopped_by_faults` says why the
+    run was stopped, if it was.
     """
 
     def __init__(

@@ -57,11 +57,7 @@ class _Folder(Protocol):
 
 
 class Inside:
-    """The path of a file or folder within the folder whose class has it.
-
-    Args:
-        name: of the file or folder.
-    """
+    """The path of a file or folder within the folder whose class has it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -103,32 +99,21 @@ class RunFolder(RunPaths):
 
 @dataclass(frozen=True, slots=True)
 class RunKind(Generic[C]):
-    """A kind of run: how its settings are read and written.
+    """A kind of run: how its settings are read and written."""
 
-    Attributes:
-        command: that trains it: `assay COMMAND`.
-        example: a config file to begin with, for messages.
-        load: reads a config file, with overrides.
-        build: makes settings of nested tables, given their `origin` for messages.
-        to_toml: writes one.
-        may_change: how the overrides begin that a resumed run takes, its seed excepted: anything
-            else would be another curve.
-    """
-
-    command: str
-    example: str
-    load: Callable[[Path, Iterable[str]], C]
-    build: Callable[..., C]
-    to_toml: Callable[[C], str]
+    command: str  # that trains it: `assay COMMAND`
+    example: str  # a config file to begin with, for messages
+    load: Callable[[Path, Iterable[str]], C]  # reads a config file, with overrides
+    build: Callable[..., C]  # makes settings of nested tables, given their `origin` for messages
+    to_toml: Callable[[C], str]  # writes one
+    # how the overrides begin that a resumed run takes, its seed excepted: anything else would be
+    # another curve
     may_change: tuple[str, ...]
 
     def create(self, config: C, name: str, run_dir: Path | None) -> RunFolder:
         """Makes the folder of a new run and saves its settings.
 
-        Args:
-            config: of the run.
-            name: of the run.
-            run_dir: where, exactly; by default <run.dir>/<name>-<time>.
+        `run_dir` says where, exactly; without it <run.dir>/<name>-<time>.
 
         Raises:
             ConfigError: the folder holds something, or cannot be made.

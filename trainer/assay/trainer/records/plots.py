@@ -35,131 +35,92 @@ _BARS = 50
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line.
+    """One line."""
 
-    Attributes:
-        key: a column; "faults/REASON" is a number within one.
-        label: its name in the panel.
-        colour: of the line.
-        dashed: so that a line below it shows.
-        optional: left out where all numbers are 0, as with one update a step.
-    """
-
-    key: str
-    label: str
-    colour: str
-    dashed: bool = False
-    optional: bool = False
+    key: str  # a column; "faults/REASON" is a number within one
+    label: str  # its name in the panel
+    colour: str  # of the line
+    dashed: bool = False  # so that a line below it shows
+    optional: bool = False  # left out where all numbers are 0, as with one update a step
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What is drawn together, on one scale.
+    """What is drawn together, on one scale."""
 
-    Attributes:
-        title: what it shows, with the unit.
-        curves: those that were measured are drawn.
-        scale: ratios from 0 to 1 as percent; from 0; or as the numbers lie.
-        kind: lines; areas on top of one another; sums of several steps as bars.
-        reference: a line to compare with.
-    """
-
-    title: str
-    curves: tuple[Curve, ...]
-    scale: Scale = "free"
+    title: str  # what it shows, with the unit
+    curves: tuple[Curve, ...]  # those that were measured are drawn
+    scale: Scale = "free"  # ratios from 0 to 1 as percent; from 0; or as the numbers lie
+    # lines; areas on top of one another; sums of several steps as bars
     kind: Literal["lines", "areas", "bars"] = "lines"
-    reference: float | None = None
+    reference: float | None = None  # a line to compare with
 
 
 END = "at the end"
 PANELS = (
     Panel(
         "reward, mean of judged responses",
-        (
-            Curve("reward", "reward", BLUE),
-            Curve("shaped_reward", "with penalties", ORANGE),
-        ),
+        (Curve("reward", "reward", BLUE), Curve("shaped_reward", "with penalties", ORANGE)),
     ),
     Panel("judged correct", (Curve("correct", END, GREEN),), "percent"),
     Panel(
         "verdicts that are true, of solutions",
-        (
-            Curve("verifier_correct_recall", "right", GREEN),
-            Curve("verifier_wrong_recall", "wrong", VERMILION),
-            Curve("verifier_f1", "harmonic mean", BLUE, dashed=True),
-        ),
+        (Curve("verifier_correct_recall", "right", GREEN),
+         Curve("verifier_wrong_recall", "wrong", VERMILION),
+         Curve("verifier_f1", "harmonic mean", BLUE, dashed=True)),
         "percent",
     ),
     Panel(
         "groups with a signal",
-        (
-            Curve("keep_rate", "of those drawn", BLUE),
-            Curve("signal_ratio", "in the batch", ORANGE, dashed=True),
-        ),
+        (Curve("keep_rate", "of those drawn", BLUE),
+         Curve("signal_ratio", "in the batch", ORANGE, dashed=True)),
         "percent",
     ),
     Panel(
         "response length, tokens",
-        (
-            Curve("response_length", "mean", BLUE),
-            Curve("response_length_p95", "95 % are below", SKY),
-        ),
+        (Curve("response_length", "mean", BLUE),
+         Curve("response_length_p95", "95 % are below", SKY)),
         "zero",
     ),
     Panel(
         "responses cut, or without a judgement",
-        (
-            Curve("truncated", "cut at the limit", ORANGE),
-            Curve("fault_ratio", "not judged", VERMILION),
-        ),
+        (Curve("truncated", "cut at the limit", ORANGE),
+         Curve("fault_ratio", "not judged", VERMILION)),
         "percent",
     ),
     Panel("entropy, nats per token", (Curve("entropy", END, PURPLE),), "zero"),
     Panel(
         "tokens clipped",
-        (
-            Curve("clip_low", "below", BLUE, optional=True),
-            Curve("clip_high", "above", VERMILION, optional=True),
-            Curve("dual_clip", "dual", GREY, optional=True),
-        ),
+        (Curve("clip_low", "below", BLUE, optional=True),
+         Curve("clip_high", "above", VERMILION, optional=True),
+         Curve("dual_clip", "dual", GREY, optional=True)),
         "percent",
     ),
     Panel(
         "KL, nats per token",
-        (
-            Curve("kl", "to the initial policy", BLUE),
-            Curve("approx_kl", "of a step's updates", ORANGE, optional=True),
-        ),
+        (Curve("kl", "to the initial policy", BLUE),
+         Curve("approx_kl", "of a step's updates", ORANGE, optional=True)),
         "zero",
     ),
     Panel("gradient norm", (Curve("grad_norm", END, GREY),), "zero"),
     Panel(
-        "explained variance of returns",
-        (Curve("explained_variance", END, GREEN),),
-        reference=0.0,
+        "explained variance of returns", (Curve("explained_variance", END, GREEN),), reference=0.0,
     ),
     Panel("value loss", (Curve("value_loss", END, VERMILION),), "zero"),
     Panel(
         "mean values and returns",
-        (
-            Curve("value_mean", "value", BLUE),
-            Curve("return_mean", "return", ORANGE, dashed=True),
-        ),
+        (Curve("value_mean", "value", BLUE), Curve("return_mean", "return", ORANGE, dashed=True)),
     ),
     Panel("LM loss on correct responses", (Curve("lm_loss", END, PURPLE),), "zero"),
     Panel("sampler to trainer, nats per token", (Curve("drift_mean", END, VERMILION),), "zero"),
     Panel("generated tokens per second", (Curve("tokens_per_s", END, BLUE),), "zero"),
     Panel(
         "seconds per step",
-        (
-            Curve("generate_s", "generate", BLUE),
-            Curve("score_wait_s", "wait", ORANGE),
-            Curve("train_s", "train", GREEN),
-        ),
-        "zero",
-        "areas",
+        (Curve("generate_s", "generate", BLUE), Curve("score_wait_s", "wait", ORANGE),
+         Curve("train_s", "train", GREEN)),
+        "zero", "areas",
     ),
-)
+)  # fmt: skip
 _PRETRAINING = Panel(
     "value pre-training: explained variance",
     (Curve("explained_variance", END, GREEN),),
@@ -168,12 +129,7 @@ _PRETRAINING = Panel(
 
 
 def smooth(values: Sequence[float], width: int) -> list[float]:
-    """Centred moving mean; at the ends over what is there.
-
-    Args:
-        values: the curve.
-        width: points on each side.
-    """
+    """Centred moving mean over `width` points on each side; at the ends over what is there."""
     means = []
     for n in range(len(values)):
         window = values[max(0, n - width) : n + width + 1]
@@ -227,14 +183,8 @@ def draw(
 ) -> None:
     """Draws what was measured over the steps.
 
-    Args:
-        rows: of metrics.jsonl.
-        path: of the PNG.
-        title: above the curves.
-        subtitle: a line below the title, such as the accuracy before and after.
-        evaluations: of evals.jsonl; a panel of its own, the first, where there are two or more.
-        pretraining: of pretraining.jsonl; a panel of its own, over the steps of that.
-        among: the panels that there may be.
+    Evaluations are the first panel where there are two or more, value pre-training is the last,
+    over its own steps. `among` are the panels that there may be.
     """
     todo: list[Callable[[Axes], None]] = [
         lambda axes, panel=panel: _draw_panel(axes, panel, rows)  # type: ignore[misc]  # a default of its own

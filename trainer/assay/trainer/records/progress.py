@@ -83,12 +83,7 @@ COLUMNS: tuple[Column, ...] = tuple(
 
 
 def columns(config: Config, width: int = _PLAIN_WIDTH) -> tuple[Column, ...]:
-    """What a run shows of each step, in the order of COLUMNS.
-
-    Args:
-        config: of the run.
-        width: characters in a line; the first column always stands.
-    """
+    """What a run shows of each step, in the order of COLUMNS."""
     return fitting([column for column in COLUMNS if column.when(config)], width)
 
 
@@ -157,12 +152,7 @@ class Display(progress.Display):
         self._print(Text(legend(self._shown, self.width), style="dim"))
 
     def step(self, row: Row, total: int) -> None:
-        """One step's line.
-
-        Args:
-            row: of metrics.jsonl, with `left_s`.
-            total: steps of the run.
-        """
+        """One step's line, of a row of metrics.jsonl with `left_s`."""
         shown = self._shown or COLUMNS
         if self._printed % _HEADER_EVERY == 0:
             self._print(Text(header(shown), style="bold"))

@@ -23,16 +23,8 @@ from assay.trainer.settings.sections import RunSection
 class RunRecorder(TrainerCallback):
     """Records steps, and stops the run when it is interrupted.
 
-    Args:
-        run: settings of the run itself.
-        folder: where the records go.
-        display: where steps are shown.
-        interrupt: says whether to stop.
-        world: the processes; the first one writes.
-        first_step: the first step of this session, counted from 1.
-
-    Attributes:
-        reporters: who else is told of each step.
+    The first process writes. `first_step`, from 1, is the first of this session; `reporters` are
+    told of each step.
     """
 
     def __init__(
@@ -64,14 +56,7 @@ class RunRecorder(TrainerCallback):
     def decide(
         self, step: int, state: TrainerState, control: TrainerControl, *, stop: bool = False
     ) -> None:
-        """Whether to save after a step, and whether to stop.
-
-        Args:
-            step: of the run, just done.
-            state: of the trainer.
-            control: is told.
-            stop: there is a reason to stop other than an interrupt.
-        """
+        """Whether to save after a step, and whether to stop, for `stop` or an interrupt."""
         every = self._run.checkpoint_every
         last = state.global_step >= state.max_steps
         stop = self._world.any(self._interrupt.requested) or stop
@@ -79,12 +64,7 @@ class RunRecorder(TrainerCallback):
         control.should_save = last or stop or bool(every and step % every == 0)
 
     def write(self, row: Row, numbers: dict[str, float]) -> None:
-        """Writes and shows a step's row, on the first process.
-
-        Args:
-            row: for metrics.jsonl, with `step`.
-            numbers: the same for reporters, by grouped names.
-        """
+        """Writes and shows a step's row on the first process; `numbers` are for reporters."""
         if self._metrics is None:
             return
         step = int(row["step"])

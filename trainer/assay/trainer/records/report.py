@@ -61,11 +61,7 @@ def _pass_change(before: Evaluation, after: Evaluation, n: int, k: int) -> dict[
 
 
 def faults_by_reason(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Rollouts without a judgement over the whole training, most frequent first.
-
-    Args:
-        rows: of metrics.jsonl.
-    """
+    """Rollouts without a judgement over the whole training, most frequent first."""
     found: Counter[str] = Counter()
     for row in rows:
         found.update(row.get("faults") or {})
@@ -184,12 +180,8 @@ def markdown(
 ) -> str:
     """The report for people.
 
-    Args:
-        report: `run`, what `compare` gave, and `faults` by reason; the last two may be missing.
-        before: the answers; None without an evaluation.
-        after: the answers; None without an evaluation.
-        show: responses side by side.
-        method: what was trained with, in words.
+    `report` holds `run`, what `compare` gave and `faults` by reason; the last two may be missing.
+    `show` responses stand side by side; `method` says what was trained with.
     """
     run = report["run"]
     parts = [

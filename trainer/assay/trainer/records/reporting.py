@@ -201,13 +201,7 @@ def attach(
 ) -> list[Reporter]:
     """Puts our reporters in the place of those that `args.report_to` gave a trainer.
 
-    Args:
-        trainer: of transformers, made and not yet training.
-        names: of `tensorboard`, `wandb`, `trackio`.
-        folder: of the run.
-        run_name: as the services show it.
-        config: of the run, as nested tables.
-        first_step: of this session, from 1; event files lose what they hold from it on.
+    Event files lose what they hold from `first_step` on.
 
     Returns:
         To be told each row; none but on the first process.

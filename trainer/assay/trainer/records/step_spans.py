@@ -13,9 +13,6 @@ class StepSpans(TrainerCallback):
     """Opens a span when a step begins, and ends it with its last update.
 
     What is drawn ahead of time hangs below the step that ordered it.
-
-    Args:
-        updates: optimizer steps of a step.
     """
 
     def __init__(self, updates: int) -> None:

@@ -7,17 +7,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, PositiveShare, Ratio
+from assay.trainer.settings.kinds import (
+    NonNegative,
+    Positive,
+    PositiveFloat,
+    PositiveShare,
+    Ratio,
+    Strict,
+)
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
-class MoppsConfig:
+class MoppsConfig(Strict):
     """MoPPS (arXiv 2507.04632): problems whose success is expected near a target."""
-
-    __pydantic_config__ = STRICT
 
     rule: Literal["nearest", "threshold"] = "nearest"
     """nearest: those nearest to `target` first. threshold: those from `low` to `high` first, in
@@ -32,10 +36,8 @@ class MoppsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class VadeConfig:
+class VadeConfig(Strict):
     """VADE: problems with the largest variance of success, and evidence that ages."""
-
-    __pydantic_config__ = STRICT
 
     fast: PositiveShare = 0.5
     """Kept of a problem's evidence when it is visited again."""
@@ -44,10 +46,8 @@ class VadeConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DumpConfig:
+class DumpConfig(Strict):
     """DUMP (arXiv 2504.09710): tasks by an upper confidence bound of the advantage's size."""
-
-    __pydantic_config__ = STRICT
 
     window: Positive = 300
     """Responses of a task that its mean is over (300 in the code)."""
@@ -56,10 +56,8 @@ class DumpConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DadsConfig:
+class DadsConfig(Strict):
     """RuleReasoner's sampling (arXiv 2506.08672): tasks that are below their target."""
-
-    __pydantic_config__ = STRICT
 
     target: Finite = 1.0
     """The reward to reach."""
@@ -69,10 +67,8 @@ class DadsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class CurriculumConfig:
+class CurriculumConfig(Strict):
     """Some tasks first, then all as the data has them (arXiv 2503.22230)."""
-
-    __pydantic_config__ = STRICT
 
     tasks: tuple[str, ...] = ("math", "code")
     """Those that come first, by the rows' `task`."""
@@ -83,10 +79,8 @@ class CurriculumConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class HardFocusConfig:
+class HardFocusConfig(Strict):
     """DRIVE's two stages: all problems evenly, then the hardest."""
-
-    __pydantic_config__ = STRICT
 
     after_steps: Positive = 100
     """Steps of the first stage."""
@@ -99,10 +93,8 @@ class HardFocusConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class VasConfig:
+class VasConfig(Strict):
     """MMR1's variance-aware sampling (arXiv 2509.21268)."""
-
-    __pydantic_config__ = STRICT
 
     share: Ratio = 0.5
     """Of the draws, that go by the score; the others are uniform."""
@@ -118,10 +110,8 @@ class VasConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class PrePpoConfig:
+class PrePpoConfig(Strict):
     """Pre-PPO (arXiv 2503.22230): what the policy finds hardest before it learns."""
-
-    __pydantic_config__ = STRICT
 
     fraction: PositiveShare = 0.1
     """Of the problems; 0.1 was best of 0.1, 0.2 and 0.5."""
@@ -132,10 +122,8 @@ class PrePpoConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class LimrConfig:
+class LimrConfig(Strict):
     """LIMR: problems that an earlier run learnt as it did the average."""
-
-    __pydantic_config__ = STRICT
 
     records: str = ""
     """samples.jsonl of an earlier run with run.samples_every = 1, or its folder."""

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.clients import toml_config
-from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import aliases, rules
 from assay.trainer.settings.ablation import ablated
+from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
 from assay.trainer.settings.overrides import expand, flat, with_source
@@ -35,10 +35,8 @@ from assay.trainer.settings.tables import with_tables
 
 
 @dataclass(frozen=True, slots=True)
-class _Objective:
+class _Objective(Strict):
     """What every method has; beside it stands a table for each that is installed."""
-
-    __pydantic_config__ = STRICT
 
     name: str = "grpo"
     """Of the composition, for reports; the parts are what counts."""
@@ -74,10 +72,8 @@ else:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(Strict):
     """A whole run. Every field has a default, so that a config file holds what differs."""
-
-    __pydantic_config__ = STRICT
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -138,11 +134,7 @@ def build(
 ) -> Config:
     """A Config from nested tables and overrides.
 
-    Args:
-        tree: sections, as TOML has them.
-        overrides: as for `load`.
-        origin: where the tables come from, for messages.
-        say: as for `load`.
+    Arguments are as for `load`; `origin` says in messages where the tables come from.
 
     Raises:
         ConfigError: a setting is unknown, of a wrong type or out of range, or a part that is to be
@@ -170,12 +162,6 @@ def current(
     say: Callable[[str], None] = _to_stderr,
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Tables and overrides under today's names; whoever lays some over others does this first.
-
-    Args:
-        tree: sections, or some of them, as TOML has them.
-        overrides: `section.key=value`.
-        origin: where they come from, for messages.
-        say: as for `load`.
 
     Raises:
         ConfigError: a key is given under both names.

@@ -12,21 +12,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number of a step.
+    """One number of a step."""
 
-    Attributes:
-        key: its column in metrics.jsonl.
-        group: what it is about.
-        shown: its name within the group where it is reported; counts are a group of their own.
-        unit: of the number; "share" is a ratio from 0 to 1.
-        meaning: in one sentence; formulas as text.
-    """
-
-    key: str
-    group: str
-    shown: str
-    unit: str
-    meaning: str
+    key: str  # its column in metrics.jsonl
+    group: str  # what it is about
+    shown: str  # its name within the group where it is reported; counts are a group of their own
+    unit: str  # of the number; "share" is a ratio from 0 to 1
+    meaning: str  # in one sentence; formulas as text
 
 
 def metrics(
@@ -43,27 +35,16 @@ def metrics(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One number of a step's line on the screen.
+    """One number of a step's line on the screen."""
 
-    Attributes:
-        name: above it.
-        keys: of metrics.jsonl that it is made of; a dash where one of them is null.
-        width: in characters, the space before it included.
-        rank: columns with a lower one stay longer where not all fit.
-        legend: what it is, in a few words.
-        show: the cell.
-        when: whether a run has it.
-        after: the column of every run that a method's column stands behind.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    width: int
-    rank: int
-    legend: str
-    show: Callable[..., str]
-    when: Callable[[Config], bool] = lambda _config: True
-    after: str = ""
+    name: str  # above it
+    keys: tuple[str, ...]  # of metrics.jsonl that it is made of; a dash where one of them is null
+    width: int  # in characters, the space before it included
+    rank: int  # columns with a lower one stay longer where not all fit
+    legend: str  # what it is, in a few words
+    show: Callable[..., str]  # the cell
+    when: Callable[[Config], bool] = lambda _config: True  # whether a run has it
+    after: str = ""  # the column of every run that a method's column stands behind
 
 
 def percent(value: float) -> str:

@@ -21,15 +21,10 @@ _JSONL = (".jsonl", ".jsonl.gz")
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What was given on the command line.
+    """What was given on the command line."""
 
-    Attributes:
-        texts: `section.key=value`, short forms written out.
-        ablate: names of parts to switch off.
-    """
-
-    texts: tuple[str, ...]
-    ablate: tuple[str, ...]
+    texts: tuple[str, ...]  # `section.key=value`, short forms written out
+    ablate: tuple[str, ...]  # names of parts to switch off
 
 
 def expand(texts: Iterable[str]) -> Overrides:
@@ -101,10 +96,6 @@ def with_source(tree: Mapping[str, Any], texts: Iterable[str]) -> tuple[str, ...
     """Overrides, with the source that a file of one's own stands for.
 
     `data.path` without `data.source` is a file to read, and no reason to train on another data set.
-
-    Args:
-        tree: sections, as TOML has them.
-        texts: `section.key=value`.
     """
     given = flat(tree)
     path = tree.get("data", {}).get("path", "") if "data.path" in given else ""

@@ -75,11 +75,7 @@ def every(kind: type[K]) -> tuple[K, ...]:
 def chosen(kind: type[K], name: str, key: str, *, also: tuple[str, ...] = ()) -> K:
     """What a setting names.
 
-    Args:
-        kind: Loss, Estimator, Engine or Selection.
-        name: the setting's value.
-        key: the setting, for the message.
-        also: values that the setting may have and that name nothing, for the message.
+    `also` are values that the setting may have and that name nothing.
 
     Raises:
         ConfigError: nothing of that name is installed; the message says what is.

@@ -15,11 +15,8 @@ def with_tables(
 ) -> type[Any]:
     """A section with the fields of `base` and tables beside them.
 
-    Args:
-        name: of the class.
-        base: a frozen dataclass.
-        tables: the name of each, and the class of its settings, whose fields have defaults.
-        section: where it stands, for the message.
+    `tables` are names and classes of settings, whose fields have defaults; `section` says where it
+    stands.
 
     Raises:
         ConfigError: two plug-ins want one table, or one wants a key that every run has.

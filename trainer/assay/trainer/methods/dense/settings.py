@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.settings.kinds import NonNegativeFloat, Ratio
+from assay.trainer.settings.kinds import NonNegativeFloat, Ratio, Strict
 from assay.trainer.settings.method import Earned, Lines, Method
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, Switches, to
@@ -18,10 +17,8 @@ _CODE = "process supervision for code, arXiv 2410.17621"
 
 
 @dataclass(frozen=True, slots=True)
-class DenseConfig:
+class DenseConfig(Strict):
     """Rewards within a response: the spans of its judgement (steps, lines, turns)."""
-
-    __pydantic_config__ = STRICT
 
     weight: NonNegativeFloat = 0.0
     """0 leaves spans out."""
@@ -37,12 +34,7 @@ class DenseConfig:
     """How much of it stays where the verdict is "correct" (arXiv 2410.17621: 0.025 of 0.25)."""
 
     def weight_at(self, step: int, steps: int) -> float:
-        """The weight of a step.
-
-        Args:
-            step: from 0.
-            steps: of the run, at least 1.
-        """
+        """The weight of a step, from 0, of a run of at least 1."""
         if not self.decay_to or steps == 1:
             return self.weight
         return self.weight * (self.decay_to / self.weight) ** (min(step, steps - 1) / (steps - 1))

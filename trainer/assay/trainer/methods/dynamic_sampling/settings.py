@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.settings.kinds import Positive
+from assay.trainer.settings.kinds import Positive, Strict
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.metric import Column, Metric, metrics
 from assay.trainer.settings.part import Part, switch, to
@@ -21,10 +20,8 @@ _DAPO = "DAPO, arXiv 2503.14476"
 
 
 @dataclass(frozen=True, slots=True)
-class DynamicSamplingConfig:
+class DynamicSamplingConfig(Strict):
     """Draws until the batch holds only prompts that are neither all right nor all wrong (DAPO)."""
-
-    __pydantic_config__ = STRICT
 
     enabled: bool = False
     max_rounds: Positive = 10

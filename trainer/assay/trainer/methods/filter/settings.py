@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.settings.kinds import NonNegative
+from assay.trainer.settings.kinds import NonNegative, Strict
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.part import Part, switch
 
@@ -18,10 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FilterConfig:
+class FilterConfig(Strict):
     """Which judged responses train; those left out are as if they had not been drawn."""
-
-    __pydantic_config__ = STRICT
 
     prof: Literal["none", "both", "correct"] = "none"
     """PROF (arXiv 2509.03403) on groups of correct and incorrect responses: the correct with the

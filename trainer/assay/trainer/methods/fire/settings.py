@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.settings.kinds import PositiveFloat
+from assay.trainer.settings.kinds import PositiveFloat, Strict
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
@@ -20,13 +19,11 @@ VLLM_MAX_LOGPROBS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class FireConfig:
+class FireConfig(Strict):
     """FIRE (arXiv 2410.21236): the first token of each response from a flat distribution.
 
     Only where the policy learns, never in the evaluation.
     """
-
-    __pydantic_config__ = STRICT
 
     enabled: bool = False
     temperature: PositiveFloat = 30.0

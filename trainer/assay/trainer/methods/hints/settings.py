@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.settings.kinds import PositiveShare
+from assay.trainer.settings.kinds import PositiveShare, Strict
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
@@ -18,10 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class HintsConfig:
+class HintsConfig(Strict):
     """GHPO (arXiv 2507.10628): the beginning of the solution where nothing was right."""
-
-    __pydantic_config__ = STRICT
 
     enabled: bool = False
     """Needs data.columns.solution. Goes with every `name`."""

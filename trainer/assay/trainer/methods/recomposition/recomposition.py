@@ -47,12 +47,7 @@ class Recomposing(Hooks):
 
 
 class Recomposition(Keeper):
-    """The remainders that wait.
-
-    Args:
-        config: how large both parts are.
-        prompts_per_step: groups of a batch, over all processes.
-    """
+    """The remainders that wait."""
 
     name = "recomposition"
 
@@ -68,11 +63,7 @@ class Recomposition(Keeper):
         return self._waiting[:count]
 
     def left_out(self, groups: Sequence[Group]) -> frozenset[Place]:
-        """What does not train of a batch: of those due the priority part, of others the remainder.
-
-        Args:
-            groups: the batch, those due among them.
-        """
+        """What does not train: of groups that are due the priority part, else the remainder."""
         due = {id(group) for group in self.due()}
         found: set[Place] = set()
         for group in groups:
@@ -132,11 +123,6 @@ def priority_of(group: Group, share: float) -> set[Place]:
 
 
 def share_at(step: int, config: RecompositionConfig) -> float:
-    """Compensation's share of a batch: half a cosine from its first to its last value. Pure.
-
-    Args:
-        step: of the run, from 0.
-        config: both values, and the steps between them.
-    """
+    """Compensation's share of a batch at a step, from 0: half a cosine between two values. Pure."""
     gone = min(1.0, step / config.steps)
     return config.last + (config.first - config.last) * (1 + math.cos(math.pi * gone)) / 2

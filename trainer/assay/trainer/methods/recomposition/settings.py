@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.settings.kinds import BelowHalf, NonNegative, Positive, PositiveShare
+from assay.trainer.settings.kinds import BelowHalf, NonNegative, Positive, PositiveShare, Strict
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
@@ -17,13 +16,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RecompositionConfig:
+class RecompositionConfig(Strict):
     """RoRecomp (arXiv 2509.25958): short correct and long incorrect responses first.
 
     No number of the paper's was at hand; all are ours.
     """
-
-    __pydantic_config__ = STRICT
 
     groups: NonNegative = 0
     """The latest groups whose remainders wait; 0 for no recomposition."""

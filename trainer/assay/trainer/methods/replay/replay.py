@@ -50,12 +50,7 @@ def make_replay(config: ReplayConfig, seed: int) -> Keeper:
 
 
 class Replay(Keeper):
-    """The latest groups with an advantage.
-
-    Args:
-        config: how many, and how they are drawn.
-        seed: of the drawing.
-    """
+    """The latest groups with an advantage."""
 
     name = "replay"
 
@@ -110,12 +105,7 @@ class Replay(Keeper):
 
 
 class ReplayedSuccesses(Keeper):
-    """The latest success of each of the latest problems that had one.
-
-    Args:
-        config: of how many problems.
-        seed: of the choice of the response that makes room.
-    """
+    """The latest success of each of the latest problems that had one."""
 
     name = "replay"
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.settings.kinds import NonNegative
+from assay.trainer.settings.kinds import NonNegative, Strict
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
@@ -19,10 +18,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayConfig:
+class ReplayConfig(Strict):
     """What comes again: VL-Rethinker's groups, or ARPO's successes."""
-
-    __pydantic_config__ = STRICT
 
     groups: NonNegative = 0
     """How many are kept, the latest; 0 for no replay."""

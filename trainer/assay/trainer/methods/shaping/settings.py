@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.settings.kinds import NonNegative, PositiveFloat
+from assay.trainer.settings.kinds import NonNegative, PositiveFloat, Strict
 from assay.trainer.settings.method import Earned, Lines, Method
 from assay.trainer.settings.metric import Column
 from assay.trainer.settings.part import Part, switch
@@ -22,10 +21,8 @@ _LONG_COT = "Demystifying Long CoT, arXiv 2502.03373, appendix C.1"
 
 
 @dataclass(frozen=True, slots=True)
-class ShapingConfig:
+class ShapingConfig(Strict):
     """What is added to the reward of a judged response; the verdict stays as it is."""
-
-    __pydantic_config__ = STRICT
 
     overlong: Literal["none", "soft", "filter"] = "none"
     """soft: a penalty that grows over the last `overlong_cache` tokens. filter: responses that hit

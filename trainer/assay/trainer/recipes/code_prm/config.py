@@ -11,12 +11,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from assay.clients import toml_config
-from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.recipes.code_prm.problems import FAMILIES
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
-from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, Ratio, Text
+from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, Ratio, Strict, Text
 from assay.trainer.settings.overrides import merged
 
 Kept = Literal["full", "remove-hard", "revised-only"]
@@ -24,10 +23,8 @@ Family = Literal["append", "arithmetic", "select", "count"]
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemsConfig:
+class ProblemsConfig(Strict):
     """What programs are written for."""
-
-    __pydantic_config__ = STRICT
 
     source: Literal["generated", "jsonl"] = "generated"
     """generated: problems of our own (`families`). jsonl: `path`, rows of the columns that the
@@ -46,10 +43,8 @@ class ProblemsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RunsConfig:
+class RunsConfig(Strict):
     """Runs of another command."""
-
-    __pydantic_config__ = STRICT
 
     config: Text
     """Its config file, relative to this file."""
@@ -61,8 +56,6 @@ class RunsConfig:
 class TrainConfig(RunsConfig):
     """Both runs of `assay train`: the baseline by unit tests, and the dense one."""
 
-    __pydantic_config__ = STRICT
-
     config: Text = "../code_prm.toml"
     baseline: dict[str, Any] = field(default_factory=dict)
     """Of the baseline alone."""
@@ -71,10 +64,8 @@ class TrainConfig(RunsConfig):
 
 
 @dataclass(frozen=True, slots=True)
-class SamplesConfig:
+class SamplesConfig(Strict):
     """Programs to label: of checkpoints of the baseline."""
-
-    __pydantic_config__ = STRICT
 
     checkpoints: Positive = 4
     """Evenly spaced; the last is the end (arXiv 2410.17621)."""
@@ -88,10 +79,8 @@ class SamplesConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelsConfig:
+class LabelsConfig(Strict):
     """Labels of lines, by `assay label-code`; the baseline's last policy completes."""
-
-    __pydantic_config__ = STRICT
 
     completions: Positive = 20
     """K (arXiv 2410.17621)."""
@@ -112,16 +101,12 @@ class LabelsConfig:
 class PrmConfig(RunsConfig):
     """The process reward model, by `assay train-rm`; it starts from the start policy."""
 
-    __pydantic_config__ = STRICT
-
     config: Text = "../rm-code.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class GuardsConfig:
+class GuardsConfig(Strict):
     """What keeps dense rewards from being hacked."""
-
-    __pydantic_config__ = STRICT
 
     neutral_comments: bool = True
     """Comments are labelled 0 and earn nothing. Off: labelled and scored like code."""
@@ -130,10 +115,8 @@ class GuardsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class StartConfig:
+class StartConfig(Strict):
     """What the whole starts from."""
-
-    __pydantic_config__ = STRICT
 
     policy: Text = "smollm2-135m-instruct"
     """A folder, a hub name, or `smollm2-135m-instruct`: a model that was fine-tuned to write
@@ -144,10 +127,8 @@ class StartConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineConfig:
+class PipelineConfig(Strict):
     """The whole pipeline."""
-
-    __pydantic_config__ = STRICT
 
     start: StartConfig = field(default_factory=StartConfig)
     problems: ProblemsConfig = field(default_factory=ProblemsConfig)
@@ -160,19 +141,12 @@ class PipelineConfig:
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlan:
-    """The settings of every stage, checked before the first begins.
+    """The settings of every stage, checked before the first begins."""
 
-    Attributes:
-        config: of the pipeline.
-        baseline: of the run by unit tests.
-        dense: of the run with the PRM's rewards.
-        rm_config: path of train-rm's config.
-    """
-
-    config: PipelineConfig
-    baseline: Config
-    dense: Config
-    rm_config: Path
+    config: PipelineConfig  # of the pipeline
+    baseline: Config  # of the run by unit tests
+    dense: Config  # of the run with the PRM's rewards
+    rm_config: Path  # path of train-rm's config
 
     @property
     def language(self) -> str:
@@ -195,10 +169,7 @@ class PipelinePlan:
 def load(path: Path, overrides: Iterable[str], folder: Path) -> PipelinePlan:
     """Reads a pipeline file.
 
-    Args:
-        path: a TOML file.
-        overrides: `section.key=value`, such as `train.overrides.run.steps=40`.
-        folder: where the pipeline's output goes; the later stages' settings name it.
+    The output goes to `folder`, which the later stages' settings name.
 
     Raises:
         ConfigError: the file or one that it names cannot be read, or settings do not fit.

@@ -35,13 +35,7 @@ class InterruptedStage(Exception):
 
 
 class Pipeline:
-    """One pipeline in one folder.
-
-    Args:
-        plan: its settings.
-        paths: its folder.
-        display: where progress is shown; the stages print by themselves.
-    """
+    """One pipeline in one folder."""
 
     def __init__(self, plan: PipelinePlan, paths: Paths, display: Display) -> None:
         self._plan = plan

@@ -180,10 +180,7 @@ def gather_programs(plan: PipelinePlan, paths: Paths) -> int:
 def gather_steps(plan: PipelinePlan, paths: Paths, unlabelled: int) -> int:
     """Writes steps.jsonl of the labels; how many rows there are.
 
-    Args:
-        plan: of the pipeline.
-        paths: where.
-        unlabelled: programs that got no labels, for faults.
+    `unlabelled` programs got no labels, for faults.
 
     Raises:
         ConfigError: too many have none, or nothing is left to learn from.

@@ -26,12 +26,6 @@ def climb(plan: LadderPlan, folder: Path, console: Console, *, jobs: int = 1) ->
 
     A run that fails is told and left out; the others go on.
 
-    Args:
-        plan: the ladder.
-        folder: of all its runs.
-        console: where progress is shown.
-        jobs: runs at a time.
-
     Returns:
         0; 1 if a run failed; 130 if interrupted: the same command goes on from there.
 

@@ -23,14 +23,10 @@ METRICS = ("reward", "correct", "entropy", "response_length")
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """One run.
+    """One run."""
 
-    Attributes:
-        rows: of metrics.jsonl.
-        accuracy: on held-out prompts after training, from 0 to 1; None where it was left out.
-    """
-
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # of metrics.jsonl
+    # on held-out prompts after training, from 0 to 1; None where it was left out
     accuracy: float | None
 
     def final(self, metric: str) -> float | None:

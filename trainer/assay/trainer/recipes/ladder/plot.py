@@ -35,13 +35,7 @@ _PANELS = (
 
 
 def draw(plan: LadderPlan, outcomes: Outcomes, path: Path) -> None:
-    """Draws the ladder.
-
-    Args:
-        plan: the ladder.
-        outcomes: finished runs.
-        path: of the PNG.
-    """
+    """Draws the ladder."""
     figure = Figure(
         figsize=(14, 8.4),
         dpi=120,

@@ -27,19 +27,12 @@ _TAIL_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RungRun:
-    """One run.
+    """One run."""
 
-    Attributes:
-        rung: its rung.
-        seed: its seed.
-        config: its settings.
-        folder: its folder, DIR/<rung>/<seed>; beside it the settings and what it printed.
-    """
-
-    rung: str
-    seed: int
-    config: Config
-    folder: Path
+    rung: str  # its rung
+    seed: int  # its seed
+    config: Config  # its settings
+    folder: Path  # its folder, DIR/<rung>/<seed>; beside it the settings and what it printed
 
     @property
     def label(self) -> str:

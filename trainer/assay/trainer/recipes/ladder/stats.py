@@ -44,9 +44,6 @@ def t975(degrees: int) -> float:
     Beyond 30 degrees of freedom by its expansion around the normal (Abramowitz and Stegun 26.7.5,
     three terms; wrong by less than 1e-5).
 
-    Args:
-        degrees: of freedom, at least 1.
-
     Raises:
         ValueError: there are none.
     """
@@ -76,9 +73,5 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> SeedMe
     """The mean of ours less theirs over the seeds that both have.
 
     Paired: a seed stands for the same order of the data in both.
-
-    Args:
-        ours: a value for each seed.
-        theirs: likewise.
     """
     return estimate([ours[seed] - theirs[seed] for seed in ours if seed in theirs])

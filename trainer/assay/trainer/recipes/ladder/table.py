@@ -24,48 +24,30 @@ Outcomes = Mapping[str, Mapping[int, RunOutcome]]
 
 @dataclass(frozen=True, slots=True)
 class ThresholdSteps:
-    """Steps to the threshold.
+    """Steps to the threshold."""
 
-    Attributes:
-        steps: of the runs that got there, rising.
-        runs: all finished ones.
-    """
-
-    steps: tuple[int, ...]
-    runs: int
+    steps: tuple[int, ...]  # of the runs that got there, rising
+    runs: int  # all finished ones
 
 
 @dataclass(frozen=True, slots=True)
 class RungSummary:
-    """One rung over its seeds.
+    """One rung over its seeds."""
 
-    Attributes:
-        name: of the rung.
-        ablate: the parts that are off.
-        parts: the parts that are on.
-        seeds: finished ones.
-        estimates: held-out accuracy and the metrics of the last steps; None where not measured.
-        changes: of accuracy and reward from the rung that this one is compared with; None for that
-            one itself, or where no seed is in both.
-        reached: the threshold, if the ladder has one.
-    """
-
-    name: str
-    ablate: tuple[str, ...]
-    parts: tuple[str, ...]
-    seeds: tuple[int, ...]
+    name: str  # of the rung
+    ablate: tuple[str, ...]  # the parts that are off
+    parts: tuple[str, ...]  # the parts that are on
+    seeds: tuple[int, ...]  # finished ones
+    # held-out accuracy and the metrics of the last steps; None where not measured
     estimates: Mapping[str, SeedMean | None]
+    # of accuracy and reward from the rung that this one is compared with; None for that one itself,
+    # or where no seed is in both
     changes: Mapping[str, SeedMean | None]
-    reached: ThresholdSteps | None
+    reached: ThresholdSteps | None  # the threshold, if the ladder has one
 
 
 def summarise(plan: LadderPlan, outcomes: Outcomes) -> list[RungSummary]:
-    """Every rung of a plan, from the lowest up.
-
-    Args:
-        plan: the ladder.
-        outcomes: what has come of it so far.
-    """
+    """Every rung of a plan, from the lowest up."""
     summaries = []
     for number, rung in enumerate(plan.rungs):
         runs = outcomes.get(rung.name, {})

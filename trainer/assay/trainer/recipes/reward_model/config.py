@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from assay.clients import toml_config
-from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.records.folder import RunKind
 from assay.trainer.settings.kinds import (
@@ -18,6 +17,7 @@ from assay.trainer.settings.kinds import (
     NonNegativeFloat,
     Positive,
     PositiveFloat,
+    Strict,
 )
 from assay.trainer.settings.sections import HubSection, ModelSection, OptimSection, RunSection
 
@@ -33,8 +33,6 @@ class RmModelConfig(ModelSection):
     That is a small Llama with random weights, and a tokenizer made from the training text.
     """
 
-    __pydantic_config__ = STRICT
-
     layers: NonNegative = 0
     """Keep only the first layers; 0 keeps all."""
     train_layers: NonNegative = 0
@@ -44,10 +42,8 @@ class RmModelConfig(ModelSection):
 
 
 @dataclass(frozen=True, slots=True)
-class TinyConfig:
+class TinyConfig(Strict):
     """The model `tiny`."""
-
-    __pydantic_config__ = STRICT
 
     hidden: Annotated[int, Field(ge=32, multiple_of=32)] = 128
     layers: Positive = 2
@@ -57,8 +53,6 @@ class TinyConfig:
 @dataclass(frozen=True, slots=True)
 class RmDataConfig(HubSection):
     """Preference pairs, or responses with labelled steps; see assay.clients.preferences."""
-
-    __pydantic_config__ = STRICT
 
     source: Literal["jsonl", "hub"] = "jsonl"
     paths: tuple[str, ...] = ()
@@ -83,10 +77,8 @@ class RmDataConfig(HubSection):
 
 
 @dataclass(frozen=True, slots=True)
-class MethodConfig:
+class MethodConfig(Strict):
     """What is learned."""
-
-    __pydantic_config__ = STRICT
 
     kind: Kind = "pairwise"
     """pairwise: a language model that names the better of two responses. bradley-terry: one number
@@ -113,8 +105,6 @@ class MethodConfig:
 class RmOptimConfig(OptimSection):
     """How it is optimised."""
 
-    __pydantic_config__ = STRICT
-
     learning_rate: PositiveFloat = 2e-5
     schedule: Literal["constant", "linear", "cosine"] = "linear"
     batch: Positive = 8
@@ -124,10 +114,8 @@ class RmOptimConfig(OptimSection):
 
 
 @dataclass(frozen=True, slots=True)
-class RmEvalConfig:
+class RmEvalConfig(Strict):
     """The evaluation on held-out prompts, before and after."""
-
-    __pydantic_config__ = STRICT
 
     prompts: NonNegative = 200
     """How many to hold out, with all their rows; 0 leaves the evaluation out. Of files or splits
@@ -141,8 +129,6 @@ class RmEvalConfig:
 class RmRunConfig(RunSection):
     """The run itself."""
 
-    __pydantic_config__ = STRICT
-
     steps: Positive = 200
     checkpoint_every: NonNegative = 100
     keep_checkpoints: Positive = 1
@@ -151,10 +137,8 @@ class RmRunConfig(RunSection):
 
 
 @dataclass(frozen=True, slots=True)
-class RmConfig:
+class RmConfig(Strict):
     """A whole run. Every field has a default, so that a config file holds what differs."""
-
-    __pydantic_config__ = STRICT
 
     model: RmModelConfig = field(default_factory=RmModelConfig)
     tiny: TinyConfig = field(default_factory=TinyConfig)
@@ -172,11 +156,6 @@ class RmConfig:
 def load(path: Path, overrides: Iterable[str] = ()) -> RmConfig:
     """Reads a config file and applies overrides.
 
-    Args:
-        path: a TOML file.
-        overrides: `section.key=value`; the value is read as TOML, or as bare text where the field
-            is a text.
-
     Raises:
         ConfigError: the file cannot be read, or a setting is unknown, of a wrong type or out of
             range.
@@ -187,11 +166,6 @@ def load(path: Path, overrides: Iterable[str] = ()) -> RmConfig:
 
 def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str) -> RmConfig:
     """A RmConfig from nested tables and overrides.
-
-    Args:
-        tree: sections, as TOML has them.
-        overrides: as for `load`.
-        origin: where the tables come from, for messages.
 
     Raises:
         ConfigError: a setting is unknown, of a wrong type or out of range, or two do not fit.

@@ -24,17 +24,11 @@ R = TypeVar("R", PairRow, StepRow)
 
 @dataclass(frozen=True, slots=True)
 class Rows(Generic[R]):
-    """Rows on both sides of the split.
+    """Rows on both sides of the split."""
 
-    Attributes:
-        train: to learn from; not empty.
-        eval: held out; no prompt of theirs is in `train`.
-        skipped: rows that were not as they should be, with data.bad_rows = "skip".
-    """
-
-    train: tuple[R, ...]
-    eval: tuple[R, ...]
-    skipped: int = 0
+    train: tuple[R, ...]  # to learn from; not empty
+    eval: tuple[R, ...]  # held out; no prompt of theirs is in `train`
+    skipped: int = 0  # rows that were not as they should be, with data.bad_rows = "skip"
 
 
 AnyRows = Rows[PairRow] | Rows[StepRow]
@@ -123,12 +117,7 @@ def _hub(data: RmDataConfig, part: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def split(rows: Sequence[R], prompts: int, seed: int) -> tuple[list[R], list[R]]:
-    """Parts rows by their prompts.
-
-    Args:
-        rows: all.
-        prompts: how many prompts to hold out, with all their rows.
-        seed: other seeds hold out others.
+    """Parts rows by their prompts; other seeds hold out others.
 
     Returns:
         The rows to learn from and those held out, each in the order of `rows`.

@@ -22,20 +22,15 @@ Example = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Rows in tokens.
+    """Rows in tokens."""
 
-    Attributes:
-        items: one dictionary of lists for each row, as the collators take them, with what else
-            the evaluation needs: `group`, of its prompt, and of pairs `longer`.
-        dropped: rows that are longer than data.max_tokens.
-        options: token ids of the verdicts "the first" and "the second", of pairwise examples.
-        template: "name@version" that they were written by, of pairwise examples.
-    """
-
+    # one dictionary of lists for each row, as the collators take them, with what else the
+    # evaluation needs: `group`, of its prompt, and of pairs `longer`
     items: list[Example]
-    dropped: int = 0
+    dropped: int = 0  # rows that are longer than data.max_tokens
+    # token ids of the verdicts "the first" and "the second", of pairwise examples
     options: tuple[int, int] | None = None
-    template: str = ""
+    template: str = ""  # "name@version" that they were written by, of pairwise examples
 
 
 def encode_pairs(

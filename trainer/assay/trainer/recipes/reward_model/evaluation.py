@@ -86,14 +86,11 @@ def bootstrap(
 
 @dataclass(frozen=True, slots=True)
 class RmEvaluation:
-    """Figures of one evaluation.
+    """Figures of one evaluation."""
 
-    Attributes:
-        figures: name to estimate; the first is what the kind is judged by, chance is one half.
-        counts: name to number: rows, prompts, and what else there is to know.
-    """
-
+    # name to estimate; the first is what the kind is judged by, chance is one half
     figures: dict[str, Figure]
+    # name to number: rows, prompts, and what else there is to know
     counts: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -44,19 +44,12 @@ Evaluate = Callable[[Loaded, Examples, int, Callable[[int], None]], RmEvaluation
 
 @dataclass(frozen=True, slots=True)
 class KindOf:
-    """How one kind is trained.
+    """How one kind is trained."""
 
-    Attributes:
-        encode: rows to examples, by a renderer and a tokenizer.
-        build: the trainer, from settings, model, examples and Trainer's common arguments.
-        evaluate: the figures on held-out examples.
-        arguments: Trainer's settings class.
-    """
-
-    encode: Encode
-    build: Build
-    evaluate: Evaluate
-    arguments: type[TrainingArguments] = TrainingArguments
+    encode: Encode  # rows to examples, by a renderer and a tokenizer
+    build: Build  # the trainer, from settings, model, examples and Trainer's common arguments
+    evaluate: Evaluate  # the figures on held-out examples
+    arguments: type[TrainingArguments] = TrainingArguments  # Trainer's settings class
 
 
 def _pairwise(

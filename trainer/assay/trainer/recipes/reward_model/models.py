@@ -62,11 +62,7 @@ def load_learner(
 ) -> Loaded:
     """The model to train.
 
-    Args:
-        config: of the run; its seed draws the weights that are new.
-        texts: of the training rows; the model `tiny` makes its tokenizer of them.
-        say: called with one line before each long step.
-        tokenizer: a folder that may hold the tokenizer that `tiny` made before.
+    `tiny` makes its tokenizer of `texts`, unless the folder `tokenizer` holds one.
 
     Raises:
         ConfigError: there is no such model, it cannot be loaded or cut, or CUDA is asked for and

@@ -70,11 +70,7 @@ def run(
 ) -> dict[str, Any] | None:
     """Runs, or continues, what a folder holds.
 
-    Args:
-        config: the settings.
-        folder: of the run; where it holds a checkpoint, the run continues from the newest.
-        console: where progress is shown.
-        rows: what `load_rows` gave for these settings; None to load them.
+    From the folder's newest checkpoint, where it holds one.
 
     Returns:
         The report, empty on all processes but the first; None when the run was interrupted.

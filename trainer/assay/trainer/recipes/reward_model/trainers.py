@@ -83,10 +83,7 @@ class StepCollator:
 def pair_margins(model: Any, batch: Mapping[str, Tensor], options: tuple[int, int]) -> Tensor:
     """Logit of the verdict for the chosen response less that of the other, [B, R].
 
-    Args:
-        model: a causal language model.
-        batch: of `PairCollator`.
-        options: token ids of the verdicts "the first" and "the second".
+    `options` are token ids of the verdicts "the first" and "the second".
     """
     mask_BT = batch["mask"]
     logits = model(
@@ -120,10 +117,7 @@ def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
 class LossTrainer(Published, Trainer):
     """transformers' trainer with a loss of ours.
 
-    Args:
-        loss: of the model and a batch of the collator: the loss, a mean, and the margins.
-        *args: as for Trainer.
-        **kwargs: as for Trainer.
+    `loss` gives, of the model and a batch of the collator, the loss, a mean, and the margins.
     """
 
     loss_is_scaled_for_ga = False  # a mean: divide by the number of micro-batches
