@@ -123,10 +123,12 @@ def run(
                 if checkpoint is None:
                     before = _evaluate(session, trainer, "before")
                     _score_prompts(session, trainer, stream)
-                    if not _pretrain(session, trainer, stream):
+                    if not pretrain_critic(
+                        session, trainer, _workshop(session, trainer, stream).source(whole=False)
+                    ):
                         return None
                 else:
-                    before = _stored(folder, "before")
+                    before = _stored(folder)
                 interrupted, train_s = _train(
                     session, trainer, recorder, checkpoint, partner=partner
                 )
@@ -230,19 +232,6 @@ def _workshop(session: Session, trainer: PolicyTrainer, stream: PromptStream) ->
     return Workshop(trainer, session.config, session.policy, stream, session.judge, trainer.hooks)
 
 
-def _pretrain(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> bool:
-    """Value pre-training; false when it was interrupted."""
-    return pretrain_critic(
-        trainer,
-        _workshop(session, trainer, stream).source(whole=False),
-        session.config,
-        folder=session.folder,
-        display=session.display,
-        world=session.world,
-        stop=session.stop,
-    )
-
-
 def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation | None:
     """Evaluates and stores; None when the evaluation is left out."""
     problems, config = session.problems.eval, session.config
@@ -295,8 +284,8 @@ def _evaluate_within(
     recorder.report_evaluation(row)
 
 
-def _stored(folder: RunFolder, when: str) -> Evaluation | None:
-    told = folder.kept_evaluation(when)
+def _stored(folder: RunFolder) -> Evaluation | None:
+    told = folder.kept_evaluation("before")
     return None if told is None else Evaluation.from_json(told)
 
 

@@ -23,7 +23,7 @@ from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.metrics import reported, reported_evaluation, step_row
 from assay.trainer.records.progress import Display
 from assay.trainer.records.recorder import RunRecorder
-from assay.trainer.records.reporting import Reporter
+from assay.trainer.records.reporting import RunReporter
 from assay.trainer.records.samples import sample_rows, samples_table, telling
 from assay.trainer.settings.config import Config
 
@@ -65,7 +65,7 @@ class StepRecorder(RunRecorder):
         self._recent: deque[Row] = deque(maxlen=_REMEMBERED)
         self.stopped_by_faults: str | None = None
 
-    def watch(self, trainer: PolicyTrainer, reporters: list[Reporter]) -> None:
+    def watch(self, trainer: PolicyTrainer, reporters: list[RunReporter]) -> None:
         """Names the trainer whose steps are recorded, and who is told of them."""
         self._trainer = trainer
         self.reporters = reporters

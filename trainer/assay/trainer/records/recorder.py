@@ -16,7 +16,7 @@ from assay.clients.runs.records import JsonLines, Row
 from assay.trainer.core.world import World
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
-from assay.trainer.records.reporting import Reporter
+from assay.trainer.records.reporting import RunReporter
 from assay.trainer.settings.sections import RunSection
 
 
@@ -45,7 +45,7 @@ class RunRecorder(TrainerCallback):
         self._first_step = first_step
         self._metrics = JsonLines(folder.metrics) if world.main else None
         self._session_started = time.perf_counter()
-        self.reporters: list[Reporter] = []
+        self.reporters: list[RunReporter] = []
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

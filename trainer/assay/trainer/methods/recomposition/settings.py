@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings.kinds import BelowHalf, NonNegative, Positive, PositiveShare, Strict
+from assay.trainer.settings.keeping import KeepingConfig, check_keeping
+from assay.trainer.settings.kinds import BelowHalf, Positive, PositiveShare
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
@@ -16,14 +17,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RecompositionConfig(Strict):
+class RecompositionConfig(KeepingConfig):
     """RoRecomp (arXiv 2509.25958): short correct and long incorrect responses first.
 
     No number of the paper's was at hand; all are ours.
     """
 
-    groups: NonNegative = 0
-    """The latest groups whose remainders wait; 0 for no recomposition."""
     share: PositiveShare = 0.5
     """Of a group's correct and of its other responses, that train at once."""
     first: BelowHalf = 0.25
@@ -31,16 +30,6 @@ class RecompositionConfig(Strict):
     last: BelowHalf = 0.25
     """The same from step `steps` on; between them it follows half a cosine."""
     steps: Positive = 100
-
-
-def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
-    if config.method.recomposition.groups and not config.rollout.tells_logps:
-        return (
-            "method.recomposition needs no rollout.top_k and top_p with vLLM: it does not tell the "
-            "policy's log-probabilities with them"
-        )
-    return ""
 
 
 PARTS: tuple[Part, ...] = (
@@ -93,6 +82,6 @@ METHOD = Method(
     parts=PARTS,
     metrics=METRICS,
     lines=(Lines("Sampling", 33, lines),),
-    check=check,
+    check=lambda config: check_keeping(config, "recomposition"),
     compares="method.recomposition",
 )

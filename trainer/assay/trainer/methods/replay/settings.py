@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.trainer.settings.kinds import NonNegative, Strict
+from assay.trainer.settings.keeping import KeepingConfig, check_keeping
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
@@ -18,27 +18,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayConfig(Strict):
+class ReplayConfig(KeepingConfig):
     """What comes again: VL-Rethinker's groups, or ARPO's successes."""
 
-    groups: NonNegative = 0
-    """How many are kept, the latest; 0 for no replay."""
     mode: Literal["groups", "success"] = "groups"
     """groups: those with rewards that differ are kept, and take the place of groups whose rewards
     do not (VL-Rethinker). success: of so many problems the latest success is kept, and takes a
     place among the responses to the same problem where none of them was right (ARPO)."""
     alpha: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """groups: one comes with a chance in proportion to its mean |advantage| ^ alpha."""
-
-
-def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
-    if config.method.replay.groups and not config.rollout.tells_logps:
-        return (
-            "method.replay needs the sampler's log-probabilities, and vLLM does not tell those "
-            "of the policy with rollout.top_k or rollout.top_p; take these out"
-        )
-    return ""
 
 
 PARTS: tuple[Part, ...] = (
@@ -90,6 +78,6 @@ METHOD = Method(
     parts=PARTS,
     metrics=METRICS,
     lines=(Lines("Sampling", 32, lines),),
-    check=check,
+    check=lambda config: check_keeping(config, "replay"),
     compares="method.replay",
 )
