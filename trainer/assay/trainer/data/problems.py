@@ -232,15 +232,16 @@ def _problem(
         ConfigError: a column is missing or empty; the message names row and column.
     """
     where = f"{_origin(config)}, row {number}" if number else _origin(config)
-    anchor, tests = config.columns.anchor, config.columns.tests
+    anchor, tests, solution = config.columns.anchor, config.columns.tests, config.columns.solution
     named = [("prompt", prompt), ("tests", tests) if tests else ("reference", reference)]
-    for setting, column in [*named, ("anchor", anchor)] if anchor else named:
+    named += [(key, name) for key, name in (("anchor", anchor), ("solution", solution)) if name]
+    for setting, column in named:
         if column not in row:
             raise ConfigError(
                 f"{where}: no column {column!r}, which data.columns.{setting} names; it has: "
                 f"{', '.join(map(str, row))}"
             )
-        if row[column] in (None, "", []):
+        if row[column] in (None, "", []) and setting != "solution":  # which a row may lack
             raise ConfigError(
                 f"{where}: column {column!r} is empty; every problem needs a {setting}"
             )
@@ -261,7 +262,7 @@ def _problem(
         task=str(row.get("task") or ""),
         anchor=str(row[anchor]) if anchor else "",
         tests=_tests(row[tests], f"{where}: column {tests!r}") if tests else "",
-        solution=_solution(row, config.columns.solution, where),
+        solution=str(row[solution] or "") if solution else "",
     )
 
 
@@ -272,16 +273,6 @@ def _tests(value: Any, where: str) -> str:
         return json.dumps(value, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
-
-
-def _solution(row: Row, column: str, where: str) -> str:
-    """The row's solution; a row may be without one, the column may not be."""
-    if column and column not in row:
-        raise ConfigError(
-            f"{where}: no column {column!r}, which data.columns.solution names; it has: "
-            f"{', '.join(map(str, row))}"
-        )
-    return str(row[column] or "") if column else ""
 
 
 def _extract(value: Any, pattern: str, where: str) -> Any:

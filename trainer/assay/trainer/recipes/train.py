@@ -51,12 +51,11 @@ from assay.trainer.explain.explanation import explain
 from assay.trainer.recipes.hooks import Beside, RunHooks, Session
 from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
-from assay.trainer.records.callbacks import StepRecorder
+from assay.trainer.records.callbacks import StepRecorder, StepSpans
 from assay.trainer.records.folder import RunFolder, record
 from assay.trainer.records.progress import Display, interruptible
 from assay.trainer.records.reporting import attach, check_reporters
 from assay.trainer.records.saving import save_outcome
-from assay.trainer.records.step_spans import StepSpans
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.settings.config import Config

@@ -137,11 +137,7 @@ class _Steps:
         )
 
     def done(self, row: Row, position: Position) -> None:
-        """Records a step; saves where it is due.
-
-        Raises:
-            _InterruptedError: a signal came.
-        """
+        """Records a step; saves where it is due. Raises _InterruptedError: a signal came."""
         numbers = {
             name: value if value == value else None  # noqa: PLR0124  # NaN: not measured
             for name, value in asdict(row).items()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerControl, TrainerState
 
 from assay.clients.runs import checkpoints
 from assay.clients.runs.interrupt import Interrupt
@@ -47,9 +47,7 @@ class RunRecorder(TrainerCallback):
         self._session_started = time.perf_counter()
         self.reporters: list[RunReporter] = []
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Starts the session's clock."""
         self._session_started = time.perf_counter()
 
@@ -75,9 +73,7 @@ class RunRecorder(TrainerCallback):
         left_s = (time.perf_counter() - self._session_started) / done * (self._run.steps - step)
         self._display.step({**row, "left_s": left_s}, self._run.steps)
 
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Keeps the newest checkpoints only."""
         if self._world.main:
             checkpoints.prune(self._folder.checkpoints, self._run.keep_checkpoints)

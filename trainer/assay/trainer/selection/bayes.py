@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from assay.trainer.selection.declared import MoppsConfig, VadeConfig
 from assay.trainer.selection.orders import Vector, dice, ranked
-from assay.trainer.selection.settings import MoppsConfig, VadeConfig
 from assay.trainer.selection.types import Seen, Selector
 
 

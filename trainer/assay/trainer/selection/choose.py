@@ -9,14 +9,14 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.data.problems import Problem
 from assay.trainer.selection import subsets
 from assay.trainer.selection.bayes import ByBelief
-from assay.trainer.selection.domains import Curriculum, Dads, Dump
-from assay.trainer.selection.settings import (
+from assay.trainer.selection.declared import (
     CurriculumConfig,
     DadsConfig,
     DumpConfig,
     LimrConfig,
     PrePpoConfig,
 )
+from assay.trainer.selection.domains import Curriculum, Dads, Dump
 from assay.trainer.selection.subsets import HardFocus, PrePpo
 from assay.trainer.selection.types import Selector
 from assay.trainer.selection.variance import VarianceAware
@@ -46,11 +46,7 @@ def _several(name: str, problems: Sequence[Problem]) -> list[str]:
 
 
 def curriculum(config: CurriculumConfig, problems: Sequence[Problem], seed: int) -> Selector:
-    """See Curriculum.
-
-    Raises:
-        ConfigError: no row has one of the tasks, or none has another.
-    """
+    """See Curriculum. Raises ConfigError: no row has one of the tasks, or none has another."""
     labels, first = _tasks(problems), config.tasks
     absent = [task for task in first if task not in labels]
     if absent or all(label in first for label in labels):

@@ -26,8 +26,8 @@ import numpy as np
 import torch
 
 from assay.trainer.algos.selection import dads_domain_weights, dump_domain_weights
+from assay.trainer.selection.declared import CurriculumConfig, DadsConfig, DumpConfig
 from assay.trainer.selection.orders import Passes, Vector, dice
-from assay.trainer.selection.settings import CurriculumConfig, DadsConfig, DumpConfig
 from assay.trainer.selection.types import Seen, Selector
 
 

@@ -30,8 +30,8 @@ import torch
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos.selection import lim_score, pre_ppo_select
+from assay.trainer.selection.declared import HardFocusConfig, LimrConfig, PrePpoConfig
 from assay.trainer.selection.orders import Passes, dice
-from assay.trainer.selection.settings import HardFocusConfig, LimrConfig, PrePpoConfig
 from assay.trainer.selection.types import Seen, Selector
 
 
@@ -51,11 +51,7 @@ class Subset(Selector):
         self._passes = Passes(self.kept, self._seed) if self.kept else None
 
     def order(self, first: int) -> Iterator[int]:
-        """See Selector.
-
-        Raises:
-            RuntimeError: it is not known which problems are meant.
-        """
+        """See Selector. Raises RuntimeError: it is not known which problems are meant."""
         if self._passes is None:
             raise RuntimeError("the problems were not scored before the first draw")
         passes = self._passes

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from assay.trainer.selection.declared import VasConfig
 from assay.trainer.selection.orders import Passes, Vector, dice, ranked
-from assay.trainer.selection.settings import VasConfig
 from assay.trainer.selection.types import Seen, Selector
 
 

@@ -61,10 +61,7 @@ def switch(
         *on: its values that are this part; without any, all others.
     """
     value_of = attrgetter(key)
-    return (
-        lambda config: value_of(config) in on if on else value_of(config) != off,
-        to(key, off),
-    )
+    return (lambda config: value_of(config) in on if on else value_of(config) != off, to(key, off))
 
 
 def to(key: str, value: object) -> Callable[[Config], Switches]:

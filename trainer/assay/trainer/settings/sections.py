@@ -1,7 +1,6 @@
 """The sections of a run: model, data, reward, optim, rollout, eval, run.
 
-ModelSection, HubSection, OptimSection and RunSection are what the trainings of policies and of
-reward models share.
+Those that are called ...Section hold what the trainings of policies and of reward models share.
 """
 
 from __future__ import annotations
@@ -90,8 +89,8 @@ class ColumnsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class HubSection:
-    """Rows of the hub."""
+class DataSection:
+    """Any rows to train on."""
 
     __pydantic_config__ = STRICT
 
@@ -101,10 +100,14 @@ class HubSection:
     split: str = "train"
     eval_split: str = ""
     """hub: split for the evaluation; without it, problems are held out of `split`."""
+    max_rows: NonNegative = 0
+    """At most so many training rows; 0 for all."""
+    seed: NonNegative = 0
+    """Of the split, and of the choice and order of rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class DataConfig(HubSection):
+class DataConfig(DataSection):
     """Prompts and references."""
 
     __pydantic_config__ = STRICT
@@ -124,14 +127,11 @@ class DataConfig(HubSection):
     reference_pattern: str = ""
     """A regular expression whose first group is the reference within its column, such as "####
     (.+)" for GSM8K's solutions."""
-    max_rows: NonNegative = 0
-    """Read at most so many training rows; 0 reads all."""
     template: str = "{question}"
     """The user's message. {question} is the prompt column; every other column, or field of the
     task's metadata, by its name."""
     system: str = ""
     examples: tuple[Example, ...] = ()
-    seed: NonNegative = 0
     selection: SelectionConfig = field(default_factory=SelectionConfig)
 
 
@@ -236,14 +236,22 @@ class RolloutConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class EvalConfig:
-    """The evaluation before and after, on held-out prompts."""
+class EvalSection:
+    """Any evaluation before and after, on held-out prompts."""
 
     __pydantic_config__ = STRICT
 
     prompts: NonNegative = 200
     """0 leaves the evaluation out."""
     batch_size: Positive = 50
+
+
+@dataclass(frozen=True, slots=True)
+class EvalConfig(EvalSection):
+    """The evaluation before and after, on held-out prompts."""
+
+    __pydantic_config__ = STRICT
+
     max_new_tokens: NonNegative = 0
     """0 takes rollout.max_new_tokens."""
     samples: Positive = 1

@@ -100,7 +100,7 @@ def lines(config: Config) -> list[str]:
 
 GROUPS = {
     "verifier": "A verifier that learns beside the policy (`cotraining`): of verifications for the "
-    "generator's steps; of those of its own steps, in verifier/metrics.jsonl",
+    "generator's steps; of those of its own steps, in verifier/metrics.jsonl"
 }
 
 METRICS: tuple[Metric, ...] = (

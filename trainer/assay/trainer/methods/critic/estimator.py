@@ -51,11 +51,7 @@ GAE = Estimator(
         lambda c: c.method.has_critic,
         _without_critic,
         code=("algos.gae.gae",),
-        needs={
-            "whole-batch": "the mean of its loss has a denominator of its own",
-        },
-        takes={
-            "group-baseline": "a critic is the baseline",
-        },
+        needs={"whole-batch": "the mean of its loss has a denominator of its own"},
+        takes={"group-baseline": "a critic is the baseline"},
     ),
 )

@@ -35,10 +35,7 @@ def check(config: Config) -> str:
 
 def _without_group_sampling(config: Config) -> Switches:
     """As many samples, each of a prompt of its own."""
-    return {
-        "rollout.prompts_per_step": config.samples_per_step,
-        "rollout.group_size": 1,
-    }
+    return {"rollout.prompts_per_step": config.samples_per_step, "rollout.group_size": 1}
 
 
 def without_truncation(config: Config) -> Switches:

@@ -69,11 +69,7 @@ def _without_neutral_comments(config: Config) -> Switches:
 
 def _without_steps(_config: Config) -> Switches:
     """No rewards of steps, however they were to count."""
-    return {
-        "method.dense.weight": 0.0,
-        "method.dense.decay_to": 0.0,
-        "method.dense.mix": "add",
-    }
+    return {"method.dense.weight": 0.0, "method.dense.decay_to": 0.0, "method.dense.mix": "add"}
 
 
 PARTS: tuple[Part, ...] = (

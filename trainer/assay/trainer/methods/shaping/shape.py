@@ -67,12 +67,7 @@ class Shaped:
     components: dict[str, float] = field(default_factory=dict)
 
 
-def shape(
-    rollout: Rollout,
-    reward: float,
-    config: ShapingConfig,
-    max_new_tokens: int,
-) -> Shaped:
+def shape(rollout: Rollout, reward: float, config: ShapingConfig, max_new_tokens: int) -> Shaped:
     """Shapes one rollout's reward. Pure.
 
     Args:

@@ -105,9 +105,7 @@ PARTS: tuple[Part, ...] = (
     ),
 )  # fmt: skip
 
-GROUPS = {
-    "turns": "Dialogues without a fault (`method.turns`); null for single responses",
-}
+GROUPS = {"turns": "Dialogues without a fault (`method.turns`); null for single responses"}
 
 METRICS: tuple[Metric, ...] = metrics("turns",
     ("turns_first_correct", "share",

@@ -200,54 +200,45 @@ def load(path: Path, overrides: Iterable[str], folder: Path) -> PipelinePlan:
 def _common(config: PipelineConfig, folder: Path) -> dict[str, Any]:
     """What both runs are told."""
     problems = config.problems
-    data: dict[str, Any] = {
-        "source": "jsonl",
-        "path": problems.path,
-        "eval_path": problems.eval_path,
-    }
-    tree: dict[str, Any] = {"model": {"name": config.start.policy}, "data": data}
+    data: dict[str, Any] = {"path": problems.path, "eval_path": problems.eval_path}
     if problems.source == "generated":
-        data["path"] = str(folder / "problems" / "train.jsonl")
-        data["eval_path"] = str(folder / "problems" / "eval.jsonl")
+        kept = folder / "problems"
+        data = {"path": str(kept / "train.jsonl"), "eval_path": str(kept / "eval.jsonl")}
         data["columns"] = {"prompt": "question", "tests": "tests"}
-    tree["run"] = {"seed": config.start.seed}
-    return tree
+    return {
+        "model": {"name": config.start.policy},
+        "data": {"source": "jsonl", **data},
+        "run": {"seed": config.start.seed},
+    }
 
 
 def _baseline(tree: dict[str, Any], config: PipelineConfig) -> dict[str, Any]:
     """Unit tests alone, a critic from the policy, and checkpoints to draw samples from."""
-    told = tree.get("reward", {}).get("parameters", {})
-    tree.setdefault("reward", {})
-    tree["reward"] = {
-        **tree["reward"],
-        "verifier": "code",
-        "parameters": {name: told[name] for name in ("language", "extraction") if name in told},
-    }
+    reward = tree.get("reward", {})
+    told = reward.get("parameters", {})
+    kept = {name: told[name] for name in ("language", "extraction") if name in told}
     count, steps = config.samples.checkpoints, tree.get("run", {}).get("steps", 100)
     every = steps // count if isinstance(steps, int) else 0
     changes = {
         "method": {
-            "name": "code-baseline",
-            "dense": {"weight": 0.0},
-            "critic": {"init": "policy"},
+            "name": "code-baseline", "dense": {"weight": 0.0}, "critic": {"init": "policy"},
         },
         "run": {"name": "baseline", "checkpoint_every": every, "keep_checkpoints": count},
-    }
-    return merged(tree, changes)
+    }  # fmt: skip
+    return merged({**tree, "reward": {**reward, "verifier": "code", "parameters": kept}}, changes)
 
 
 def _dense(tree: dict[str, Any], config: PipelineConfig, folder: Path) -> dict[str, Any]:
     """The PRM's rewards of lines, by the guards that are on."""
     critic = str(folder / "prm" / "model") if config.start.value_init else "policy"
-    splitting = "code-line" if config.guards.neutral_comments else "line"
+    guards = config.guards
     changes = {
-        "method": {
-            "dense": {"normalise": config.guards.span_normalisation},
-            "critic": {"init": critic},
+        "method": {"dense": {"normalise": guards.span_normalisation}, "critic": {"init": critic}},
+        "reward": {
+            "parameters": {"splitting": "code-line" if guards.neutral_comments else "line"},
         },
-        "reward": {"parameters": {"splitting": splitting}},
         "run": {"name": "dense"},
-    }
+    }  # fmt: skip
     return merged(tree, changes)
 
 

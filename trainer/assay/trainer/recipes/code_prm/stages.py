@@ -146,11 +146,7 @@ def train_rm_arguments(plan: PipelinePlan, paths: Paths) -> list[str]:
 
 
 def checkpoint_of(paths: Paths, number: int) -> Path:
-    """The folder of a checkpoint of the baseline.
-
-    Raises:
-        ConfigError: it is gone.
-    """
+    """The folder of a checkpoint of the baseline. Raises ConfigError: it is gone."""
     folder = paths.run("baseline").checkpoints / f"checkpoint-{number}"
     if not (folder / "manifest.json").is_file():
         raise ConfigError(

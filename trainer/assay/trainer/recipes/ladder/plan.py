@@ -126,11 +126,7 @@ def load(
 
 
 def read_seeds(text: str) -> tuple[int, ...]:
-    """`0,1,2` as numbers.
-
-    Raises:
-        ConfigError: it is something else.
-    """
+    """`0,1,2` as numbers. Raises ConfigError: it is something else."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
         raise ConfigError(f"--seeds {text}: give whole numbers from 0, with commas, such as 0,1,2")

@@ -50,11 +50,7 @@ class RungRun:
         return self.folder.with_name(f"{self.seed}.log")
 
     def state(self) -> State:
-        """How far it is.
-
-        Raises:
-            ConfigError: the folder holds a run of other settings.
-        """
+        """How far it is. Raises ConfigError: the folder holds a run of other settings."""
         kept = RunFolder(self.folder).config
         if not kept.is_file():
             return "new"

@@ -14,6 +14,7 @@ from rich.table import Table
 from assay.trainer.recipes.ladder.outcome import METRICS, TRAILING, RunOutcome
 from assay.trainer.recipes.ladder.plan import LadderPlan
 from assay.trainer.recipes.ladder.stats import SeedMean, difference, estimate
+from assay.trainer.records.report import markdown_table
 from assay.trainer.settings.registry import parts, parts_on
 
 ACCURACY = "accuracy"
@@ -181,15 +182,12 @@ def _header(plan: LadderPlan) -> list[str]:
 
 def markdown(plan: LadderPlan, summaries: Sequence[RungSummary]) -> str:
     """The comparison for people."""
-    header = _header(plan)
     lines = [
         f"# Ladder {plan.name}",
         "",
         f"{plan.base}, seeds {', '.join(map(str, plan.seeds))}. Each rung against {_other(plan)}.",
         "",
-        _row(header),
-        _row(["---", *(["---:"] * (len(header) - 1))]),
-        *(_row(_cells(plan, summary)) for summary in summaries),
+        *markdown_table(_header(plan), (_cells(plan, summary) for summary in summaries)),
         "",
         *_legend(plan),
         "",
@@ -204,10 +202,6 @@ def markdown(plan: LadderPlan, summaries: Sequence[RungSummary]) -> str:
 
 def _other(plan: LadderPlan) -> str:
     return "the first" if plan.against == "first" else "the one before it"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _legend(plan: LadderPlan) -> list[str]:
@@ -228,11 +222,8 @@ def _legend(plan: LadderPlan) -> list[str]:
 def _parts_table(summaries: Sequence[RungSummary]) -> list[str]:
     """Parts by rungs; only parts that some rung has."""
     names = [part.name for part in parts() if any(part.name in s.parts for s in summaries)]
-    return [
-        _row(["part", *(summary.name for summary in summaries)]),
-        _row(["---", *([":-:"] * len(summaries))]),
-        *(_row([name, *("x" if name in s.parts else "" for s in summaries)]) for name in names),
-    ]
+    rows = ([name, *("x" if name in s.parts else "" for s in summaries)] for name in names)
+    return markdown_table(["part", *(summary.name for summary in summaries)], rows)
 
 
 def screen(plan: LadderPlan, summaries: Sequence[RungSummary]) -> Table:

@@ -19,7 +19,13 @@ from assay.trainer.settings.kinds import (
     PositiveFloat,
     Strict,
 )
-from assay.trainer.settings.sections import HubSection, ModelSection, OptimSection, RunSection
+from assay.trainer.settings.sections import (
+    DataSection,
+    EvalSection,
+    ModelSection,
+    OptimSection,
+    RunSection,
+)
 
 Kind = Literal["pairwise", "bradley-terry", "prm"]
 
@@ -51,7 +57,7 @@ class TinyConfig(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class RmDataConfig(HubSection):
+class RmDataConfig(DataSection):
     """Preference pairs, or responses with labelled steps; see assay.clients.preferences."""
 
     source: Literal["jsonl", "hub"] = "jsonl"
@@ -67,13 +73,9 @@ class RmDataConfig(HubSection):
     labels: Literal["binary", "signed"] = "binary"
     """Of steps: 1 right and 0 wrong, or 1 right, -1 wrong and 0 neutral."""
     bad_rows: Literal["stop", "skip"] = "stop"
-    max_rows: NonNegative = 0
-    """Keep at most so many training rows, drawn by `seed`; 0 keeps all."""
     max_tokens: Positive = 1024
     """Longer dialogues: a pair's are cut in the middle of a response where that helps, otherwise
     left out and counted; a response in steps is left out."""
-    seed: NonNegative = 0
-    """Of the split and of `max_rows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class RmOptimConfig(OptimSection):
 
 
 @dataclass(frozen=True, slots=True)
-class RmEvalConfig(Strict):
+class RmEvalConfig(EvalSection):
     """The evaluation on held-out prompts, before and after."""
 
     prompts: NonNegative = 200

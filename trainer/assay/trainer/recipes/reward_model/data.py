@@ -49,18 +49,15 @@ def load_rows(config: RmConfig) -> AnyRows:
 
 def _load(config: RmConfig, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]:
     data = config.data
-    reader = _Reader(data, parse)
-    if data.source == "hub":
-        rows = reader.parse(_hub(data, data.split))
-        own = reader.parse(_hub(data, data.eval_split)) if data.eval_split else None
+    hub = data.source == "hub"
+    rows, skipped = _parsed(_hub(data, data.split) if hub else _files(data.paths), data, parse)
+    if data.eval_split if hub else data.eval_paths:
+        separate = _hub(data, data.eval_split) if hub else _files(data.eval_paths)
+        own, more = _parsed(separate, data, parse)
+        skipped += more
+        train, held_out = _apart(rows, own, config.eval.prompts, data.seed)
     else:
-        rows = reader.parse(_files(data.paths))
-        own = reader.parse(_files(data.eval_paths)) if data.eval_paths else None
-    train, held_out = (
-        split(rows, config.eval.prompts, data.seed)
-        if own is None
-        else _apart(rows, own, config.eval.prompts, data.seed)
-    )
+        train, held_out = split(rows, config.eval.prompts, data.seed)
     if data.max_rows and len(train) > data.max_rows:
         train = random.Random(data.seed).sample(train, data.max_rows)  # noqa: S311  # no secret
     if not train:
@@ -68,41 +65,38 @@ def _load(config: RmConfig, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[
             f"no rows to learn from: {len(rows)} rows, {len(held_out)} of them held out; lower "
             "eval.prompts, or give more data"
         )
-    return Rows(tuple(train), tuple(held_out), reader.skipped)
+    return Rows(tuple(train), tuple(held_out), skipped)
 
 
-class _Reader(Generic[R]):
-    """Rows of the wanted subsets, parsed; counts those that it passes over."""
+def _parsed(
+    rows: Iterable[tuple[str, dict[str, Any]]],
+    data: RmDataConfig,
+    parse: Callable[[dict[str, Any]], list[R]],
+) -> tuple[list[R], int]:
+    """Rows of the wanted subsets, and how many were passed over.
 
-    def __init__(self, data: RmDataConfig, parse: Callable[[dict[str, Any]], list[R]]) -> None:
-        self._data = data
-        self._parse: Callable[[dict[str, Any]], list[R]] = parse
-        self.skipped = 0
-
-    def parse(self, rows: Iterable[tuple[str, dict[str, Any]]]) -> list[R]:
-        """All rows that `rows` yields with their places.
-
-        Raises:
-            ConfigError: one is not as it should be.
-        """
-        wanted, parsed, seen = set(self._data.only_subsets), [], set()
-        for where, row in rows:
-            subset = str(row.get("subset") or row.get("classification") or "")
-            seen.add(subset)
-            if wanted and subset not in wanted:
-                continue
-            try:
-                parsed += self._parse(row)
-            except RowError as error:
-                if self._data.bad_rows == "stop":
-                    raise ConfigError(
-                        f'{where}: {error}; or pass data.bad_rows="skip" to leave such rows out'
-                    ) from error
-                self.skipped += 1
-        if missing := sorted(wanted - seen):
-            known = ", ".join(sorted(seen)[:20]) or "none"
-            raise ConfigError(f"data.only_subsets: no rows of {missing[0]!r}; there are {known}")
-        return parsed
+    Raises:
+        ConfigError: one is not as it should be, or a subset has none.
+    """
+    wanted, parsed, skipped = set(data.only_subsets), [], 0
+    seen: set[str] = set()
+    for where, row in rows:
+        subset = str(row.get("subset") or row.get("classification") or "")
+        seen.add(subset)
+        if wanted and subset not in wanted:
+            continue
+        try:
+            parsed += parse(row)
+        except RowError as error:
+            if data.bad_rows == "stop":
+                raise ConfigError(
+                    f'{where}: {error}; or pass data.bad_rows="skip" to leave such rows out'
+                ) from error
+            skipped += 1
+    if missing := sorted(wanted - seen):
+        known = ", ".join(sorted(seen)[:20]) or "none"
+        raise ConfigError(f"data.only_subsets: no rows of {missing[0]!r}; there are {known}")
+    return parsed, skipped
 
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -227,11 +227,7 @@ def _judge_steps(responses: Sequence[tuple[str, Sequence[_Step]]]) -> RmEvaluati
     right = sum(step.right for step in steps) / len(steps)
     return RmEvaluation(
         {name: figure for name, figure in figures.items() if figure is not None},
-        {
-            **_sizes(groups),
-            "steps": len(steps),
-            "rule: the frequent label": max(right, 1 - right),
-        },
+        {**_sizes(groups), "steps": len(steps), "rule: the frequent label": max(right, 1 - right)},
     )
 
 

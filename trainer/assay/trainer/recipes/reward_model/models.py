@@ -24,13 +24,7 @@ from transformers import (
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.engines.models import Loaded, device_of, fetched, require_padding, told_why
-from assay.trainer.recipes.reward_model.config import (
-    TINY,
-    Kind,
-    MethodConfig,
-    RmConfig,
-    TinyConfig,
-)
+from assay.trainer.recipes.reward_model.config import TINY, Kind, MethodConfig, RmConfig, TinyConfig
 
 TINY_CONTEXT = 4096
 _SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")

@@ -12,6 +12,7 @@ from assay.clients.runs.records import read_rows
 from assay.trainer.recipes.reward_model.config import RmConfig
 from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
 from assay.trainer.records.folder import RunFolder
+from assay.trainer.records.report import grid, markdown_table
 
 CHANCE = 0.5
 
@@ -72,17 +73,9 @@ def _rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def table(report: Mapping[str, Any]) -> Table:
     """The comparison for a terminal."""
-    grid = Table(
-        title=f"{report['after']['counts']['prompts']} held-out prompts, 95 % intervals, "
-        f"chance {CHANCE}",
-        title_justify="left",
-    )
-    grid.add_column("", no_wrap=True)
-    for name in ("before", "after"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    for row in _rows(report):
-        grid.add_row(*row)
-    return grid
+    prompts = report["after"]["counts"]["prompts"]
+    title = f"{prompts} held-out prompts, 95 % intervals, chance {CHANCE}"
+    return grid(title, ("before", "after"), _rows(report))
 
 
 def heading(report: Mapping[str, Any], after: RmEvaluation | None) -> tuple[str, str]:
@@ -111,9 +104,7 @@ def markdown(report: Mapping[str, Any]) -> str:
         lines += [
             f"{after['counts']['prompts']} held-out prompts; chance is {CHANCE}.",
             "",
-            "| | before [95 %] | after [95 %] |",
-            "|---|---:|---:|",
-            *(f"| {name} | {old} | {new} |" for name, old, new in _rows(report)),
+            *markdown_table(["", "before [95 %]", "after [95 %]"], _rows(report)),
         ]
     return "\n".join([*lines, "", "![curves](curves.png)"])
 

@@ -109,11 +109,7 @@ def run(
 
 
 def check_processes(config: RmConfig, processes: int) -> None:
-    """Whether a step can be dealt to so many processes.
-
-    Raises:
-        ConfigError: it cannot.
-    """
+    """Whether a step can be dealt to so many processes. Raises ConfigError: it cannot."""
     if config.optim.batch % (config.micro_batch(processes) * processes):
         raise ConfigError(
             f"optim.batch = {config.optim.batch} cannot be dealt to {processes} processes"
@@ -193,11 +189,7 @@ def _evaluate(session: _Session, when: str) -> RmEvaluation | None:
 
 
 def _train(session: _Session, checkpoint: Path | None) -> tuple[bool, float]:
-    """Trains to the last step.
-
-    Returns:
-        Whether it was interrupted, and the seconds it took.
-    """
+    """Trains to the last step. Gives whether it was interrupted, and the seconds it took."""
     config, folder, display = session.config, session.folder, session.display
     world = session.world
     done = checkpoints.steps(folder.checkpoints)[-1] if checkpoint else 0
