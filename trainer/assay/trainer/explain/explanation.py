@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from assay.trainer.explain.presets import departures
 from assay.trainer.settings.method import SECTIONS, Earned
 from assay.trainer.settings.part import Part
-from assay.trainer.settings.registry import estimator_of, methods, methods_on, part_names, parts_on
+from assay.trainer.settings.registry import estimator_of, methods_on, part_names, parts_on
 from assay.trainer.settings.words import begun, count
 
 if TYPE_CHECKING:
@@ -59,14 +59,15 @@ def explain(config: Config) -> Explanation:
 
 
 def _lines(title: str, config: Config) -> list[str]:
-    """What the core and every method say under a heading, in order."""
+    """What the core and every method that is on say under a heading, in order."""
     core: dict[str, list[tuple[int, Callable[[Config], list[str]]]]] = {
         "Sampling": [(0, _sampling)],
         "Reward": [(0, _reward), (90, _faults)],
         "Advantage": [(0, estimator_of(config.method.advantage).lines)],
         "Optimiser": [(0, _optimiser)],
     }
-    told = [(one.rank, one.write) for m in methods() for one in m.lines if one.section == title]
+    on = methods_on(config)
+    told = [(one.rank, one.write) for m in on for one in m.lines if one.section == title]
     writers = sorted([*core.get(title, []), *told], key=lambda one: one[0])
     return [line for _, write in writers for line in write(config)]
 

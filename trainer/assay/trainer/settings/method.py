@@ -27,7 +27,7 @@ SECTIONS: tuple[Section, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What `assay train --explain` says of a method under one heading.
+    """What `assay train --explain` says of a method that is on, under one heading.
 
     Attributes:
         section: the heading.
@@ -71,7 +71,7 @@ class Method:
         hooks: the class of its hooks, `package.module:Name` (see core/hooks.py); empty for a method
             that is all settings.
         parts: what `ablate` may switch off.
-        lines: what is said of it.
+        lines: what is said of it where it is on.
         metrics: the numbers that it adds to those of a step.
         metric_groups: headings of its own for them, with what they are about.
         columns: those of them that the line on the screen shows.

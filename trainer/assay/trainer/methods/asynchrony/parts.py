@@ -44,14 +44,13 @@ PARTS: tuple[Part, ...] = (
 def sampling_lines(config: Config) -> list[str]:
     """What is drawn while the policy learns."""
     mode, eta = config.method.asynchrony.mode, config.method.asynchrony.max_staleness
-    line = {
-        "off": "",
+    told = {
         "periodic": "drawn and judged beside the training on the micro-batches that are whole; the "
         "weights move when all are in",
         "bounded": f"drawn beside the training, by weights at most {count(eta, 'step')} old: "
         f"rollout n begins when floor((n - 1) / {config.samples_per_step:,}) <= steps made + {eta}",
     }[mode]
-    return [line] if line else []
+    return [told]
 
 
 def objective_lines(config: Config) -> list[str]:

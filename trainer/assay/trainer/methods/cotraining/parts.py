@@ -70,8 +70,6 @@ PARTS: tuple[Part, ...] = (
 def lines(config: Config) -> list[str]:
     """The verifier, in words; nothing where there is none."""
     together = config.method.cotraining
-    if not together.enabled:
-        return []
     warmup = f"{together.warmup_steps} steps of the verifier first, then " * bool(
         together.warmup_steps
     )

@@ -108,8 +108,6 @@ PARTS: tuple[Part, ...] = (
 
 def lines(config: Config) -> list[str]:
     """What values the tokens."""
-    if not config.method.has_critic:
-        return []
     critic, gamma = config.method.critic, config.method.advantage.gamma
     form = {
         "mse": "1/2 (V - target)^2",
@@ -141,7 +139,7 @@ def lines(config: Config) -> list[str]:
 def floor_lines(config: Config) -> list[str]:
     """What it must explain before the policy moves."""
     critic = config.method.critic
-    if not config.method.has_critic or critic.below_minimum == "ignore":
+    if critic.below_minimum == "ignore":
         return []
     return [
         f"explains less than {critic.min_explained_variance:g} of the returns' variance before "

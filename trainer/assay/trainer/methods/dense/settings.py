@@ -128,8 +128,6 @@ def earns(_config: Config, earned: Earned) -> Earned:
 def reward_lines(config: Config) -> list[str]:
     """What a token earns within a response."""
     dense = config.method.dense
-    if not dense.weight:
-        return []
     share = ", divided by their number" if dense.normalise else ""
     lines = [
         (
@@ -145,7 +143,7 @@ def reward_lines(config: Config) -> list[str]:
 def advantage_lines(config: Config) -> list[str]:
     """What a token's own rewards make of its advantage, without a critic."""
     dense = config.method.dense
-    if config.method.has_critic or not dense.weight:
+    if config.method.has_critic:
         return []
     lines = ["a token's own: the scaled rewards of the spans that end at or after it"]
     if dense.mix == "add" and not dense.decay_to:

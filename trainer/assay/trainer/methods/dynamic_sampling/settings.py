@@ -62,8 +62,6 @@ PARTS: tuple[Part, ...] = (
 def lines(config: Config) -> list[str]:
     """Which groups stay."""
     dynamic = config.method.dynamic_sampling
-    if not dynamic.enabled:
-        return []
     return [
         "drawn until every prompt of the batch has right and wrong responses (judged by the "
         "verdict, not by the shaped reward): at most "

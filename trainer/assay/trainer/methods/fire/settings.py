@@ -82,8 +82,6 @@ PARTS: tuple[Part, ...] = (
 def lines(config: Config) -> list[str]:
     """Where first tokens come from."""
     fire = config.method.fire
-    if not fire.enabled:
-        return []
     in_loss = {
         "mask": "it is not in the policy's loss",
         "exact": "in the loss it is weighed by min(pi_old / that probability, 1)",

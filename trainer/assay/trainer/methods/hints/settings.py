@@ -55,8 +55,6 @@ PARTS: tuple[Part, ...] = (
 
 def lines(config: Config) -> list[str]:
     """What becomes of a problem that nobody solved."""
-    if not config.method.hints.enabled:
-        return []
     shares = ", ".join(f"{share:.0%}" for share in config.method.hints.shares)
     return [
         (

@@ -86,8 +86,6 @@ def earns(_config: Config, earned: Earned) -> Earned:
 def lines(config: Config) -> list[str]:
     """What a response is held against."""
     pairwise = config.method.pairwise
-    if pairwise.against == "none":
-        return []
     form = {
         "win": "w",
         "centred": "w - 1/2",

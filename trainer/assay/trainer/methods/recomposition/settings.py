@@ -52,8 +52,6 @@ PARTS: tuple[Part, ...] = (
 def lines(config: Config) -> list[str]:
     """What trains now, and what later."""
     chosen = config.method.recomposition
-    if not chosen.groups:
-        return []
     share = f"{chosen.first:.0%}"
     if chosen.last != chosen.first:
         share += f" to {chosen.last:.0%} of a batch, over {count(chosen.steps, 'step')},"

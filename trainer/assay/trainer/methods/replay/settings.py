@@ -45,8 +45,6 @@ PARTS: tuple[Part, ...] = (
 
 def lines(config: Config) -> list[str]:
     """Which groups come again."""
-    if not config.method.replay.groups:
-        return []
     if config.method.replay.mode == "success":
         return [
             (

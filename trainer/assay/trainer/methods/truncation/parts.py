@@ -38,8 +38,6 @@ PARTS: tuple[Part, ...] = (
 def sampling_lines(config: Config) -> list[str]:
     """What a step draws."""
     window = config.method.truncation.window
-    if not window:
-        return []
     return [
         (
             f"in {count(config.samples_per_step, 'slot')}, each of which draws at most "
@@ -49,10 +47,8 @@ def sampling_lines(config: Config) -> list[str]:
     ]
 
 
-def advantage_lines(config: Config) -> list[str]:
+def advantage_lines(_config: Config) -> list[str]:
     """What a response that goes on is worth."""
-    if not config.method.truncation.window:
-        return []
     return [
         "a response that goes on: r = 0, and V behind its last token is V before it",
         "the policy learns from the tokens that this step drew, each once",
@@ -61,8 +57,6 @@ def advantage_lines(config: Config) -> list[str]:
 
 def critic_lines(config: Config) -> list[str]:
     """What the critic learns from."""
-    if not config.method.truncation.window:
-        return []
     fewest = config.method.truncation.min_finished
     return [
         "learns from the responses that ended in this step, all of their tokens"

@@ -29,19 +29,21 @@ def _without_turns(config: Config) -> Switches:
     return switches
 
 
+_DIALOGUE_NEEDS = {
+    "critic": "turns are credited token by token",
+    "windows": "each turn has a limit of its own",
+}
+_DIALOGUE_TAKES = {
+    "one-turn": "a response is a dialogue",
+    "collector": "dialogues are held in lockstep",
+    "beside": "turns are drawn in lockstep with their reading",
+}
 PARTS: tuple[Part, ...] = (
     Part(
         "self-verification", "sampling",
         "The policy verifies its answer in a second turn and revises it in a third.",
         _PAG, _verifies, _without_turns, code=("methods.turns.dialogues.Dialogues",),
-        needs={
-            "critic": "turns are credited token by token",
-            "windows": "each turn has a limit of its own",
-        },
-        takes={
-            "one-turn": "a response is a dialogue", "collector": "dialogues are held in lockstep",
-            "beside": "turns are drawn in lockstep with their reading",
-        },
+        needs=_DIALOGUE_NEEDS, takes=_DIALOGUE_TAKES,
     ),
     Part(
         "second-attempt", "sampling",
@@ -49,14 +51,7 @@ PARTS: tuple[Part, ...] = (
         "SCoRe, arXiv 2409.12917; PAG's baselines, arXiv 2506.10406",
         lambda c: c.method.turns.mode == "reconsider", _without_turns,
         code=("methods.turns.dialogues.Dialogues",),
-        needs={
-            "critic": "turns are credited token by token",
-            "windows": "each turn has a limit of its own",
-        },
-        takes={
-            "one-turn": "a response is a dialogue", "collector": "dialogues are held in lockstep",
-            "beside": "turns are drawn in lockstep with their reading",
-        },
+        needs=_DIALOGUE_NEEDS, takes=_DIALOGUE_TAKES,
     ),
     Part(
         "selective-revision", "sampling",
