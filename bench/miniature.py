@@ -28,7 +28,7 @@ from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
-from assay.trainer.recipes.ladder.stats import Estimate, estimate
+from assay.trainer.recipes.ladder.stats import SeedMean, estimate
 
 PAD, END = "<pad>", "<end>"
 Item = reward_pb2.Item
@@ -447,7 +447,7 @@ def train(config: Any, folder: Path, service: Callable[[], Service]) -> dict[str
     return report
 
 
-def told(found: Estimate | None, digits: int = 3) -> str:
+def told(found: SeedMean | None, digits: int = 3) -> str:
     """A mean over seeds with its 95 % interval."""
     if found is None:
         return "-"
@@ -456,12 +456,12 @@ def told(found: Estimate | None, digits: int = 3) -> str:
     return f"{found.mean:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
 
 
-def over_seeds(values: Mapping[int, float | None]) -> Estimate | None:
+def over_seeds(values: Mapping[int, float | None]) -> SeedMean | None:
     """The mean over the seeds that have a value, with a t interval."""
     return estimate([value for value in values.values() if value is not None])
 
 
-def as_data(found: Estimate | None) -> dict[str, float | int | None] | None:
+def as_data(found: SeedMean | None) -> dict[str, float | int | None] | None:
     """An estimate for JSON."""
     if found is None:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.trainer.explain.presets import METHODS
+from assay.trainer.explain.presets import published
 from assay.trainer.settings.config import Config
 from presets_support import in_miniature
 
@@ -38,7 +38,7 @@ def check(rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", published())
 def test_a_preset_trains(miniature: Callable[..., Config], train: Train, name: str) -> None:
     config = miniature(name)
     rows = train(config)

@@ -52,8 +52,8 @@ from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import shape
 from assay.trainer.methods.turns.credit import rewards_of
 from assay.trainer.methods.turns.settings import TurnsConfig
+from assay.trainer.selection.declared import DadsConfig
 from assay.trainer.selection.domains import Dads
-from assay.trainer.selection.settings import DadsConfig
 from assay.trainer.selection.subsets import limr_scores
 from assay.trainer.selection.types import Seen
 from assay.trainer.settings.config import MethodSettings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.trainer.explain.presets import METHODS
+from assay.trainer.explain.presets import published
 from e2e.test_train_resume import stopped_copy
 from presets_support import in_miniature
 from trainer_support import ExactTransport
@@ -32,7 +32,7 @@ def miniature(
     return make
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", published())
 def test_a_preset_trains(
     miniature: Callable[..., Any], train: Train, device: str, name: str
 ) -> None:

