@@ -104,6 +104,38 @@ def test_a_packed_mini_batch_has_the_loss_and_gradient_of_one_pass(
             torch.testing.assert_close(packed[1], grad, rtol=1e-3, atol=2e-6)
 
 
+def test_a_rows_log_probabilities_do_not_depend_on_the_rows_beside_it(
+    tiny_config: MakeConfig, tmp_path: Path
+) -> None:
+    """Of a model with learnt positions, which padding on the left would move."""
+    from transformers import AutoModelForCausalLM, GPT2Config
+    from trl.trainer.utils import add_fused_lm_head
+
+    torch.manual_seed(0)
+    load: Any = AutoModelForCausalLM.from_config
+    model = load(GPT2Config(vocab_size=99, n_positions=128, n_embd=32, n_layer=1, n_head=2)).eval()
+    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
+    generator = torch.Generator().manual_seed(0)
+    prompts, responses = torch.tensor([[2], [9], [5], [4]]), torch.tensor([[7], [3], [12], [1]])
+    batch = {
+        "prompt_ids": torch.randint(4, 99, (4, 9), generator=generator),
+        "prompt_mask": (torch.arange(9).flip(0) < prompts).long(),
+        "completion_ids": torch.randint(4, 99, (4, 12), generator=generator),
+        "completion_mask": (torch.arange(12) < responses).long(),
+    }
+    with built_trainer(tiny_config(), tmp_path, Parity()) as trainer, torch.no_grad():
+        together = trainer._of_tokens(model, batch)[0]
+        for row in range(4):
+            alone = trainer._of_tokens(model, packing.cut(batch, torch.tensor([row])))[0]
+            kept = together[row : row + 1, : int(responses[row])]
+            torch.testing.assert_close(alone, kept, rtol=1e-4, atol=1e-5)
+            prompt = batch["prompt_ids"][row, -int(prompts[row]) :]
+            ids = torch.cat([prompt, batch["completion_ids"][row, : int(responses[row])]])
+            logps = model(input_ids=ids[None]).logits[0].log_softmax(-1)  # as it was sampled
+            told = logps[len(prompt) - 1 : -1].gather(1, ids[len(prompt) :, None]).T
+            torch.testing.assert_close(alone, told, rtol=1e-4, atol=1e-5)
+
+
 def full_width(trainer: Any, model: Any, rows: dict[str, Any], wanted: dict[str, Any]) -> Any:
     """What TRL does."""
     ids, mask = (

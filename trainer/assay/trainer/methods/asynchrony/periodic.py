@@ -1,8 +1,8 @@
 """A step that is trained on part by part, while the rest of it is drawn and judged.
 
 Periodic asynchrony (arXiv 2511.18871; of the paper its abstract): all of a step's responses are of
-one policy, and micro-batches go through forward and backward as soon as they are whole. They keep
-their order, so that gradients add up in the order of the synchronous step.
+one policy, and micro-batches go through forward and backward as soon as they are whole, portion by
+portion in the order of the draws.
 
 What the loss is divided by, its tokens or its responses, is known when all is in. Until then the
 gradients are those of a mean over a provisional count; at the end they are multiplied by the ratio
