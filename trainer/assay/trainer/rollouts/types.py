@@ -199,3 +199,19 @@ class Collected:
         if self.stretches is not None:
             return [stretch.row for stretch in self.stretches]
         return [rollout for group in self.groups for rollout in group]
+
+
+class Source(Protocol):
+    """Where a step's groups come from: a Collector, or one of its kind."""
+
+    def collect(self, policy_step: int) -> Collected:
+        """Groups, or stretches, for one step."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes up where `state_dict` was asked."""
+        ...
