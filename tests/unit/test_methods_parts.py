@@ -55,6 +55,7 @@ ON: dict[str, dict[str, Any]] = {
         "asynchrony": {"mode": "periodic"},
         "optim": {"micro_batch": 8},
     },
+    "interruption": {"asynchrony": {"mode": "bounded", "interrupt": True}},
     "verifier-warmup": TOGETHER,
     "void-turn-filter": {"filter": {"void": "text"}},
     "prof-filter": {"filter": {"prof": "both"}},
@@ -361,4 +362,4 @@ def test_short_forms_reach_the_settings() -> None:
 
 def test_flat_nested_tables() -> None:
     tree = tomllib.loads("ablate = []\n[a]\nb = 1\n[a.c]\nd = 2\n")
-    assert flat(tree) == {"ablate", "a.b", "a.c.d"}
+    assert flat(tree) == {"ablate": [], "a.b": 1, "a.c.d": 2}
