@@ -138,7 +138,7 @@ def test_an_age_is_how_many_steps_a_response_was_drawn_over() -> None:
     for step in range(LIMIT - 1):
         metrics = of.collect(step).metrics
         going = [slot for slot in of._slots if slot is not None]
-        assert metrics["slot_age_max"] == max(slot.tokens for slot in going)
+        assert metrics["slot_age_max"] == max(slot.said.tokens for slot in going)
     for slot in going:
         steps = [step for step, _ in slot.versions]
         assert steps == list(range(steps[0], LIMIT - 1))

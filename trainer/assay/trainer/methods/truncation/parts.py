@@ -24,7 +24,6 @@ PARTS: tuple[Part, ...] = (
         needs={
             "critic": "only a critic values what has not ended",
             "token-ratio": "the ratio of a response needs the whole response",
-            "one-turn": "a window would end within a turn",
         },
         takes={
             "groups": "samples of a prompt end in different steps",
