@@ -154,16 +154,19 @@ def collector(
     prompts: int = 4,
     group_size: int = 3,
     ranks: Any = None,
+    prompted: Any = None,
+    **more: Any,
 ) -> Collector:
     ranks = ranks or OneRank()
     return Collector(
-        stream(),
+        prompted or stream(),
         speaker.sampler,
         lambda: Round(outcome),
         config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
         ranks=ranks,
         talk=Dialogues(protocol, decode),
         clock=lambda: 0.0,
+        **more,
     )
 
 

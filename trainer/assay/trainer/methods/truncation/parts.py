@@ -46,6 +46,7 @@ def sampling_lines(config: Config) -> list[str]:
             f"in {count(config.samples_per_step, 'slot')}, each of which draws at most "
             f"{count(window, 'token')} a step: a response that needs more keeps its slot and goes "
             "on under the next weights; a slot that is free takes the next sample"
+            + ("; what a turn leaves of it, the next draws" if config.method.turns.on else "")
         )
     ]
 
@@ -54,8 +55,14 @@ def advantage_lines(config: Config) -> list[str]:
     """What a response that goes on is worth."""
     if not config.method.truncation.window:
         return []
+    goes_on = "a response that goes on: r = 0, and V behind its last token is V before it"
+    if config.method.turns.on:
+        goes_on = (
+            "a dialogue that goes on: what its turns have earned; where more may come to one, V "
+            "behind its last token is V before it"
+        )
     return [
-        "a response that goes on: r = 0, and V behind its last token is V before it",
+        goes_on,
         "the policy learns from the tokens that this step drew, each once",
     ]
 
