@@ -13,6 +13,7 @@ import torch
 
 from assay.clients.runs import checkpoints
 from assay.clients.runs.records import JsonLines, truncate_after
+from assay.trainer.algos.gae import decoupled_gae
 from assay.trainer.core import batch as batches
 from assay.trainer.core.rewards import FaultWatch
 from assay.trainer.core.trainer import CRITIC, PolicyTrainer
@@ -135,6 +136,7 @@ class _Steps:
                 batch, self._config.method.loss, self._trainer.hooks, with_kl=False
             ),
             batches.value_mask(batch),
+            batches.estimate_by(self._trainer.hooks, batch) or decoupled_gae,
         )
 
     def done(self, row: Row, position: Position) -> None:

@@ -29,6 +29,7 @@ class Truncation(Hooks):
             config=self.config.rollout,
             window=self.config.method.truncation.window,
             ranks=shop.ranks,
+            talk=shop.talk,
         )
 
     def credited(self, batch: Batch, judged: int) -> None:
