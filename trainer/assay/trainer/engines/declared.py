@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.trainer.settings.method import Engine
 
@@ -10,20 +10,24 @@ if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
 
-def _vllm(config: Config) -> dict[str, Any]:
+def _check_vllm(config: Config) -> str:
     vllm = config.rollout.vllm
-    settings: dict[str, Any] = {
-        "use_vllm": True,
-        "vllm_mode": vllm.mode,
-        "vllm_gpu_memory_utilization": vllm.gpu_memory_utilization,
-        "vllm_tensor_parallel_size": vllm.tensor_parallel_size,
-        "vllm_importance_sampling_correction": False,  # a part of our loss
-    }
-    if vllm.server_url:
-        settings["vllm_server_base_url"] = vllm.server_url
-    if vllm.max_model_length:
-        settings["vllm_max_model_length"] = vllm.max_model_length
-    return settings
+    if vllm.mode == "colocate":
+        if vllm.tensor_parallel_size > 1:
+            return (
+                f"rollout.vllm.tensor_parallel_size = {vllm.tensor_parallel_size} needs vLLM's own "
+                "processes, which would step apart from the trainer's: start a server with "
+                '--tensor-parallel-size and set rollout.vllm.mode = "server"'
+            )
+        return ""
+    if not vllm.server_url:
+        return 'rollout.vllm.mode = "server" needs rollout.vllm.server_url'
+    if vllm.transfer == "folder" and not vllm.folder:
+        return (
+            'rollout.vllm.transfer = "folder" needs rollout.vllm.folder, which the server sees '
+            "under the same path"
+        )
+    return ""
 
 
 HF = Engine("hf", "assay.trainer.core.build:make_hf")
@@ -36,13 +40,4 @@ PAGED = Engine(
         "two-policies": "the loop of one policy holds the memory for both",
     },
 )
-VLLM = Engine(
-    "vllm",
-    "assay.trainer.core.build:make_vllm",
-    trl=_vllm,
-    takes={
-        "windows": "all prompts have one limit, as TRL asks vLLM",
-        "beside": "TRL moves the weights between two batches",
-        "two-policies": "TRL holds one engine",
-    },
-)
+VLLM = Engine("vllm", "assay.trainer.engines.vllm:make_vllm", check=_check_vllm)

@@ -175,11 +175,11 @@ class Engine:
 
     Attributes:
         name: kebab-case.
-        make: `package.module:name`, a function of the trainer, the config, the policy and where
-            first tokens come from (engines.types.FirstToken or None), that gives a
-            engines.types.Generator.
+        make: `package.module:name`, a function of the policy (engines.engine.Host) and the config
+            that gives an engines.engine.Engine.
         takes: capabilities that a run with it has not, each with the reason (see capabilities.py).
         trl: what TRL's GRPOConfig must say for it.
+        check: what its settings break, in a line; empty where nothing.
     """
 
     group: ClassVar[str] = "assay.engines"
@@ -188,3 +188,4 @@ class Engine:
     make: str
     takes: Mapping[str, str] = field(default_factory=dict)
     trl: Callable[[Config], dict[str, Any]] = lambda _config: {}
+    check: Callable[[Config], str] = nothing_wrong
