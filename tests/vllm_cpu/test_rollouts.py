@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -428,3 +432,16 @@ def test_what_cannot_start_says_what_to_change() -> None:
     with pytest.raises(ConfigError, match=r"vLLM did not start: .* see rollout\.vllm"):
         engine.update_weights()
     engine.close()
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp2"])
+def test_each_of_two_processes_has_a_vllm_of_its_own(kind: str) -> None:
+    script = Path(__file__).with_name("two_processes.py")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = subprocess.run(
+        [*command, "--nproc-per-node", "2", str(script), kind],
+        capture_output=True, text=True, timeout=START_S, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("fine") == 2

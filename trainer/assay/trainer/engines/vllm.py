@@ -14,10 +14,12 @@ What vLLM would do silently, and is held here:
    refreshed, and the first syncs of a run are held against the policy's own log-probabilities.
 4. A seed gives the same noise again when a response goes on: see engines.vllm_requests.
 5. vLLM seeds torch, numpy and Python when it starts; the run's own states are put back.
+6. When it is shut down it destroys the process group, the trainer's too.
 """
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import os
@@ -292,7 +294,7 @@ class Loop:
             self._dead = self._dead or "vLLM was closed"
             self._drawing.clear()
             if engine is not None:
-                engine.engine_core.shutdown()
+                shut_down(engine)
 
     def _ready(self) -> None:
         self._check_alive()
@@ -411,6 +413,7 @@ class Loop:
                     f"vLLM did not start: {type(error).__name__}: {said}; see rollout.vllm for its "
                     "memory and its context"
                 ) from error
+        self._engine.engine_core._finalizer.detach()  # noqa: SLF001  # see shut_down
         scheduler = self._engine.vllm_config.scheduler_config
         context = self._engine.vllm_config.model_config.max_model_len
         # a prompt that is read in parts draws nothing until it is read
@@ -488,6 +491,21 @@ def describe(base: Any, folder: str) -> None:
     kinds = (kind for kind in type(base).__mro__ if not issubclass(kind, FSDPModule))
     config.architectures = [next(kinds).__name__]
     config.save_pretrained(folder)
+
+
+def shut_down(engine: Any) -> None:
+    """Ends an LLMEngine of this process as its own `shutdown` does, less one thing.
+
+    That one destroys the process group, which is the trainer's, and those of other engines here.
+    """
+    core = engine.engine_core.engine_core
+    core.structured_output_manager.clear_backend()
+    core.model_executor.shutdown()
+    core.scheduler.shutdown()
+    gc.unfreeze()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 @contextmanager
