@@ -197,7 +197,7 @@ def test_weights_are_written_in_parts_and_found_again(
 
 def probed(model: Any) -> list[Row]:
     """What the policy itself draws for a probe."""
-    rows = probing.probes(24, 0)
+    rows = probing.probes(host(), 24, 0)
     own = replace(host(model), end_ids=frozenset())
     answers = Sampler(HfEngine(own), rows[0].sampling).generate([r.request for r in rows], ignore)
     for one, answer in zip(rows, answers, strict=True):
@@ -226,10 +226,16 @@ def test_a_probe_tells_the_policy_from_another() -> None:
 
 
 def test_probes_are_new_ones_each_time() -> None:
-    first, second = ([r.input_ids for r in probing.probes(24, n)] for n in range(2))
-    assert not set(first) & set(second)
-    assert all(0 <= token < 24 for ids in first for token in ids)
-    assert [r.input_ids for r in probing.probes(24, 0)] == first
+    def ids(vocabulary: int, round_: int, own: Host) -> list[tuple[int, ...]]:
+        return [row.input_ids for row in probing.probes(own, vocabulary, round_)]
+
+    own = host()
+    assert not set(ids(24, 0, own)) & set(ids(24, 1, own))
+    assert ids(24, 0, own) == ids(24, 0, own)
+    assert all(0 <= token < 24 for row in ids(24, 0, own) for token in row)
+    assert all(1_000 <= token < 30_000 for row in ids(150_000, 0, own) for token in row)
+    own.tokenizer.bos_token_id = 7
+    assert {row[0] for row in ids(150_000, 0, own)} == {7}
 
 
 def test_a_head_that_is_not_tied_is_left_alone() -> None:

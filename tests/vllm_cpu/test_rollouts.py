@@ -299,6 +299,28 @@ def test_vllm_s_own_draws_are_new_ones_where_a_response_goes_on() -> None:
     engine.close()
 
 
+@pytest.mark.parametrize("level", [1, 2])
+def test_it_sleeps_when_nothing_is_asked_and_wakes_for_what_comes(level: Any) -> None:
+    """The road there and back; that memory is given back on CUDA was not run."""
+    world = World(tiny_policy(tied=True))
+    engine = VllmEngine(world.host(), VllmConfig(sleep=level))
+    requests, sampling = make_requests(), Sampling(12)
+    sampler = Sampler(engine, sampling)
+    same(sampler.generate(requests, ignore), world.hf(requests, sampling))
+    vllm = engine._loop._engine
+    assert not vllm.is_sleeping(), "on a CPU there is nothing to give back"
+    engine._loop.starts["enable_sleep_mode"] = True
+    for moved in (False, True):
+        if moved:
+            world.move(0.02)
+        same(sampler.generate(requests, ignore), world.hf(requests, sampling))
+        assert vllm.is_sleeping()
+    engine.submit((0,), requests[0], sampling)
+    assert not vllm.is_sleeping()
+    engine.abort()
+    engine.close()
+
+
 def test_two_policies_have_a_vllm_each() -> None:
     worlds = [World(tiny_policy(seed=seed)) for seed in (2, 3)]
     engines = [VllmEngine(world.host(), VllmConfig()) for world in worlds]

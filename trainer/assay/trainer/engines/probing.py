@@ -21,18 +21,24 @@ _PROMPTS = 4
 _TOKENS = 8
 _TEMPERATURE = 0.7  # not 1, so that log-probabilities before the temperature are found out
 _ROUNDING = 0.01  # in nats, of float32
+_PLAIN = 1_000, 30_000  # of a large vocabulary, where no token stands for an image
 _SAID = Problem("", "", (), "")
 
 
-def probes(vocabulary: int, round_: int) -> list[Row]:
+def probes(host: Host, vocabulary: int, round_: int) -> list[Row]:
     """Rows that an engine is asked to draw, without tokens that end them.
 
     Args:
+        host: the policy.
         vocabulary: tokens of the model.
         round_: other ones for each.
     """
+    low, high = _PLAIN if vocabulary > _PLAIN[1] else (0, vocabulary)
     numbers = np.random.Philox(key=np.array([round_, 0], dtype=np.uint64))
-    ids_PT = numbers.random_raw(_PROMPTS * _TOKENS).reshape(_PROMPTS, _TOKENS) % vocabulary
+    ids_PT = low + numbers.random_raw(_PROMPTS * _TOKENS).reshape(_PROMPTS, _TOKENS) % (high - low)
+    begin = getattr(host.tokenizer, "bos_token_id", None)
+    if begin is not None:
+        ids_PT[:, 0] = begin
     sampling = Sampling(_TOKENS, temperature=_TEMPERATURE)
     return [
         Row((-1, n), Request(Draw(n, _SAID, tuple(map(int, ids))), round_), sampling)

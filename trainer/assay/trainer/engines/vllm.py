@@ -136,9 +136,7 @@ class VllmEngine(Engine):
                 row.ids.pop()
                 if row.logprobs:
                     row.logprobs.pop()
-            found = super().abort(asked)
-        self._loop.rest()
-        return found
+            return super().abort(asked)
 
     def close(self) -> None:
         """See Engine; who leaves last ends vLLM."""
@@ -250,8 +248,11 @@ class Loop:
             self._ready()
             try:
                 outputs = self._engine.step()
-            except Exception as error:
-                raise self._died(f"{type(error).__name__}: {error}") from error
+            except BaseException as error:
+                died = self._died(f"{type(error).__name__}: {error}")
+                if not isinstance(error, Exception):  # whoever interrupts a pass breaks it too
+                    raise
+                raise died from error
             heard = [self._hear(output) for output in outputs]
             self._quiet = 0 if any(heard) or not self._drawing else self._quiet + 1
             if self._quiet > self._patience:
@@ -266,13 +267,13 @@ class Loop:
         """
         with self.lock:
             self._check_alive()
-            version = self._host.version()
-            if version == self._version and not self._asleep:
+            version, asleep = self._host.version(), self._sleepers()
+            if version == self._version and not asleep:
                 return
             with self._host.model_context() as model, torch.no_grad():
                 if self._engine is None:
                     self._start(model)
-                stale = version != self._version or self._asleep > 1
+                stale = version != self._version or asleep > 1
                 self._wake(lambda: self._load(model) if stale else None)
                 if stale and self._probed < probing.PROBES:
                     self._probe(model)
@@ -281,11 +282,9 @@ class Loop:
     def rest(self) -> None:
         """Where it may sleep and has nothing to draw: gives its memory back until it has."""
         with self.lock:
-            level = self._settings.sleep
-            if not level or self._drawing or self._asleep or self._dead or not self._on_cuda():
-                return
-            self._engine.sleep(level)
-            self._asleep = level
+            if self._may_sleep and not (self._drawing or self._asleep or self._dead):
+                self._asleep = self._settings.sleep
+                self._engine.sleep(self._asleep)
 
     def close(self) -> None:
         """Ends vLLM. May be called twice."""
@@ -362,7 +361,7 @@ class Loop:
 
     def _probe(self, model: Any) -> None:
         vocabulary = self._engine.vllm_config.model_config.get_vocab_size()
-        rows = probing.probes(vocabulary, self._probed)
+        rows = probing.probes(self._host, vocabulary, self._probed)
         ended: Ended = deque()
         for row in rows:
             self._add(_Drawing(row, frozenset(), ended))
@@ -375,6 +374,14 @@ class Loop:
             raise
         self._probed += 1
 
+    def _sleepers(self) -> int:
+        """How deep this or, where weights are gathered together, any process sleeps."""
+        if not self._host.in_step or not self._may_sleep:
+            return self._asleep
+        everyone = [0] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(everyone, self._asleep)
+        return max(everyone)
+
     def _wake(self, load: Callable[[], None]) -> None:
         """Takes back memory that was given, and loads weights before the cache needs room."""
         level, self._asleep = self._asleep, 0
@@ -384,8 +391,9 @@ class Loop:
         if level:
             self._engine.wake_up(tags=["kv_cache"])
 
-    def _on_cuda(self) -> bool:
-        return self._engine is not None and self.starts.get("enable_sleep_mode", False)
+    @property
+    def _may_sleep(self) -> bool:
+        return bool(self.starts.get("enable_sleep_mode"))
 
     def _start(self, model: Any) -> None:
         cpu = not torch.cuda.is_available()

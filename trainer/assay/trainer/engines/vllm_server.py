@@ -409,7 +409,7 @@ class Server:
             shutil.rmtree(place, ignore_errors=True)
 
     def _probe(self, model: Any) -> None:
-        rows = probing.probes(self._vocabulary, self._probed)
+        rows = probing.probes(self._host, self._vocabulary, self._probed)
         told: Told = queue.SimpleQueue()
         streams = [self._ask(Stream(row, frozenset()), told) for row in rows]
         left = len(rows)
@@ -436,7 +436,7 @@ class Wires:
 
     Args:
         url: of the server.
-        timeout_s: of a call, and of silence on a stream.
+        timeout_s: of a call, and of connecting.
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
@@ -444,6 +444,8 @@ class Wires:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
         self._thread.start()
+        # a stream may wait long for its turn; silence on all of them is noticed elsewhere
+        self._patient = httpx2.Timeout(timeout_s, read=None)
         key = os.environ.get("VLLM_API_KEY", "")
         self._client = httpx2.AsyncClient(
             base_url=self._url,
@@ -502,7 +504,8 @@ class Wires:
 
     async def _listen(self, stream: Stream, body: Mapping[str, Any], told: Told) -> None:
         try:
-            async with self._client.stream("POST", GENERATE, json=body) as answer:
+            asked = self._client.stream("POST", GENERATE, json=body, timeout=self._patient)
+            async with asked as answer:
                 if answer.status_code // 100 != 2:
                     said = (await answer.aread()).decode(errors="replace")
                     told.put(
