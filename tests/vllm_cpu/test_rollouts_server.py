@@ -284,18 +284,22 @@ def test_a_server_that_was_started_otherwise_is_refused(seeded: Setting, tmp_pat
     engine.close()
 
 
-def test_a_killed_server_ends_the_run_and_leaves_what_was_drawn(seeded: Setting) -> None:
-    """The last test of this server."""
-    engine = seeded.engine()
+@pytest.fixture
+def doomed(tmp_path: Path) -> Iterator[Setting]:
+    yield from start(tmp_path, own_draws=False, draws="engine")
+
+
+def test_a_killed_server_ends_the_run_and_leaves_what_was_drawn(doomed: Setting) -> None:
+    engine = doomed.engine()
     engine.update_weights()
     requests = long_requests(8)
     for n, request in enumerate(requests):
         engine.submit((n,), request, Sampling(180, temperature=2.0))
-    os.killpg(seeded.pid, signal.SIGKILL)
+    os.killpg(doomed.pid, signal.SIGKILL)
     with pytest.raises(TrainingStoppedError, match="is the vLLM server running"):
         drain(engine)
     assert engine.abort()
-    seeded.world.move()
+    doomed.world.move()
     with pytest.raises(TrainingStoppedError, match="is the vLLM server running"):
         engine.update_weights()
     engine.close()

@@ -242,7 +242,7 @@ class Server:
         ids = list(told.piece.get("token_ids") or ())
         if ids:
             content = (told.piece.get("logprobs") or {}).get("content")
-            if content is None and not row.sampling.filters:
+            if content is None and (self._settings.own_draws or not row.sampling.filters):
                 raise self._gone("it told tokens without log-probabilities")
             row.add(ids, content and self._logprobs(content, ids))
         for span in told.piece.get("weight_versions") or ():
