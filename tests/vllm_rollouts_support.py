@@ -31,10 +31,11 @@ class World:
     model: Any
     version: int = 0
     shared: dict[str, Any] = field(default_factory=dict)
+    ends: frozenset[int] = ENDS
 
     def host(self, seed: int = 5, **settings: Any) -> Host:
         return Host(
-            lambda: nullcontext(self.model), NumberTokenizer(), seed, ENDS, nullcontext,
+            lambda: nullcontext(self.model), NumberTokenizer(), seed, self.ends, nullcontext,
             **{"version": lambda: self.version, "shared": self.shared, **settings},
         )  # fmt: skip
 

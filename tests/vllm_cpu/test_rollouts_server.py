@@ -185,12 +185,18 @@ def test_acts_come_between_and_stop_ends_it(served: Setting) -> None:
     engine.close()
 
 
-def test_under_new_weights_open_requests_go_on(served: Setting) -> None:
-    world, engine = served.world, served.engine()
+def test_under_new_weights_open_requests_go_on(
+    served: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = served.world
+    monkeypatch.setattr(world, "ends", frozenset())
+    engine = served.engine()
     requests, sampling = long_requests(8), Sampling(180, temperature=2.0)
     engine.update_weights()
     for n, request in enumerate(requests):
         engine.submit((n,), request, sampling)
+    while engine._told.empty():
+        time.sleep(0.01)
     old = tiny_policy(tied=True, seed=1)
     old.load_state_dict(world.model.state_dict())
     world.move()
@@ -209,6 +215,7 @@ def test_under_new_weights_open_requests_go_on(served: Setting) -> None:
         assert splits, "tokens of old weights, then of new ones, and none of both"
         crossed += 0 < splits[0] < len(ids)
     print(f"\n{crossed} of {len(requests)} responses began under old weights and ended under new")
+    assert crossed
     same(Sampler(engine, sampling).generate(requests, ignore), world.hf(requests, sampling))
     engine.close()
 
