@@ -12,14 +12,18 @@ import dataclasses
 import json
 import sys
 from collections import defaultdict
+from contextlib import nullcontext
 from pathlib import Path
 
 from assay.clients.runs import environment
 from assay.clients.runs.stats import wilson
-from assay.trainer.core.evaluation import generate_greedy
+from assay.trainer.core.evaluation import end_token_ids
 from assay.trainer.core.rewards import Judge, Sample, open_judge
 from assay.trainer.data.problems import Problem, load_problems, render
+from assay.trainer.engines.engine import Host, Sampler
+from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.models import load_policy
+from assay.trainer.engines.types import Draw, Request, Sampling
 from assay.trainer.settings.config import Config, load
 from assay.trainer.settings.sections import ModelConfig
 
@@ -37,8 +41,20 @@ def prefilled_accuracy(model: ModelConfig, problems: tuple[Problem, ...], judge:
         render(problem, policy.tokenizer) + start
         for problem, start in zip(problems, starts, strict=True)
     ]
-    batches = generate_greedy(policy, prompts, max_new_tokens=8, batch_size=50)
-    texts = [generated.text for batch in batches for generated in batch]
+    host = Host(
+        lambda: nullcontext(policy.model),
+        policy.tokenizer,
+        0,
+        end_token_ids(policy),
+        policy.autocast,
+    )
+    sampler = Sampler(HfEngine(host), Sampling(8, temperature=0.0, rows=50))
+    encoded = policy.tokenizer(prompts)["input_ids"]
+    requests = [
+        Request(Draw(n, problem, tuple(ids)), 0)
+        for n, (problem, ids) in enumerate(zip(problems, encoded, strict=True))
+    ]
+    texts = [response.text for response in sampler.generate(requests, lambda *_: None)]
     samples = [
         Sample(problem.question, start + text, problem.reference)
         for problem, start, text in zip(problems, starts, texts, strict=True)

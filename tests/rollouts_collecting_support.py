@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.trainer.data.problems import Problem
+from assay.trainer.engines.engine import Follow, Id
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.rollouts.collector import Collector
@@ -23,7 +24,7 @@ from assay.trainer.settings.sections import RolloutConfig
 
 T = TypeVar("T")
 Outcome = str
-"""A verdict, or "fault"."""
+"""A verdict, "fault", or "outage" for one that was held in vain."""
 
 
 def problems(count: int) -> list[Problem]:
@@ -71,8 +72,26 @@ def response(request: Request) -> Response:
     )
 
 
+class Serves:
+    """What follows from its answers is asked when all are there."""
+
+    def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
+        asked = list(first)
+        while asked:
+            ids, requests = zip(*asked, strict=True)
+            following: list[tuple[Id, Request]] = []
+
+            def on_finished(
+                place: int, answer: Response, ids: Any = ids, told: Any = following
+            ) -> None:
+                told += follow(ids[place], answer)
+
+            self.generate(requests, on_finished)  # type: ignore[attr-defined]
+            asked = following
+
+
 @dataclass
-class FakeGenerator:
+class FakeGenerator(Serves):
     """Answers at once, and reports the shortest responses first."""
 
     calls: list[list[tuple[int, int]]] = field(default_factory=list)
@@ -92,6 +111,9 @@ def result(request: Request, outcome: Outcome) -> Result:
     id_ = f"{request.draw.number}/{request.index}"
     if outcome == "fault":
         return Result(id_, Fault("SANDBOX_LOST", "gone", "UNAVAILABLE", {"host": "a"}))
+    if outcome == "outage":
+        marked = {"outage": "over"}
+        return Result(id_, Fault("UNREACHABLE", "gone for too long", "UNAVAILABLE", marked))
     reward = float(outcome == "correct")
     judgement = Judgement(
         reward, outcome, (Component("exact", reward, 1.0),), (Span(0, 1, reward, "step"),), "4",

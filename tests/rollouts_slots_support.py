@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.trainer.engines.continuing import answered, place_of, room, with_texts
-from assay.trainer.engines.types import Request, Response
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.scripted import ScriptedEngine
+from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.methods.truncation.slots import SlotCollector
 from assay.trainer.rollouts.types import OneRank
 from assay.trainer.settings.sections import RolloutConfig
@@ -25,13 +26,14 @@ def whole(draw: int, index: int) -> tuple[int, ...]:
     return (*(chance.randrange(2, 90) for _ in range(chance.randrange(11))), END)
 
 
-@dataclass
-class ContinuingGenerator:
+class ContinuingGenerator(Sampler):
     """Each token's log-probability is -1 less the step in which it is drawn."""
 
-    step: int = 0
-    calls: list[list[tuple[int, int]]] = field(default_factory=list)
-    fails: bool = False
+    def __init__(self, *, fails: bool = False) -> None:
+        self.step = 0
+        self.calls: list[list[tuple[int, int]]] = []
+        self.fails = fails
+        super().__init__(ScriptedEngine(self._script, tokenizer=Numbers()), Sampling(LIMIT))
 
     def generate(
         self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
@@ -40,24 +42,21 @@ class ContinuingGenerator:
         if self.fails:
             raise RuntimeError("told to")
         self.calls.append([(request.draw.number, request.index) for request in requests])
-        responses = [self._answer(request) for request in requests]
-        for place in sorted(range(len(requests)), key=lambda n: len(responses[n].ids)):
-            on_finished(place, responses[place])
-        return responses
+        return super().generate(requests, on_finished)
 
-    def _answer(self, request: Request) -> Response:
-        first, ids = place_of(request), whole(request.draw.number, request.index)
-        assert request.begun is None or request.begun.ids == ids[:first]
-        drawn = ids[first : first + room(request, LIMIT)]
-        response = answered(
-            request,
-            drawn,
-            [-1.0 - self.step] * len(drawn),
-            ended=drawn[-1] == END,
-            max_new_tokens=LIMIT,
-        )
-        [response] = with_texts([response], lambda rows: [" ".join(map(str, ids)) for ids in rows])
-        return response
+    def _script(self, request: Request) -> Response:
+        ids = whole(request.draw.number, request.index)[:LIMIT]
+        assert request.begun is None or request.begun.ids == ids[: len(request.begun.ids)]
+        return Response(ids, "", (-1.0 - self.step,) * len(ids), ids[-1] != END)
+
+
+class Numbers:
+    """Tokens are their numbers."""
+
+    pad_token_id = 0
+
+    def batch_decode(self, rows: Sequence[Sequence[int]], **_: object) -> list[str]:
+        return [" ".join(map(str, ids)) for ids in rows]
 
 
 @dataclass

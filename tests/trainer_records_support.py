@@ -9,6 +9,7 @@ from assay.clients import Fault, Judgement, Result
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.types import Rollout
+from rollouts_collecting_support import Serves
 
 
 def problem(n: int = 0) -> Problem:
@@ -33,7 +34,7 @@ def rollout(
     return Rollout(request, response, result, policy_step=0)
 
 
-class Scripted:
+class Scripted(Serves):
     """A generator that answers by a rule, and remembers what it was asked for."""
 
     def __init__(self, text_of: Callable[[Request], str], *, backwards: bool = False) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.clients import Fault, Judgement, Result
 from assay.clients.verdicts import Verdict
-from assay.trainer.engines.types import Request, Response
-from assay.trainer.methods.turns.dialogues import DialogueCollector, Dialogues
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.scripted import ScriptedEngine
+from assay.trainer.engines.types import Request, Response, Sampling
+from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.methods.turns.protocol import Protocol
+from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import OneRank, Rollout, Turn
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import stream
 
 END = 9
 """Ends a turn."""
+LONGEST = 5
+"""Tokens of a turn that is cut."""
 VERIFY, REVISE = (900, 901), (902,)
 SAYS = {"correct": "The answer is correct.", "wrong": "The answer is wrong.", "unparsed": "Hm."}
 VERIFIES = Protocol((VERIFY, REVISE), verifies=True)
@@ -48,44 +54,38 @@ def dialogue(first: str, verdict: Verdict | None = None, second: str | None = No
     return Rollout(Request(stream().draw(0), 0), response, result, 0, turns)
 
 
-@dataclass
 class Speaker:
-    """A policy that is none. It answers at once, in an order of its own.
+    """A policy that is none.
+
+    Args:
+        says: what a verification says, given draw and sample.
+        verifies: the second turn is a verification.
 
     Attributes:
-        says: what a verification says, given draw and sample.
-        calls: for each call the requests' (draw, sample, turn).
-        prompts: what each (draw, sample, turn) was shown.
+        says: as given.
+        engine: what it speaks through.
     """
 
-    says: Callable[[int, int], Verdict]
-    calls: list[list[tuple[int, int, int]]] = field(default_factory=list)
-    prompts: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
-    verifies: bool = True
+    def __init__(self, says: Callable[[int, int], Verdict], *, verifies: bool = True) -> None:
+        self.says = says
+        self._verifies = verifies
+        self.engine = ScriptedEngine(lambda r: self.response(r.draw.number, r.index, r.turn))
+        self.sampler = Sampler(self.engine, Sampling(LONGEST))
 
-    def generate(
-        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
-    ) -> list[Response]:
-        assert requests
-        self.calls.append([(r.draw.number, r.index, r.turn) for r in requests])
-        for request in requests:
-            key = (request.draw.number, request.index, request.turn)
-            self.prompts[key] = request.draw.prompt_ids
-        responses = [self.response(r.draw.number, r.index, r.turn) for r in requests]
-        order = list(range(len(requests)))
-        random.Random(len(requests)).shuffle(order)
-        for place in order:
-            on_finished(place, responses[place])
-        return responses
+    @property
+    def prompts(self) -> dict[tuple[int, int, int], tuple[int, ...]]:
+        """What each (draw, sample, turn) was shown."""
+        return {(r.draw.number, r.index, r.turn): r.draw.prompt_ids for r in self.engine.asked}
 
     def response(self, number: int, index: int, turn: int) -> Response:
         dice = random.Random(f"{number}-{index}-{turn}")
-        ids = tuple(dice.randrange(10, 100) for _ in range(dice.randrange(1, 5)))
         truncated = dice.random() < 0.3
+        length = LONGEST if truncated else dice.randrange(1, LONGEST)
+        ids = tuple(dice.randrange(10, 100) for _ in range(length))
         if not truncated:
             ids = (*ids, END)
         text = f"{number}/{index}/{turn}"
-        if self.verifies and turn == 1:
+        if self._verifies and turn == 1:
             text = SAYS[self.says(number, index)]
         return Response(ids, text, tuple(-float(i) for i in ids), truncated)
 
@@ -123,13 +123,14 @@ def collector(
     prompts: int = 4,
     group_size: int = 3,
     ranks: Any = None,
-) -> DialogueCollector:
+) -> Collector:
     ranks = ranks or OneRank()
-    return DialogueCollector(
+    return Collector(
         stream(),
-        Dialogues(speaker, protocol, decode, ranks, clock=lambda: 0.0),
+        speaker.sampler,
         lambda: Round(outcome),
-        prompts_per_step=prompts,
-        group_size=group_size,
+        config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
         ranks=ranks,
+        talk=Dialogues(protocol, decode),
+        clock=lambda: 0.0,
     )

@@ -12,14 +12,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.hf import HfEngine
 from assay.trainer.errors import TrainingStoppedError
 
 Train = Callable[..., list[dict[str, Any]]]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 MakeConfig = Callable[..., Any]
 
-OWN = ("staleness",)
+OWN = ("staleness", "padding_ratio")
 
 
 def without(rows: list[dict[str, Any]], names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -60,9 +60,9 @@ def test_periodic_is_the_synchronous_run(
     tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path, exact: bool
 ) -> None:
     """To the bit where responses are of one length and their tokens a power of two; else but for
-    the padding and the denominator, which float rounding sees."""
+    what shares a pass and the denominator, which float rounding sees."""
     sections: dict[str, Any] = {
-        "optim": {"micro_batch": 16},
+        "optim": {"micro_batch": 16 if exact else 24},
         "rollout": {"max_new_tokens": 1 if exact else 4, "batch": 16},
         "eval": {"prompts": 0},
         "run": {"steps": 3},
@@ -92,15 +92,15 @@ def test_a_failure_in_the_thread_ends_the_run_at_its_step(
     """Steps that have their batches are made; the thread is gone."""
     from assay.clients.runs.records import read_rows
 
-    generate, calls = HfGenerator.generate, []
+    generate, calls = HfEngine._draw, []
 
-    def fails(self: HfGenerator, requests: Any, on_finished: Any) -> Any:
+    def fails(self: HfEngine, on_ended: Any) -> Any:
         calls.append(threading.current_thread().name)
         if len(calls) == 3:
             raise TrainingStoppedError("the weather")
-        return generate(self, requests, on_finished)
+        return generate(self, on_ended)
 
-    monkeypatch.setattr(HfGenerator, "generate", fails)
+    monkeypatch.setattr(HfEngine, "_draw", fails)
     with pytest.raises(TrainingStoppedError, match="the weather"):
         train(tiny_config(method=asynchronous("bounded", 2), eval={"prompts": 0}))
     assert [row["step"] for row in read_rows(tmp_path / "run" / "metrics.jsonl")] == [1, 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from assay.clients import Fault, Judgement, Result
 from assay.trainer.algos.segments import cut_points, segment_advantages, value_of
-from assay.trainer.engines.continuing import answered, place_of, with_texts
-from assay.trainer.engines.types import Request, Response
+from assay.trainer.engines.engine import Follow, Id, Sampler
+from assay.trainer.engines.scripted import ScriptedEngine
+from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.segments.collector import SegmentCollector
 from assay.trainer.methods.segments.method import NAME
@@ -25,6 +26,7 @@ from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import Collected, OneRank, place
 from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import on_ranks, stream
+from rollouts_slots_support import Numbers
 
 PROBS = st.lists(st.floats(0.01, 1.0), min_size=1, max_size=40)
 LIMIT, END = 7, 1
@@ -85,7 +87,7 @@ def test_nothing_is_worth_nothing_that_nobody_judged() -> None:
 
 def written(request: Request) -> tuple[int, ...]:
     """What comes behind what has begun: of the draw, the sample, the turn and the place."""
-    first = place_of(request)
+    first = len(request.begun.ids) if request.begun else 0
     seed = f"{request.draw.number}-{request.index}-{request.turn}-{first}"
     chance = random.Random(seed)
     length = chance.randrange(1, LIMIT - first + 1)
@@ -98,31 +100,24 @@ def logprob(ids: tuple[int, ...], at: int) -> float:
     return math.log(random.Random(f"{ids[: at + 1]}").choice([0.95, 0.5]))
 
 
-@dataclass
-class Policy:
-    fails_at: int = -1
-    tells: bool = True
-    asked: list[list[Request]] = field(default_factory=list)
+class Policy(Sampler):
+    def __init__(self, *, fails_at: int = -1, tells: bool = True) -> None:
+        self.fails_at = fails_at
+        self.tells = tells
+        self.asked: list[list[Request]] = []
+        super().__init__(ScriptedEngine(self._script, tokenizer=Numbers()), Sampling(LIMIT))
 
-    def generate(
-        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
-    ) -> list[Response]:
-        self.asked.append(list(requests))
+    def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
+        first = list(first)
+        self.asked.append([request for _, request in first])
         if len(self.asked) - 1 == self.fails_at:
             raise RuntimeError("told to")
-        responses = []
-        for request in requests:
-            new = written(request)
-            begun = request.begun.ids if request.begun else ()
-            told = [logprob((*begun, *new), len(begun) + n) for n in range(len(new))]
-            one = answered(request, new, told, ended=True, max_new_tokens=LIMIT)
-            [one] = with_texts([one], lambda rows: [" ".join(map(str, ids)) for ids in rows])
-            if not self.tells:
-                one = Response(one.ids, one.text, None, one.truncated)
-            responses.append(one)
-        for number in reversed(range(len(requests))):
-            on_finished(number, responses[number])
-        return responses
+        super().serve(first, follow)
+
+    def _script(self, request: Request) -> Response:
+        ids = (*(request.begun.ids if request.begun else ()), *written(request))
+        told = tuple(logprob(ids, at) for at in range(len(ids)))
+        return Response(ids, "", told if self.tells else None, False)
 
 
 def judged(response: Response, fault_rate: float, number: int) -> Judgement | Fault:

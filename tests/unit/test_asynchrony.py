@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.algos.packing import Packing
 from assay.trainer.core import build
 from assay.trainer.core.hooks import hooks_of
 from assay.trainer.methods.asynchrony.method import make_background_source
 from assay.trainer.methods.asynchrony.periodic import Iteration, provisional
 from assay.trainer.methods.asynchrony.settings import admits, portion_prompts
-from assay.trainer.methods.asynchrony.shadow import Shadow, StoppedError
+from assay.trainer.methods.asynchrony.shadow import Shadow
 from assay.trainer.settings import config as configs
 
 BOUNDED = ("method.asynchrony.mode=bounded",)
@@ -53,7 +54,6 @@ def test_the_gate(rollout: int, version: int, eta: int, admitted: bool) -> None:
     ("mode", "override", "told"),
     [
         (BOUNDED, "rollout.backend=paged", "rollout.backend"),
-        (BOUNDED, "rollout.backend=vllm", "rollout.backend"),
         (BOUNDED, "method.dynamic_sampling.enabled=true", "method.dynamic_sampling.enabled"),
         (BOUNDED, "data.selection.name=mopps", "data.selection.name"),
         (BOUNDED, "method.replay.groups=8", "method.replay.groups"),
@@ -64,11 +64,6 @@ def test_the_gate(rollout: int, version: int, eta: int, admitted: bool) -> None:
             "method.advantage.estimator",
         ),
         (BOUNDED, TRUNCATED, "method.truncation.window"),
-        (
-            BOUNDED,
-            "method.advantage.estimator=gae method.turns.mode=verify",
-            "method.turns.mode",
-        ),
         (BOUNDED, "method.cotraining.enabled=true", "method.cotraining.enabled"),
         (PERIODIC, "method.advantage.estimator=gae", "method.advantage.estimator"),
         (
@@ -198,16 +193,6 @@ def test_a_shadow_that_shares_follows_the_policy() -> None:
     assert memory(shadow.model) == memory(policy)
 
 
-def test_a_shadow_that_is_stopped_answers_no_more() -> None:
-    policy, x = Small(), torch.ones(1, 3)
-    shadow = Shadow(policy)
-    shadow.model(x)
-    shadow.stop()
-    with pytest.raises(StoppedError):
-        shadow.model(x)
-    policy(x)
-
-
 # A step in parts.
 
 
@@ -221,6 +206,8 @@ def parts(policy: torch.nn.Module, config: configs.Config, *, faulty: bool = Fal
         ],
         "rewards": [torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0])],
         "correct": [torch.tensor([True, False]), torch.tensor([True, True])],
+        "prompt_mask": [torch.ones(2, 1).long(), torch.ones(2, 1).long()],
+        "completion_mask": [torch.tensor([[1, 1], [1, 0]]), torch.tensor([[1, 1, 1], [1, 0, 0]])],
     }
     batches = iter([{name: values[n] for name, values in rows.items()} for n in range(2)])
 
@@ -228,7 +215,13 @@ def parts(policy: torch.nn.Module, config: configs.Config, *, faulty: bool = Fal
         yield []
         yield []
 
-    return Iteration(groups(), lambda _groups: next(batches), config, torch.device("cpu"))
+    return Iteration(
+        groups(),
+        lambda _groups: next(batches),
+        config,
+        Packing(config.optim.micro_batch),
+        torch.device("cpu"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -267,7 +260,7 @@ def test_gradients_are_those_of_the_mean_over_what_was_there(
         share = total * alone(torch.ones(1, 3)).sum() / denominator
         share.backward()
         whole += share.detach()
-        assert iteration.left == 1 - number
+        assert iteration.left == 2 - 2 * number
     torch.testing.assert_close(policy.first.weight.grad, alone.first.weight.grad)
     torch.testing.assert_close(reported, whole)
     seen = iteration.seen()

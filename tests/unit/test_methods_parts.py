@@ -134,7 +134,8 @@ ON: dict[str, dict[str, Any]] = {
     "positive-lm-loss": {"loss": {"positive_lm_coef": 0.1}},
     "entropy-bonus": {"loss": {"entropy_coef": 0.01}},
     "kl": {"loss": {"kl_coef": 0.04}},
-    "importance-correction": {"loss": {"importance_correction": "truncate"}},
+    "importance-correction": {"loss": {"importance_correction": "token-truncate"}},
+    "importance-mask": {"loss": {"importance_correction": "icepop"}},
     "decoupled-ppo": {"loss": {"importance_correction": "decoupled"}},
     "cispo": {"loss": {"objective": "cispo"}},
 }

@@ -141,7 +141,7 @@ def test_surplus_groups_open_the_next_step_oldest_first() -> None:
 
 def test_a_step_whose_groups_are_all_carried_generates_nothing() -> None:
     of = collector(by_group([MIXED]), prompts=2, group_size=2, keep_surplus=True)
-    generator = of._generator
+    generator = of._sampler
     collected = of.collect(0)
     of._surplus = [*collected.groups]
     calls = len(generator.calls)
@@ -214,7 +214,8 @@ class Careless(FakeGenerator):
 
 
 @pytest.mark.parametrize(
-    ("reports", "said"), [(0, "15 of 16 requests were answered"), (2, "request 0 of 16 .* twice")]
+    ("reports", "said"),
+    [(0, "15 of 16 requests were answered"), (2, "turn \\(0, 0\\) .* answered twice")],
 )
 def test_a_generator_that_loses_or_repeats_a_response_is_found_out(reports: int, said: str) -> None:
     with pytest.raises(RuntimeError, match=said):

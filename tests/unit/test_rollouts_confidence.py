@@ -108,22 +108,15 @@ def test_best_of_n_is_the_most_trusted_first_attempt_and_never_a_faulted_one() -
     problems = [Problem(str(n), "?", (("user", "?"),), "") for n in range(2)]
     told: dict[bool, dict[str, float]] = {}
     for asks in (True, False):
-        dialogues = Dialogues(
-            Speaker(lambda _number, _index: "correct"),
-            VERIFIES,
-            decode,
-            OneRank(),
-            validation=True,
-            confidence=confidence if asks else None,
-        )
         found = evaluate_dialogues(
             problems,
-            dialogues,
+            Speaker(lambda _number, _index: "correct").sampler,
             lambda: Round(judge),
             lambda _problem: (1, 2),
+            Dialogues(VERIFIES, decode, validation=True),
             samples=3,
-            batch_size=4,
             ranks=OneRank(),
+            confidence=confidence if asks else None,
         )
         told[asks] = dict(found.turns)
     assert told[True].pop("turns_best_of_n") == 0.5

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
@@ -88,13 +86,6 @@ def test_truncation_needs_no_more_than_this() -> None:
                 "whole response; with sequence-ratio (method.loss.ratio), there is one for a"
             ),
         ),
-        (
-            "rollout.backend=vllm",
-            (
-                f"{TRUNCATION} needs an engine that gives each response a limit of its own: a "
-                'step draws a window of each response; with rollout.backend = "vllm", all prompts'
-            ),
-        ),
     ],
 )
 def test_what_truncation_does_not_go_with_is_refused_in_one_line(
@@ -171,16 +162,6 @@ def test_a_checkpoint_of_longer_responses_is_refused() -> None:
     shorter = slots(bernoulli(1.0), prompts=4, group_size=2, window=2, limit=LIMIT - 1)
     with pytest.raises(ConfigError, match="an unfinished response of 7 tokens, which"):
         shorter.load_state_dict(state)
-
-
-def test_a_generator_that_forgets_one_is_found_out() -> None:
-    class Forgets(ContinuingGenerator):
-        def generate(self, requests: Any, on_finished: Any) -> list[Response]:
-            return super().generate(requests, lambda place, r: place and on_finished(place, r))
-
-    of = slots(bernoulli(1.0), window=2, generator=Forgets())
-    with pytest.raises(RuntimeError, match="answered 8 and reported 7 of 8 requests"):
-        of.collect(0)
 
 
 def rows(drawn: tuple[int, ...] = (4, 2, 2)) -> list[Scored]:

@@ -201,18 +201,6 @@ ONE = "needs responses of one turn"
                 "token; with group-normalisation, the group is the baseline. Leave one of them out"
             ),
         ),
-        (
-            ["method.dynamic_sampling.enabled=true"],
-            (
-                "dynamic-sampling (method.dynamic_sampling.enabled) needs the collector of single "
-                "responses, which draws on and keeps groups: it draws on when it knows which "
-                "prompts to keep; with self-verification (method.turns.mode), dialogues are held"
-            ),
-        ),
-        (
-            ["method.replay.groups=4"],
-            "replay (method.replay.groups) needs the collector of single responses",
-        ),
         (["method.shaping.overlong=filter"], f"overlong-filter (method.shaping.overlong) {ONE}"),
         (["method.shaping.cosine=true"], f"cosine-length (method.shaping.cosine) {ONE}"),
         (["method.dense.weight=1.0"], f"dense-rewards (method.dense.weight) {ONE}"),
@@ -229,13 +217,6 @@ ONE = "needs responses of one turn"
         (
             ["method.truncation.window=4", "method.critic.pretrain_steps=5"],
             f"truncation (method.truncation.window) {ONE}",
-        ),
-        (
-            ["rollout.backend=vllm"],
-            (
-                "self-verification (method.turns.mode) needs an engine that gives each response a "
-                'limit of its own: each turn has a limit of its own; with rollout.backend = "vllm"'
-            ),
         ),
         (
             ["method.turns.independent=false", "method.critic.pretrain_steps=5"],
@@ -273,12 +254,6 @@ def test_what_goes_by_whole_groups_goes_with_dialogues(
 ) -> None:
     config = configs.load(repository / "configs" / "pag.toml", ["data=rows.jsonl", *overrides])
     assert config.method.turns.on
-
-
-def test_a_dialogue_is_not_answered_again_within_its_step(repository: Path) -> None:
-    hints = ["data.columns.solution=solution", "method.hints.enabled=true"]
-    with pytest.raises(ConfigError, match="dialogues are held in lockstep"):
-        configs.load(repository / "configs" / "pag.toml", ["data=rows.jsonl", *hints])
 
 
 def test_ablating_the_turns_leaves_ppo(repository: Path) -> None:

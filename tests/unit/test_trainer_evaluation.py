@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import pytest
@@ -11,13 +12,13 @@ from assay.trainer.core.evaluation import (
     FIRST_DRAW,
     Answer,
     Evaluation,
-    Greedy,
     evaluate,
-    generate_greedy,
     powers_up_to,
 )
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.engines.engine import Host, Sampler
+from assay.trainer.engines.hf import HfEngine
+from assay.trainer.engines.types import Draw, Request, Sampling
 from trainer_records_support import ExactRound, Scripted, problem
 
 T = TypeVar("T")
@@ -42,15 +43,14 @@ def test_every_problem_is_asked_k_times_with_numbers_of_its_own() -> None:
     generator, scoring, seen = Scripted(cycling, backwards=True), ExactRound(), []
     evaluation = evaluate(
         PROBLEMS, generator, lambda: scoring, encode,
-        samples=3, batch_size=4, on_progress=seen.append,
+        samples=3, on_progress=seen.append,
     )  # fmt: skip
     asked = [request for call in generator.calls for request in call]
-    assert [len(call) for call in generator.calls] == [4, 4, 4, 3]
     assert [(r.draw.number - FIRST_DRAW, r.index) for r in asked] == [
         (n, index) for n in range(5) for index in range(3)
     ]
     assert asked[0].draw.prompt_ids == (4, 7)
-    assert seen == [1, 2, 4, 5]
+    assert seen == [n // 3 for n in range(1, 16)]
     # judged in the order in which responses came back, and told apart all the same
     assert [(a.problem, a.sample) for a in evaluation.answers] == [
         (f"train-{n}", index) for n in range(5) for index in range(3)
@@ -67,10 +67,10 @@ def test_judging_begins_while_others_are_generated() -> None:
     judged_before_the_end: list[int] = []
     generator = Scripted(cycling)
     evaluate(
-        PROBLEMS, generator, lambda: scoring, encode, batch_size=2,
+        PROBLEMS, generator, lambda: scoring, encode,
         on_progress=lambda _done: judged_before_the_end.append(len(scoring.seen)),
     )  # fmt: skip
-    assert judged_before_the_end == [2, 4, 5]
+    assert judged_before_the_end == [1, 2, 3, 4, 5]
 
 
 class Meeting:
@@ -96,21 +96,19 @@ class Meeting:
 
 
 @pytest.mark.parametrize("processes", [2, 3, 4, 7])
-def test_processes_share_the_work_and_ask_equally_often(processes: int) -> None:
-    alone = evaluate(PROBLEMS, Scripted(cycling), ExactRound, encode, samples=2, batch_size=3)
+def test_processes_share_the_work(processes: int) -> None:
+    alone = evaluate(PROBLEMS, Scripted(cycling), ExactRound, encode, samples=2)
     meeting = Meeting(processes)
-    calls, judged = [], []
+    judged: list[Any] = []
     for index in range(processes):
         generator, scoring = Scripted(cycling), ExactRound()
         together = evaluate(
             PROBLEMS, generator, lambda scoring=scoring: scoring, encode,
-            samples=2, batch_size=3, ranks=meeting.rank(index),
+            samples=2, ranks=meeting.rank(index),
         )  # fmt: skip
-        calls.append([len(call) for call in generator.calls])
         judged += scoring.seen
-    assert all(call == calls[0] for call in calls)
     assert together == alone
-    assert len(judged) == 10  # nobody judges what only fills
+    assert len(judged) == 10
 
 
 def test_more_processes_than_problems() -> None:
@@ -118,7 +116,7 @@ def test_more_processes_than_problems() -> None:
     for index in range(4):
         generator = Scripted(cycling)
         both = evaluate(PROBLEMS[:2], generator, ExactRound, encode, ranks=meeting.rank(index))
-        assert [len(call) for call in generator.calls] == [1]
+        assert [len(call) for call in generator.calls] == [1] * (index < 2)
     assert answers_of(both) == answers_of(
         evaluate(PROBLEMS[:2], Scripted(cycling), ExactRound, encode)
     )
@@ -232,22 +230,24 @@ def test_greedy_answers_do_not_depend_on_their_neighbours(untrained: Any) -> Non
     texts = ["1+1=", "what is 12 and 7?", "3"]
     untrained.model.train()
     before = torch.get_rng_state()
-    [together] = generate_greedy(untrained, texts, max_new_tokens=6, batch_size=3)
-    singly = [
-        batch[0] for batch in generate_greedy(untrained, texts, max_new_tokens=6, batch_size=1)
-    ]
-    assert together == singly
-    assert untrained.model.training
-    assert torch.equal(torch.get_rng_state(), before)
-
     requests = [
         Request(Draw(n, problem(n), tuple(untrained.tokenizer(text)["input_ids"])), 0)
         for n, text in enumerate(texts)
     ]
-    told: list[tuple[int, Response]] = []
-    answered = Greedy(untrained, max_new_tokens=6).generate(
-        requests, lambda place, response: told.append((place, response))
+    host = Host(
+        lambda: nullcontext(untrained.model), untrained.tokenizer, 0, frozenset(), nullcontext
     )
-    assert answered == together
-    assert told == list(enumerate(answered))
-    assert all(len(response.ids) == 6 or not response.truncated for response in answered)
+    answers = []
+    for rows in (0, 1):
+        sampler = Sampler(HfEngine(host), Sampling(6, temperature=0.0, rows=rows))
+        answers.append(sampler.generate(requests, lambda *_: None))
+    assert [one.ids for one in answers[0]] == [one.ids for one in answers[1]]
+    assert untrained.model.training
+    assert torch.equal(torch.get_rng_state(), before)
+    for request, answer in zip(requests, answers[0], strict=True):
+        ids = list(request.draw.prompt_ids)
+        for token in answer.ids:
+            untrained.model.eval()
+            logits = untrained.model(torch.tensor([ids])).logits[0, -1]
+            assert token == int(logits.argmax())
+            ids.append(token)

@@ -33,7 +33,7 @@ def main(kind: str) -> None:
         for layer in world.model.model.layers:
             fully_shard(layer, mesh=mesh)
         fully_shard(world.model, mesh=mesh)
-    engine = VllmEngine(world.host(in_step=kind == "fsdp2"), VllmConfig())
+    engine = VllmEngine(world.host(in_step=lambda: kind == "fsdp2"), VllmConfig())
     for _ in range(3):
         if kind == "fsdp2":
             world.model.reshard()  # as a backward pass leaves it, for the optimizer

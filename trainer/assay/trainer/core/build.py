@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from datasets import Dataset
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
-from trl.models.utils import unwrap_model_for_generation
 from trl.trainer.grpo_config import GRPOConfig
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.core.answering import rollout_sampling, sampler
 from assay.trainer.core.batch import Scored
-from assay.trainer.core.evaluation import Greedy, end_token_ids
 from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.core.rewards import Judge
 from assay.trainer.core.survey import Survey
@@ -25,18 +22,16 @@ from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.data.problems import Problem, render
-from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.head import head_in_float32
 from assay.trainer.engines.models import Policy
-from assay.trainer.engines.paged import PagedGenerator
-from assay.trainer.engines.types import FirstToken, Generator
-from assay.trainer.engines.vllm import VllmGenerator, keep_base_weights
 from assay.trainer.rollouts.collector import Collector
+from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Group, Ranks, Rollout
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.settings.config import Config
-from assay.trainer.settings.registry import engine_of, resolved
 
 
 def grpo_config(
@@ -52,15 +47,14 @@ def grpo_config(
         processes: of the run.
     """
     optim, rollout = config.optim, config.rollout
-    micro_batch = config.micro_batch(processes)
-    accumulation = config.samples_per_step // (optim.mini_batches * processes * micro_batch)
     return GRPOConfig(
         output_dir=str(output),
         # the batch: one rollout of P * G samples feeds mini_batches * epochs optimizer steps. TRL's
-        # data loader brings one placeholder, as often as there are samples: our own source draws
-        per_device_train_batch_size=micro_batch,
-        gradient_accumulation_steps=accumulation,
-        steps_per_generation=accumulation * optim.mini_batches,
+        # data loader brings one placeholder, as often as there are samples: our own source draws,
+        # and the trainer packs a mini-batch into micro-batches by itself
+        per_device_train_batch_size=config.samples_per_step // (optim.mini_batches * processes),
+        gradient_accumulation_steps=1,
+        steps_per_generation=optim.mini_batches,
         num_generations=config.samples_per_step,
         num_iterations=optim.epochs,
         max_steps=config.run.steps * config.updates_per_rollout,
@@ -71,7 +65,6 @@ def grpo_config(
         temperature=rollout.temperature,
         top_p=rollout.top_p,
         top_k=rollout.top_k,
-        **engine_of(config.rollout).trl(config),
         # the loss is ours; with a weight, TRL keeps the reference model. With adapters that is the
         # model without them, and the copy that TRL would add keeps a checkpoint from being read
         beta=0.0 if config.model.lora.rank else config.method.loss.kl_most,
@@ -87,6 +80,7 @@ def grpo_config(
         # the machine
         use_cpu=not on_cuda,
         bf16=mixed,
+        cast_lm_head_to_fp32=config.model.head_precision == "float32",
         gradient_checkpointing=config.model.gradient_checkpointing,
         ddp_find_unused_parameters=False,
         dataloader_pin_memory=on_cuda,
@@ -119,12 +113,6 @@ def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ())
         raise ConfigError(
             f"optim.mini_batches = {config.optim.mini_batches} does not divide the {share} samples "
             f"of each of {processes} processes"
-        )
-    if config.optim.micro_batch and share // config.optim.mini_batches % config.optim.micro_batch:
-        raise ConfigError(
-            f"optim.micro_batch = {config.optim.micro_batch} does not divide the "
-            f"{share // config.optim.mini_batches} samples of a mini-batch on each of {processes} "
-            "processes"
         )
 
 
@@ -204,120 +192,6 @@ def encoder(policy: Policy) -> Callable[[Problem], Sequence[int]]:
     return encode
 
 
-@contextmanager
-def generating(trainer: PolicyTrainer) -> Iterator[Any]:
-    """The policy as it is now, made ready to generate, wherever its weights are."""
-    args: Any = trainer.args
-    with (
-        unwrap_model_for_generation(
-            trainer.model_wrapped,
-            trainer.accelerator,
-            gather_deepspeed3_params=args.ds3_gather_for_generation,
-            gradient_checkpointing_kwargs=args.gradient_checkpointing_kwargs,
-        ) as model,
-        torch.no_grad(),
-        trainer._dist.summon_full_params(trainer.model_wrapped, recurse=False),  # noqa: SLF001  # TRL's own way to FSDP's weights
-    ):
-        yield model
-
-
-def make_generator(
-    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None = None
-) -> Generator:
-    """What answers prompts, by the configured engine.
-
-    Args:
-        trainer: of the policy.
-        config: of the run.
-        policy: as it was loaded.
-        first: where first tokens come from; None for the policy's own distribution.
-    """
-    made: Generator = resolved(engine_of(config.rollout).make)(trainer, config, policy, first)
-    return made
-
-
-def first_token(hooks: Sequence[Hooks]) -> FirstToken | None:
-    """Where the first tokens of training responses come from."""
-    return next(filter(None, (hook.first_token() for hook in hooks)), None)
-
-
-def make_vllm(
-    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None
-) -> Generator:
-    """See VllmGenerator."""
-    if config.model.lora.rank:
-        keep_base_weights(trainer.vllm_generation)
-    return VllmGenerator(
-        lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {}, repeats),  # noqa: SLF001  # TRL's
-        policy.tokenizer,
-        config.rollout,
-        end_ids=end_token_ids(policy),
-        engine=trainer.vllm_generation,
-        seed=config.run.seed,
-        first=first,
-    )
-
-
-def make_paged(
-    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None
-) -> Generator:
-    """See PagedGenerator."""
-    return PagedGenerator(
-        lambda: generating(trainer),
-        policy.tokenizer,
-        config.rollout,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        first=first,
-    )
-
-
-def make_hf(
-    trainer: PolicyTrainer, config: Config, policy: Policy, first: FirstToken | None
-) -> Generator:
-    """See HfGenerator."""
-    return HfGenerator(
-        lambda: generating(trainer),
-        policy.tokenizer,
-        config.rollout,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        autocast=policy.autocast,
-        first=first,
-    )
-
-
-def evaluation_generator(
-    trainer: PolicyTrainer, config: Config, policy: Policy
-) -> AbstractContextManager[Generator]:
-    """What answers held-out prompts: the most likely tokens, or samples with their own seeds."""
-    limit = config.eval.max_new_tokens or config.rollout.max_new_tokens
-    if config.eval.samples == 1:
-        return _greedy(trainer, policy, limit)
-    settings = replace(
-        config.rollout,
-        max_new_tokens=limit,
-        temperature=config.eval.temperature,
-        top_p=config.eval.top_p,
-        top_k=0,
-        batch=0,
-    )
-    return nullcontext(make_hf(trainer, replace(config, rollout=settings), policy, None))
-
-
-def reference_generator(trainer: PolicyTrainer, config: Config, policy: Policy) -> Generator:
-    """What samples as the rollout does, with numbers of its own draws, before the policy moves."""
-    sizes = replace(config.rollout, batch=config.eval.batch_size)
-    first = first_token(trainer.hooks)
-    return make_hf(trainer, replace(config, rollout=sizes), policy, first)
-
-
-@contextmanager
-def _greedy(trainer: PolicyTrainer, policy: Policy, limit: int) -> Iterator[Generator]:
-    with generating(trainer) as model:
-        yield Greedy(policy, max_new_tokens=limit, model=model)
-
-
 def scorer(hooks: Sequence[Hooks]) -> Callable[[Sequence[Group]], list[Scored]]:
     """What responses earn: as they are judged, and what the methods make of that."""
 
@@ -363,9 +237,15 @@ class Workshop:
         """The processes."""
         return AccelerateRanks(self.trainer.accelerator)
 
-    def generator(self) -> Generator:
+    @property
+    def talk(self) -> Talk:
+        """What a sample is."""
+        given = (hook.talk(self.policy) for hook in self.hooks)
+        return next(filter(None, given), SINGLE)
+
+    def generator(self) -> Sampler:
         """What answers training prompts."""
-        return make_generator(self.trainer, self.config, self.policy, first_token(self.hooks))
+        return sampler(self.trainer, self.config, self.policy)
 
     def source(self, *, whole: bool = True) -> Source:
         """What a step's responses come from.
@@ -398,6 +278,7 @@ class Workshop:
             lambda: self.judge.open_training_round(size),
             config=self.config.rollout,
             ranks=self.ranks,
+            talk=self.talk,
             dynamic=next((one["dynamic"] for one in given if "dynamic" in one), None),
             keepers=[keeper for one in given for keeper in one.get("keepers", ())],
             again=next((one["again"] for one in given if "again" in one), None),
@@ -408,10 +289,14 @@ class Workshop:
         """What tells the selector of problems besides the draws, decoded regularly."""
         return Survey(
             self.stream,
-            lambda: make_generator(self.trainer, self.config, self.policy),
+            lambda: sampler(
+                self.trainer,
+                self.config,
+                self.policy,
+                rollout_sampling(self.config.rollout, rows=self.config.eval.batch_size),
+            ),
             self.judge.open_round,
             encoder(self.policy),
-            batch_size=self.config.eval.batch_size,
             ranks=self.ranks,
         )
 
@@ -478,6 +363,8 @@ def build_trainer(
         on_broken=on_broken,
         check_critic=check_critic,
     )
+    if config.model.head_precision == "float32":
+        head_in_float32(policy.model)
     for noisy in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(noisy)
     return trainer

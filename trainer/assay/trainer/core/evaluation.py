@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import torch
-from transformers import GenerationConfig
-
-from assay.clients import Result
 from assay.clients.runs.records import Row
 from assay.trainer.core.estimates import (
     Estimate,
@@ -26,10 +22,12 @@ from assay.trainer.core.estimates import (
     pass_at_k,
 )
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.hf import is_sharded
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
-from assay.trainer.engines.types import Draw, Generator, Request, Response
-from assay.trainer.rollouts.types import OneRank, Ranks, ScoringRound
+from assay.trainer.engines.types import Draw, Request
+from assay.trainer.rollouts.exchange import SINGLE, Talk, held
+from assay.trainer.rollouts.outages import refuse_given_up
+from assay.trainer.rollouts.types import OneRank, Ranks, Rollout, ScoringRound
 
 FIRST_DRAW = 2**63
 """Numbers of an evaluation's draws; the run's own count from 0 and do not come here."""
@@ -199,183 +197,95 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def evaluate(
     problems: Sequence[Problem],
-    generator: Generator,
+    sampler: Sampler,
     open_round: Callable[[], ScoringRound],
     encode: Callable[[Problem], Sequence[int]],
     *,
     samples: int = 1,
-    batch_size: int = 50,
     ranks: Ranks | None = None,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> Evaluation:
     """Has every problem answered, and the answers judged while others are being generated.
 
-    Every process asks for equally many responses, as sharded models need; what does not divide is
-    filled with a response that nobody looks at.
-
     Args:
         problems: held out of the training; the same list on every process.
-        generator: answers; `Greedy` for one response, a sampling one for more.
+        sampler: answers; with the likeliest tokens for one response, drawing for more.
         open_round: begins to judge; called once.
         encode: the tokens that the policy is shown of a problem.
         samples: responses to each problem.
-        batch_size: responses that the generator is asked for at a time.
         ranks: the processes; one by default.
         on_progress: called with the number of problems answered, over all processes.
 
     Returns:
         All answers, problem by problem; the same on every process.
+
+    Raises:
+        OutageError: the reward services were away for too long.
     """
     if not problems:
         return Evaluation(())
     ranks = ranks or OneRank()
-    mine, fillers = questions(problems, encode, samples, ranks)
-    told = answered(
-        mine,
-        fillers,
-        generator,
+    mine = answered(
+        problems,
+        sampler,
         open_round(),
-        batch_size=batch_size,
-        on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
+        encode,
+        samples=samples,
+        ranks=ranks,
+        on_progress=on_progress,
     )
-    return Evaluation(tuple(ranks.gather([answer_of(*one) for one in told])))
+    whole = ranks.gather(
+        [(answer_of(one), one.result if one.result.fault else None) for one in mine]
+    )
+    refuse_given_up(result for _, result in whole if result is not None)
+    return Evaluation(tuple(answer for answer, _ in whole))
 
 
-def questions(
+def answered(
     problems: Sequence[Problem],
+    sampler: Sampler,
+    scoring: ScoringRound,
     encode: Callable[[Problem], Sequence[int]],
+    *,
     samples: int,
     ranks: Ranks,
-) -> tuple[list[Request], list[Request]]:
-    """What this process asks, and what it asks besides so that all ask equally many."""
+    talk: Talk = SINGLE,
+    on_progress: Callable[[int], None] = lambda _done: None,
+) -> list[Rollout]:
+    """This process's share of all samples, judged, problem by problem; see `evaluate`."""
     draws = [
         Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
     ]
     requests = [Request(draw, index) for draw in draws for index in range(samples)]
     share = math.ceil(len(requests) / ranks.count)
-    first = ranks.index * share
-    mine = requests[first : first + share]
-    return mine, [requests[0]] * (share - len(mine))
+    return held(
+        sampler,
+        requests[ranks.index * share : (ranks.index + 1) * share],
+        scoring,
+        talk,
+        on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
+    )
 
 
-def answered(
-    mine: Sequence[Request],
-    fillers: Sequence[Request],
-    generator: Generator,
-    scoring: ScoringRound,
-    *,
-    batch_size: int,
-    on_progress: Callable[[int], None],
-) -> list[tuple[Request, Response, Result]]:
-    """This process's responses with what came of them, in order; see `questions`."""
-    asked = [*mine, *fillers]
-    responses: list[Response] = []
-    submitted: list[int] = []
-    for start in range(0, len(asked), batch_size):
-
-        def on_finished(place: int, response: Response, start: int = start) -> None:
-            if start + place < len(mine):
-                submitted.append(start + place)
-                scoring.submit(asked[start + place], response)
-
-        responses += generator.generate(asked[start : start + batch_size], on_finished)
-        on_progress(len(responses))
-    by_place = dict(zip(submitted, scoring.results(), strict=True))
-    return [(request, responses[place], by_place[place]) for place, request in enumerate(mine)]
-
-
-def answer_of(request: Request, response: Response, result: Result) -> Answer:
-    """A response with its judgement, as an answer."""
-    problem, judgement, fault = request.draw.problem, result.judgement, result.fault
+def answer_of(rollout: Rollout) -> Answer:
+    """A sample as an answer; of a dialogue its last attempt is judged."""
+    problem, response = rollout.request.draw.problem, rollout.response
+    attempts = [turn.result for turn in rollout.turns if turn.result is not None]
+    result = attempts[-1] if attempts else rollout.result
+    judgement, fault = result.judgement, result.fault
     return Answer(
         problem=problem.id,
         question=problem.question,
         reference=problem.reference,
         response=response.text,
-        token_count=len(response.ids),
+        token_count=rollout.length,
         truncated=response.truncated,
         verdict=judgement.verdict if judgement else None,
         reward=judgement.reward if judgement else None,
         fault=fault.reason if fault else None,
-        sample=request.index,
+        sample=rollout.request.index,
         answer=judgement.extracted_answer if judgement else None,
     )
-
-
-class Greedy:
-    """Answers with the most likely tokens; draws no random numbers. A `Generator`.
-
-    Args:
-        policy: put into evaluation mode while a batch is generated, and back after it.
-        max_new_tokens: limit of a response.
-        model: what generates in place of the policy's model, where that is wrapped.
-    """
-
-    def __init__(self, policy: Policy, *, max_new_tokens: int, model: Any = None) -> None:
-        self._policy = policy
-        self._model = policy.model if model is None else model
-        self._max_new_tokens = max_new_tokens
-
-    def generate(
-        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
-    ) -> list[Response]:
-        """One response for each request, in order, all in one batch."""
-        responses = _continue(
-            self._policy,
-            self._model,
-            [list(request.draw.prompt_ids) for request in requests],
-            self._max_new_tokens,
-        )
-        for place, response in enumerate(responses):
-            on_finished(place, response)
-        return responses
-
-
-def generate_greedy(
-    policy: Policy, prompts: Sequence[str], *, max_new_tokens: int, batch_size: int
-) -> Iterator[list[Response]]:
-    """The most likely continuation of each text, batch by batch.
-
-    Args:
-        policy: as for `Greedy`.
-        prompts: rendered texts.
-        max_new_tokens: limit of a response.
-        batch_size: prompts at a time.
-    """
-    for start in range(0, len(prompts), batch_size):
-        batch = policy.tokenizer(list(prompts[start : start + batch_size]))
-        yield _continue(policy, policy.model, batch["input_ids"], max_new_tokens)
-
-
-def _continue(
-    policy: Policy, model: Any, prompts: Sequence[Sequence[int]], max_new_tokens: int
-) -> list[Response]:
-    ends, pad_id = end_token_ids(policy), policy.tokenizer.pad_token_id
-    settings = GenerationConfig(
-        do_sample=False,
-        max_new_tokens=max_new_tokens,
-        pad_token_id=pad_id,
-        eos_token_id=sorted(ends),
-    )
-    longest = max(len(ids) for ids in prompts)
-    padding = [longest - len(ids) for ids in prompts]
-    ids_BT = torch.tensor(
-        [[pad_id] * n + list(ids) for n, ids in zip(padding, prompts, strict=True)]
-    )
-    mask_BT = torch.tensor([[0] * n + [1] * (longest - n) for n in padding])
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad(), policy.autocast():
-            out = model.generate(
-                input_ids=ids_BT.to(model.device),
-                attention_mask=mask_BT.to(model.device),
-                generation_config=settings,
-                synced_gpus=True if is_sharded(model) else None,
-            )
-    finally:
-        model.train(training)
-    return [_cut(ids, ends, policy.tokenizer) for ids in out[:, longest:].tolist()]
 
 
 def end_token_ids(policy: Policy) -> frozenset[int]:
@@ -383,10 +293,3 @@ def end_token_ids(policy: Policy) -> frozenset[int]:
     configured = policy.model.generation_config.eos_token_id
     ids = configured if isinstance(configured, list) else [configured]
     return frozenset(int(i) for i in [*ids, policy.tokenizer.eos_token_id] if i is not None)
-
-
-def _cut(ids: list[int], ends: frozenset[int], tokenizer: Any) -> Response:
-    stop = next((n for n, token in enumerate(ids) if token in ends), None)
-    kept = tuple(ids if stop is None else ids[: stop + 1])
-    text = tokenizer.decode(list(kept), skip_special_tokens=True)
-    return Response(kept, text, None, truncated=stop is None)

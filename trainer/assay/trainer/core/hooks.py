@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from assay.trainer.rollouts.exchange import Talk
 from assay.trainer.settings.registry import methods_on, resolved
 
 if TYPE_CHECKING:
@@ -85,8 +86,13 @@ class Hooks:
     def before_training(self, policy: Policy) -> None:
         """The policy as it was loaded, before TRL wraps it."""
 
+    def talk(self, policy: Policy) -> Talk | None:
+        """What a sample is, if not one response."""
+        del policy
+        return None
+
     def collecting(self) -> Mapping[str, Any]:
-        """Arguments of the collector of single responses: `dynamic`, `keepers`, `again`."""
+        """Arguments of the collector: `dynamic`, `keepers`, `again`."""
         return {}
 
     def source(self, shop: Workshop, *, whole: bool) -> Source | None:

@@ -30,14 +30,15 @@ def _check_vllm(config: Config) -> str:
     return ""
 
 
-HF = Engine("hf", "assay.trainer.core.build:make_hf")
+HF = Engine("hf", "assay.trainer.engines.hf:make_hf")
 PAGED = Engine(
     "paged",
-    "assay.trainer.core.build:make_paged",
-    trl=lambda _config: {"use_transformers_continuous_batching": True},
-    takes={
-        "beside": "torch's random state is set beside the training",
-        "two-policies": "the loop of one policy holds the memory for both",
-    },
+    "assay.trainer.engines.paged:make_paged",
+    takes={"beside": "torch's random state is set beside the training"},
 )
-VLLM = Engine("vllm", "assay.trainer.engines.vllm:make_vllm", check=_check_vllm)
+VLLM = Engine(
+    "vllm",
+    "assay.trainer.engines.vllm:make_vllm",
+    correction="token-truncate",
+    check=_check_vllm,
+)

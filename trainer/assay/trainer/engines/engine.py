@@ -54,7 +54,7 @@ class Host:
     autocast: Callable[[], AbstractContextManager[Any]]
     version: Callable[[], int] = lambda: 0
     dtype: Any = None
-    in_step: bool = False
+    in_step: Callable[[], bool] = lambda: False
     shared: dict[str, Any] = field(default_factory=dict)
 
 
@@ -192,7 +192,7 @@ class Engine(ABC):
         asked = list(self._open) if ids is None else [id_ for id_ in ids if id_ in self._open]
         return {id_: self._open.pop(id_).response(ended=False) for id_ in asked}
 
-    def update_weights(self) -> None:
+    def update_weights(self) -> None:  # noqa: B027  # who reads the policy itself has nothing to do
         """From now on answers by the policy's weights as they are.
 
         What is open goes on under them, and nothing that was computed by others is used for it.

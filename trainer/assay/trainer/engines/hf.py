@@ -50,7 +50,7 @@ class HfEngine(Engine):
     @property
     def busy(self) -> bool:
         """See Engine."""
-        if not self.host.in_step:
+        if not self.host.in_step():
             return bool(self._open)
         everyone = [False] * torch.distributed.get_world_size()
         torch.distributed.all_gather_object(everyone, bool(self._open))
@@ -76,7 +76,7 @@ class HfEngine(Engine):
                     generation_config=settings,
                     logits_processor=LogitsProcessorList([draws]),
                     stopping_criteria=StoppingCriteriaList([AllComplete(draws, self._between)]),
-                    synced_gpus=True if self.host.in_step else None,
+                    synced_gpus=True if self.host.in_step() else None,
                 )
         draws.keep()
 
@@ -251,3 +251,9 @@ def is_sharded(model: Any) -> bool:
         and torch.distributed.is_initialized()
         and torch.distributed.get_world_size() > 1
     )
+
+
+def make_hf(host: Host, config: object) -> HfEngine:
+    """See Engine's declaration."""
+    del config
+    return HfEngine(host)

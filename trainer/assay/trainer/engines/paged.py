@@ -43,7 +43,7 @@ from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.errors import TrainingStoppedError
 
-_POLL_S = 1.0
+_POLL_S = 0.1
 _CPU_PAGE_TOKENS = 32
 _CPU_BATCH_TOKENS = 512
 
@@ -145,9 +145,7 @@ class _Loop:
             stack.enter_context(same_random_state(opened.device))
             model = opened.get_base_model() if hasattr(opened, "get_base_model") else opened
             cache = cache_config(model.device, rows)
-            self._tokens = (
-                None if cache.num_blocks is None else cache.num_blocks * cache.page_size
-            )
+            self._tokens = None if cache.num_blocks is None else cache.num_blocks * cache.page_size
             self._manager = stack.enter_context(
                 serving(model, settings, cache, self._draws, _hints(rows))
             )
@@ -377,3 +375,9 @@ def _ended_early(error: object) -> TrainingStoppedError:
         f"transformers' continuous batching ended early: {error}; lower rollout.batch, or use "
         'rollout.backend = "hf"'
     )
+
+
+def make_paged(host: Host, config: object) -> PagedEngine:
+    """See Engine's declaration."""
+    del config
+    return PagedEngine(host)

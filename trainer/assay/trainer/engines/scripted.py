@@ -36,9 +36,7 @@ class ScriptedEngine(Engine):
         self._slots = slots
         self.passes: list[list[Id]] = []
         self.asked: list[Request] = []
-        super().__init__(
-            Host(nullcontext, tokenizer or _NoText(), 0, frozenset(), nullcontext)
-        )
+        super().__init__(Host(nullcontext, tokenizer or _NoText(), 0, frozenset(), nullcontext))
 
     def submit(self, id_: Id, request: Request, sampling: Any) -> None:
         """See Engine."""

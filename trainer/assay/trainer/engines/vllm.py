@@ -376,7 +376,7 @@ class Loop:
 
     def _sleepers(self) -> int:
         """How deep this or, where weights are gathered together, any process sleeps."""
-        if not self._host.in_step or not self._may_sleep:
+        if not self._may_sleep or not self._host.in_step():
             return self._asleep
         everyone = [0] * torch.distributed.get_world_size()
         torch.distributed.all_gather_object(everyone, self._asleep)

@@ -13,8 +13,8 @@ from assay.trainer.core.rewards import Judge
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
 from assay.trainer.data.problems import Problems
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
-from assay.trainer.engines.types import Generator
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
 from assay.trainer.rollouts.prompts import PromptStream
@@ -66,11 +66,7 @@ class RunHooks(Hooks):
     ) -> bool:
         """What is done with the policy as it was loaded, before it is evaluated.
 
-        Args:
-            session: of the run.
-            trainer: whose policy has not moved, and whose checkpoint is not loaded yet.
-            stream: of prompts.
-            resumed: whether there is a checkpoint.
+        The trainer's checkpoint, if there is one (`resumed`), is not loaded yet.
 
         Returns:
             False when it was interrupted.
@@ -79,10 +75,10 @@ class RunHooks(Hooks):
         return True
 
     def evaluate(
-        self, session: Session, trainer: PolicyTrainer, generator: Generator
+        self, session: Session, trainer: PolicyTrainer, sampler: Sampler
     ) -> Evaluation | None:
         """The held-out problems answered in the method's own way; None for single responses."""
-        del session, trainer, generator
+        del session, trainer, sampler
         return None
 
     def beside(self, session: Session, trainer: PolicyTrainer) -> Beside | None:

@@ -26,8 +26,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from assay.clients import Result
 from assay.rpc import tracing
-from assay.trainer.engines.types import Draw, Generator
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.types import Draw
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.dynamic import (
     DynamicSampling,
@@ -41,6 +43,7 @@ from assay.trainer.rollouts.dynamic import (
     rate_to_plain,
     round_limit,
 )
+from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.keepers import Keeper, saved
 from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
@@ -55,38 +58,41 @@ class Collector:
 
     Args:
         stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        generator: the policy.
+        sampler: the policy.
         open_round: begins the judging of one round of generation.
         config: sizes of a step.
+        talk: what a sample is.
         dynamic: dynamic sampling; without it, a step is one round whose groups all stay.
         ranks: the processes; their count divides `prompts_per_step`.
         keepers: of groups of earlier steps, in the order in which they act.
         again: whether a group of judged responses is answered again within its step, in the next
             form of its problem; None for never.
-        survey: tells the selector of problems that it must be told of before a step, and how many
-            responses that took; None for a selector without such.
+        survey: tells the selector of problems that it must be told of before a step; gives what
+            became of the responses that that took. None for a selector without such.
         clock: seconds.
     """
 
     def __init__(
         self,
         stream: PromptStream,
-        generator: Generator,
+        sampler: Sampler,
         open_round: Callable[[], ScoringRound],
         *,
         config: RolloutConfig,
         ranks: Ranks,
+        talk: Talk = SINGLE,
         dynamic: DynamicSampling | None = None,
         keepers: Sequence[Keeper] = (),
         again: Callable[[Group], bool] | None = None,
-        survey: Callable[[], int] | None = None,
+        survey: Callable[[], Sequence[Result]] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
         self._keepers = tuple(keepers)
+        self._talk = talk
         self._again = again
         self._survey = survey
-        self._generator = generator
+        self._sampler = sampler
         self._open_round = open_round
         self._config = config
         self._dynamic = dynamic
@@ -106,9 +112,10 @@ class Collector:
 
         Raises:
             TrainingStoppedError: dynamic sampling reached its limit of rounds.
+            OutageError: the reward services were away for too long.
             ConfigError: a prompt does not fit the policy's context.
         """
-        surveyed = self._survey() if self._survey is not None else 0
+        surveyed = self._survey() if self._survey is not None else ()
         start, rate = self._stream.cursor, self._rate
         try:
             collected = self._collect(policy_step)
@@ -117,7 +124,8 @@ class Collector:
             self._rate = rate
             raise
         if surveyed:
-            collected.metrics["surveyed"] = float(surveyed)
+            collected.metrics["surveyed"] = float(len(surveyed))
+            collected.surveyed = surveyed
         return collected
 
     def state_dict(self) -> dict[str, Any]:
@@ -146,8 +154,9 @@ class Collector:
         earlier = [*(group for keeper in self._keepers for group in keeper.due()), *self._surplus]
         carried = earlier[:wanted]
         window = _Window(
-            self._stream, self._generator, self._open_round, self._ranks, self._clock,
-            group_size=self._config.group_size, policy_step=policy_step, again=self._again,
+            self._stream, self._sampler, self._open_round, self._talk, self._ranks,
+            clock=self._clock, group_size=self._config.group_size, policy_step=policy_step,
+            again=self._again,
         )  # fmt: skip
         fresh: list[Group] = []
         rounds = 0
@@ -256,18 +265,20 @@ class _Window:
     def __init__(
         self,
         stream: PromptStream,
-        generator: Generator,
+        sampler: Sampler,
         open_round: Callable[[], ScoringRound],
+        talk: Talk,
         ranks: Ranks,
-        clock: Callable[[], float],
         *,
+        clock: Callable[[], float],
         group_size: int,
         policy_step: int,
         again: Callable[[Group], bool] | None,
     ) -> None:
         self._again = again
+        self._talk = talk
         self._stream = stream
-        self._generator = generator
+        self._sampler = sampler
         self._open_round = open_round
         self._ranks = ranks
         self._clock = clock
@@ -322,10 +333,12 @@ class _Window:
 
     def _answered(self, draws: list[Draw], *, fillers: int = 0) -> Round:
         """A round that is generated, and on its way to the judges."""
-        asked = Round(draws, self._open_round(), self._ranks, self._group_size, fillers=fillers)
+        asked = Round(
+            draws, self._open_round(), self._ranks, self._group_size, self._talk, fillers=fillers
+        )
         before = self._clock()
         with tracing.span("generate", {"assay.items": len(asked.requests)}):
-            self._generator.generate(asked.requests, asked.take)
+            self._sampler.serve(asked.first(), asked.follow)
         self.generate_s += self._clock() - before
         return asked
 

@@ -7,12 +7,12 @@ weights_only=True. A draw is saved as its number, since the stream of prompts ma
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.trainer.engines.types import Draw, Request, Response
-from assay.trainer.rollouts.types import Group, Rollout
+from assay.trainer.rollouts.types import Group, Rollout, Turn
 
 Plain = dict[str, Any]
 
@@ -27,6 +27,7 @@ def group_to_plain(group: Group) -> Plain:
                 "policy_step": rollout.policy_step,
                 "response": _lists(asdict(rollout.response)),
                 "result": result_to_plain(rollout.result),
+                "turns": [_turn_to_plain(turn) for turn in rollout.turns],
             }
             for rollout in group
         ],
@@ -47,6 +48,7 @@ def group_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> G
             _response(rollout["response"]),
             result_from_plain(rollout["result"]),
             rollout["policy_step"],
+            tuple(_turn_from_plain(turn) for turn in rollout.get("turns", ())),
         )
         for rollout in saved["rollouts"]
     )
@@ -87,6 +89,16 @@ def result_from_plain(saved: Mapping[str, Any]) -> Result:
     else:
         outcome = Fault(**saved["fault"])
     return Result(saved["id"], outcome, saved["queue_s"], saved["execution_s"], saved["from_cache"])
+
+
+def _turn_to_plain(turn: Turn) -> Plain:
+    result = None if turn.result is None else result_to_plain(turn.result)
+    return {**_lists(asdict(replace(turn, result=None))), "result": result}
+
+
+def _turn_from_plain(saved: Mapping[str, Any]) -> Turn:
+    result = saved["result"]
+    return Turn(**{**saved, "result": None if result is None else result_from_plain(result)})
 
 
 def _response(saved: Mapping[str, Any]) -> Response:

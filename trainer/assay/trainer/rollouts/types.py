@@ -61,6 +61,12 @@ class Rollout:
     turns: tuple[Turn, ...] = ()
 
     @property
+    def results(self) -> list[Result]:
+        """All that was judged of it: of a dialogue its attempts."""
+        own = [turn.result for turn in self.turns if turn.result is not None]
+        return own or [self.result]
+
+    @property
     def length(self) -> int:
         """Tokens that the policy wrote."""
         if not self.turns:
@@ -164,6 +170,8 @@ class Collected:
         notes: what a method's source found out about this process's rollouts, by the method's name.
         continued: what became of the responses that were continued from others to value them, over
             all processes; they are no rollouts of the step.
+        surveyed: what became of the responses that told the choice of problems before the step,
+            over all processes; they are no rollouts of it either.
         blocked_s: seconds that the step waited for responses, where they are drawn beside it; None
             where the step generates.
     """
@@ -177,12 +185,13 @@ class Collected:
     left_out: frozenset[Place] = frozenset()
     notes: dict[str, Any] = field(default_factory=dict)
     continued: Sequence[Result] = ()
+    surveyed: Sequence[Result] = ()
     blocked_s: float | None = None
 
     @property
     def results(self) -> list[Result]:
         """All that the services were asked for this step, over all processes."""
-        return [*(rollout.result for rollout in self.judged), *self.continued]
+        return [*(rollout.result for rollout in self.judged), *self.continued, *self.surveyed]
 
     @property
     def rows(self) -> list[Rollout | Unfinished]:

@@ -30,9 +30,7 @@ CAPABILITIES: Mapping[str, str] = {
     "first-tokens": "first tokens that the policy drew",
     "critic": "a critic",
     "group-baseline": "advantages of a group's rewards",
-    "windows": "an engine that gives each response a limit of its own",
     "beside": "responses that can be drawn beside the training",
-    "two-policies": "an engine for each of two policies",
 }
 """What a part may need of a run, in words."""
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import copy
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 from accelerate.utils import DistributedType
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.core.answering import engine_for, first_token, host_of, rollout_sampling
 from assay.trainer.core.batch import Batch
-from assay.trainer.core.build import Workshop, first_token
-from assay.trainer.core.evaluation import end_token_ids
+from assay.trainer.core.build import Workshop
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.trainer import PolicyTrainer, Source
-from assay.trainer.engines.hf import HfGenerator
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
 from assay.trainer.methods.asynchrony.background import BackgroundCollector, Flight, Schedule
 from assay.trainer.methods.asynchrony.periodic import Iteration
@@ -78,8 +79,8 @@ class Parts:
         self._flight: Flight | None = None
         self._judged = 0
 
-    def following(self) -> Batch:
-        """The next micro-batch, waited for."""
+    def following(self) -> tuple[Batch, bool]:
+        """The next micro-batch, waited for, and whether it is the step's last."""
         trainer, step = self._trainer, self._trainer.state.global_step
         source = trainer.source
         assert isinstance(source, BackgroundCollector)  # noqa: S101  # the mode says so
@@ -87,14 +88,18 @@ class Parts:
             trainer.collected, trainer.assemble_s, self._judged = Collected([], []), 0.0, 0
             self._flight = source.begin(step)
             self._iteration = Iteration(
-                self._flight.parts(), self._assembled, trainer.config, trainer.accelerator.device
+                self._flight.parts(),
+                self._assembled,
+                trainer.config,
+                trainer.packing,
+                trainer.accelerator.device,
             )
         micro = self._iteration.following()
         if not self._iteration.left:
             whole = source.finished(self._flight, step)
             whole.groups, whole.judged = trainer.collected.groups, trainer.collected.judged
             trainer.conclude(whole, self._iteration.seen(), judged=self._judged)
-        return micro
+        return micro, not self._iteration.left
 
     def settled(self, loss: torch.Tensor, micro: Batch, *, last: bool) -> torch.Tensor:
         """What to report for a micro-batch that has gone through backward."""
@@ -130,26 +135,28 @@ def make_background_source(shop: Workshop, shadow: Shadow) -> BackgroundCollecto
             f'method.asynchrony.mode = "{asynchrony.mode}" needs all weights on each process, '
             "and they are sharded; launch with configs/accelerate/ddp.yaml"
         )
-    generator = HfGenerator(
-        lambda: nullcontext(shadow.model),
-        copy.deepcopy(policy.tokenizer),  # one is not for two threads
-        config.rollout,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        autocast=policy.autocast,
-        first=first_token(shop.hooks),
+    host = replace(
+        host_of(trainer, config, policy),
+        model_context=lambda: nullcontext(shadow.model),
+        version=lambda: shadow.version,
+        tokenizer=copy.deepcopy(policy.tokenizer),  # one is not for two threads
     )
+    engine = engine_for(host, config)
+    sampling = rollout_sampling(config.rollout, first_token(shop.hooks))
     prompts = config.rollout.prompts_per_step
     return BackgroundCollector(
         shop.stream,
-        generator,
+        Sampler(engine, sampling),
         lambda: shop.judge.open_training_round(config.rollout.group_size),
+        engine=engine,
+        talk=shop.talk,
         weights=shadow,
         schedule=Schedule(
             steps=config.run.steps,
             updates=config.updates_per_rollout,
             max_staleness=0 if periodic else asynchrony.max_staleness,
             portion=portion_prompts(config) if periodic else prompts,
+            interrupt=asynchrony.interrupt,
         ),
         config=config.rollout,
         ranks=shop.ranks,

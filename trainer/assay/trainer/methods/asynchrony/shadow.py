@@ -12,10 +12,6 @@ from typing import Any
 import torch
 
 
-class StoppedError(Exception):
-    """The model was told to answer nothing more; never seen outside of its thread."""
-
-
 class Shadow:
     """A model with the weights of another.
 
@@ -31,6 +27,7 @@ class Shadow:
     Attributes:
         model: answers; never in training mode.
         shares: as given.
+        version: how often weights were taken on.
     """
 
     def __init__(self, model: Any, *, shares: bool = False) -> None:
@@ -40,10 +37,9 @@ class Shadow:
             for weight in model.parameters()
         }
         self.model: Any = copy.deepcopy(model, own).eval()
-        self.model.register_forward_pre_hook(self._check)
         pairs = zip(model.parameters(), self.model.parameters(), strict=True)
         self._pairs = [(weight, mine) for weight, mine in pairs if weight.requires_grad]
-        self._stopped = False
+        self.version = 0
 
     @torch.no_grad()
     def copied(self) -> list[torch.Tensor]:
@@ -57,13 +53,6 @@ class Shadow:
         Args:
             weights: as `copied` gave them.
         """
+        self.version += 1
         for (_, mine), weight in zip(self._pairs, weights, strict=True):
             mine.data = weight
-
-    def stop(self) -> None:
-        """From any thread: its next forward pass raises StoppedError."""
-        self._stopped = True
-
-    def _check(self, *_: Any) -> None:
-        if self._stopped:
-            raise StoppedError

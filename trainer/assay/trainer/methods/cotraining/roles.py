@@ -20,12 +20,14 @@ from assay.clients.runs import checkpoints
 from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.rpc.errors import ConfigError
+from assay.trainer.core.answering import rollout_sampling, sampler
 from assay.trainer.core.batch import Scored
-from assay.trainer.core.build import build_trainer, encoder, make_generator
+from assay.trainer.core.build import build_trainer, encoder
 from assay.trainer.core.rewards import Judge
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
 from assay.trainer.data.problems import Problem
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy, load_policy
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.cotraining import display as displays
@@ -179,11 +181,15 @@ class Partner:
         self._trainer = self._built(config, policy, problems, judge, asker=ask, say=display.note)
         trainer.source = Solutions(
             trainer.source,
-            make_generator(self._trainer, self._config, self._policy),
+            self._verifier(self._trainer),
             ask,
             config.method.cotraining,
         )
         self._take_turns(config)
+
+    def _verifier(self, trainer: PolicyTrainer) -> Sampler:
+        config = self._config
+        return sampler(trainer, config, self._policy, rollout_sampling(config.rollout))
 
     def _begin_folder(self) -> None:
         folder = self._folder
@@ -220,9 +226,9 @@ class Partner:
             made.append(
                 Verifications(
                     stream,
-                    make_generator(self._generator, config, policy),
+                    sampler(self._generator, config, policy, rollout_sampling(config.rollout)),
                     lambda: judge.open_round(1),
-                    make_generator(trainer, self._config, self._policy),
+                    self._verifier(trainer),
                     asker=asker,
                     config=config.method.cotraining,
                 )
@@ -336,8 +342,9 @@ class Partner:
             self._turns.leave("verifier", over=over)
 
     def close(self) -> None:
-        """Ends the records of its steps. May be called twice."""
+        """Ends the records of its steps, and its engine. May be called twice."""
         self.recorder.close()
+        self._trainer.release()
 
     def finish(self) -> dict[str, Any]:
         """Saves the model, draws the curves; says how the verifier did at its end."""

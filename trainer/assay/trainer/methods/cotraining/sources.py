@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.rpc.reasons import Reason
 from assay.trainer.core.batch import Scored
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Draw, Generator, Request, Response
 from assay.trainer.methods.cotraining.measures import (
     RIGHT,
@@ -36,6 +37,7 @@ from assay.trainer.methods.cotraining.measures import (
 from assay.trainer.methods.cotraining.protocol import read, steps_of
 from assay.trainer.methods.cotraining.settings import CotrainingConfig
 from assay.trainer.rollouts.dynamic import Tally
+from assay.trainer.rollouts.exchange import held
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Collected, Group, Rollout, ScoringRound
 
@@ -239,7 +241,7 @@ class Verifications:
     def __init__(
         self,
         stream: PromptStream,
-        generator: Generator,
+        generator: Sampler,
         open_round: Callable[[], ScoringRound],
         verifier: Generator,
         *,
@@ -319,16 +321,8 @@ class Verifications:
     def _solved(self, draws: Sequence[Draw]) -> tuple[list[Response], list[Result]]:
         """A solution of each, and what the services say of it."""
         requests = [Request(draw, 0, turn=_SOLVE) for draw in draws]
-        scoring = self._open_round()
-        order: list[int] = []
-
-        def on_finished(place: int, response: Response) -> None:
-            order.append(place)
-            scoring.submit(requests[place], response)
-
-        solutions = self._generator.generate(requests, on_finished)
-        by_place = dict(zip(order, scoring.results(), strict=True))
-        return solutions, [by_place[place] for place in range(len(requests))]
+        solved = held(self._generator, requests, self._open_round())
+        return [one.response for one in solved], [one.result for one in solved]
 
     def _judged(self, verified: Verified) -> Judgement:
         gamma = self._config.format_weight

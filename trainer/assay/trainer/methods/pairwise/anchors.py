@@ -28,6 +28,7 @@ from assay.trainer.engines.types import Draw, Generator, Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Ranks
 from assay.trainer.settings.config import Config
@@ -300,8 +301,7 @@ class _Maker:
         share = math.ceil(len(requests) / self._ranks.count)
         first = self._ranks.index * share
         mine = requests[first : first + share]
-        fillers = [requests[0]] * (share - len(mine))
-        responses = self._generator.generate([*mine, *fillers], _ignore)[: len(mine)]
+        responses = self._generator.generate(mine, _ignore)
         results: Sequence[Result | None] = [None] * len(mine)
         if self._selector is not None:
             samples = [
@@ -310,7 +310,9 @@ class _Maker:
             ]
             results = self._selector.score(samples)
         texts = [response.text for response in responses]
-        return self._ranks.gather(list(zip(texts, results, strict=True)))
+        told = self._ranks.gather(list(zip(texts, results, strict=True)))
+        refuse_given_up(result for _, result in told if result is not None)
+        return told
 
 
 def _row(problem: Problem, choice: Choice, samples: int) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.trainer.algos.shaping import win_reward
+from assay.trainer.core.answering import first_token, rollout_sampling, sampler
 from assay.trainer.core.batch import Scored
-from assay.trainer.core.build import encoder, reference_generator
+from assay.trainer.core.build import encoder
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.methods.pairwise.anchors import prepare_anchors
 from assay.trainer.recipes.hooks import RunHooks, Session
@@ -43,7 +44,14 @@ class Pairwise(RunHooks):
             config,
             problems=session.problems,
             stream=stream,
-            generator=lambda: reference_generator(trainer, config, session.policy),
+            generator=lambda: sampler(
+                trainer,
+                config,
+                session.policy,
+                rollout_sampling(
+                    config.rollout, first_token(trainer.hooks), rows=config.eval.batch_size
+                ),
+            ),
             encode=encoder(session.policy),
             ranks=AccelerateRanks(trainer.accelerator),
             folder=session.folder,

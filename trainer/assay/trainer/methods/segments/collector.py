@@ -26,9 +26,11 @@ from typing import Any, Protocol
 
 from assay.clients import Result
 from assay.trainer.algos.segments import cut_points, segment_advantages, value_of
-from assay.trainer.engines.types import Generator, Request, Response
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.segments.settings import SegmentsConfig
+from assay.trainer.rollouts.exchange import Exchange
 from assay.trainer.rollouts.types import (
     Collected,
     Group,
@@ -89,7 +91,7 @@ class SegmentCollector:
 
     Args:
         inner: collects responses of one turn, whole ones, with their sampler's log-probabilities.
-        generator: the policy; takes requests that go on.
+        sampler: the policy.
         open_round: begins the judging of continuations, each by itself.
         config: how responses are cut, and how often they are continued.
         ranks: the processes.
@@ -99,7 +101,7 @@ class SegmentCollector:
     def __init__(
         self,
         inner: Inner,
-        generator: Generator,
+        sampler: Sampler,
         open_round: Callable[[], ScoringRound],
         *,
         config: SegmentsConfig,
@@ -107,7 +109,7 @@ class SegmentCollector:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._inner = inner
-        self._generator = generator
+        self._sampler = sampler
         self._open_round = open_round
         self._config = config
         self._ranks = ranks
@@ -149,7 +151,7 @@ class SegmentCollector:
         cuts = cut(collected.groups, self._config)
         asked = continuations(cuts, self._config.continuations)
         began = self._clock()
-        answered, results, waited = self._continued(collected.groups, [one for _, one in asked])
+        answered, results, waited = self._continued([one for _, one in asked])
         rewards: dict[State, list[float]] = {state: [] for state, _ in asked}
         for (state, _), result in zip(asked, results, strict=True):
             if result.judgement is not None:
@@ -173,38 +175,14 @@ class SegmentCollector:
         collected.generate_s += self._clock() - began - waited
         collected.wait_s += waited
 
-    def _continued(
-        self, groups: Sequence[Group], asked: Sequence[Request]
-    ) -> tuple[list[Response], list[Result], float]:
-        """Responses that began at the cuts, their results, and the seconds that these took.
-
-        Every process asks for as many: those with fewer fill up with what nobody looks at.
-        """
-        lacking = max(self._ranks.gather([len(asked)])) - len(asked)
-        requests = [*asked, *[groups[0][0].request] * lacking]
-        if not requests:
-            return [], [], 0.0
-        scoring = self._open_round()
-        seen: list[int] = []
-        submitted: list[int] = []
-
-        def on_finished(number: int, response: Response) -> None:
-            seen.append(number)
-            if number < len(asked):
-                submitted.append(number)
-                first = asked[number]
-                scoring.submit(Request(first.draw, first.index), response)
-
-        responses = self._generator.generate(requests, on_finished)
-        if sorted(seen) != list(range(len(requests))) or len(responses) != len(requests):
-            raise RuntimeError(
-                f"{type(self._generator).__name__} answered {len(responses)} and reported "
-                f"{len(seen)} of {len(requests)} requests; each is due once"
-            )
+    def _continued(self, asked: Sequence[Request]) -> tuple[list[Response], list[Result], float]:
+        """Responses that began at the cuts, their results, and the seconds that these took."""
+        exchange = Exchange(asked, self._open_round())
+        self._sampler.serve(exchange.first(), exchange.follow)
         before = self._clock()
-        results = dict(zip(submitted, scoring.results(), strict=True))
-        told = [results[number] for number in range(len(asked))]
-        return responses[: len(asked)], told, self._clock() - before
+        held = exchange.rollouts(0)
+        waited = self._clock() - before
+        return [one.response for one in held], [one.result for one in held], waited
 
 
 def cut(groups: Sequence[Group], config: SegmentsConfig) -> list[Cut]:

@@ -50,7 +50,6 @@ SEGMENTS = Estimator(
             "groups": "responses are continued when they have ended",
             "whole-batch": "responses are continued when all of the step are there",
             "first-tokens": "a continuation would begin with a token that the policy did not draw",
-            "windows": "a continuation has a limit of its own",
         },
         takes={
             "critic": "continuations value states",

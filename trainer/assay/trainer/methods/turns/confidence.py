@@ -24,6 +24,7 @@ from transformers import GenerationConfig
 from assay.clients.verdicts import CLOSING, OPTIONS, before_verdict
 from assay.trainer.engines.hf import answering, is_sharded, left_padded
 from assay.trainer.engines.types import Request, Response, Tokenizer
+from assay.trainer.rollouts.types import OneRank, Ranks
 
 
 def until_verdict(ids: Sequence[int], tokenizer: Tokenizer) -> tuple[tuple[int, ...], int, int]:
@@ -66,6 +67,7 @@ class Confidence:
         tokenizer: with a pad token.
         end_ids: tokens that end a turn, which are not a part of what a verification says.
         batch: verifications at a time; 0 for all.
+        ranks: the processes.
         autocast: the context in which the policy computes.
     """
 
@@ -76,31 +78,37 @@ class Confidence:
         *,
         end_ids: frozenset[int],
         batch: int = 0,
+        ranks: Ranks | None = None,
         autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         self._model_context = model_context
         self._tokenizer = tokenizer
         self._end_ids = end_ids
         self._batch = batch
+        self._ranks = ranks or OneRank()
         self._autocast = autocast
 
     def __call__(self, asked: Sequence[Request], said: Sequence[Response]) -> list[float]:
         """P(correct) of each verification, in [0, 1].
 
-        Where weights are sharded, every process must ask for equally many.
+        Every process calls it. Who asks for fewer than another reads rows that nobody looks at, as
+        sharded weights need.
 
         Args:
-            asked: what the policy was shown; at least one.
+            asked: what the policy was shown.
             said: what it wrote.
         """
         rows = [self._row(request, response) for request, response in zip(asked, said, strict=True)]
-        size = self._batch or len(rows)
+        most = max(self._ranks.gather([len(rows)]))
+        rows += [([self._tokenizer.pad_token_id], 0, 0)] * (most - len(rows))
+        size = self._batch or most
         with self._model_context() as model, torch.no_grad(), self._autocast():
-            return [
+            chances = [
                 chance
                 for start in range(0, len(rows), size)
                 for chance in self._chances(model, rows[start : start + size])
             ]
+        return chances[: len(asked)]
 
     def _row(self, request: Request, response: Response) -> tuple[list[int], int, int]:
         ids = list(response.ids)

@@ -16,54 +16,86 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from assay.trainer.core.estimates import majority
-from assay.trainer.core.evaluation import Evaluation, answer_of, questions
+from assay.trainer.core.evaluation import Evaluation, answer_of, answered
 from assay.trainer.data.problems import Problem
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.turns.credit import is_correct, stated, turn_metrics
 from assay.trainer.methods.turns.dialogues import Dialogues
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.types import Ranks, Rollout, ScoringRound
+
+Sure = Callable[[Sequence[Request], Sequence[Response]], list[float]]
+"""P(correct) of verifications, given what was asked and what was said."""
 
 
 def evaluate_dialogues(
     problems: Sequence[Problem],
-    dialogues: Dialogues,
+    sampler: Sampler,
     open_round: Callable[[], ScoringRound],
     encode: Callable[[Problem], Sequence[int]],
+    dialogues: Dialogues,
     *,
     samples: int,
-    batch_size: int,
     ranks: Ranks,
+    confidence: Sure | None = None,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> Evaluation:
     """Has a dialogue held about every problem, and its attempts judged; see `evaluate`.
 
     Args:
         problems: held out of the training; the same list on every process.
-        dialogues: of an evaluation.
-        open_round: begins to judge; called once for each batch.
+        sampler: the policy.
+        open_round: begins to judge; called once.
         encode: the tokens that the policy is shown of a problem.
+        dialogues: of an evaluation.
         samples: dialogues about each problem.
-        batch_size: at a time.
         ranks: the processes.
+        confidence: tells how sure the policy is of its verifications; None asks nobody.
         on_progress: called with the number of problems answered, over all processes.
 
     Returns:
         All answers, problem by problem; the same on every process.
+
+    Raises:
+        OutageError: the reward services were away for too long.
     """
     if not problems:
         return Evaluation(())
-    mine, fillers = questions(problems, encode, samples, ranks)
-    asked = [*mine, *fillers]
-    held: list[Rollout] = []
-    for start in range(0, len(asked), batch_size):
-        held += dialogues.conduct(asked[start : start + batch_size], open_round())
-        on_progress(min(len(problems), len(held) * ranks.count // samples))
-    everyone = ranks.gather(held[: len(mine)])
-    answers = []
-    for rollout in everyone:
-        last = [turn.result for turn in rollout.turns if turn.result is not None][-1]
-        answer = answer_of(rollout.request, rollout.response, last)
-        answers.append(replace(answer, token_count=rollout.length))
-    return Evaluation(tuple(answers), {**turn_metrics(everyone), **_voted(everyone)})
+    mine = answered(
+        problems,
+        sampler,
+        open_round(),
+        encode,
+        samples=samples,
+        ranks=ranks,
+        talk=dialogues,
+        on_progress=on_progress,
+    )
+    if confidence is not None:
+        mine = _sure(mine, confidence)
+    everyone = ranks.gather(mine)
+    refuse_given_up(result for rollout in everyone for result in rollout.results)
+    return Evaluation(
+        tuple(map(answer_of, everyone)), {**turn_metrics(everyone), **_voted(everyone)}
+    )
+
+
+def _sure(rollouts: Sequence[Rollout], confidence: Sure) -> list[Rollout]:
+    """With the policy's confidence in its verifications, the second turn of each dialogue."""
+    asked, said = [], []
+    for rollout in rollouts:
+        ids, turn = rollout.response.ids, rollout.turns[1]
+        draw = rollout.request.draw
+        prompt_ids = (*draw.prompt_ids, *ids[: turn.start])
+        asked.append(replace(rollout.request, draw=replace(draw, prompt_ids=prompt_ids), turn=1))
+        said.append(Response(ids[turn.start : turn.end], turn.text, None, turn.truncated))
+    found = []
+    for rollout, chance in zip(rollouts, confidence(asked, said), strict=True):
+        first, verification, *rest = rollout.turns
+        sure = replace(verification, correct_probability=chance)
+        found.append(replace(rollout, turns=(first, sure, *rest)))
+    return found
 
 
 def _voted(rollouts: Sequence[Rollout]) -> dict[str, float]:

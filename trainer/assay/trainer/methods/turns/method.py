@@ -9,20 +9,22 @@ from functools import partial
 import torch
 
 from assay.trainer.algos.turns import turn_gae
+from assay.trainer.core.answering import generating
 from assay.trainer.core.batch import Batch, Scored, filled
-from assay.trainer.core.build import Workshop, encoder, generating
+from assay.trainer.core.build import encoder
 from assay.trainer.core.evaluation import Evaluation, end_token_ids
-from assay.trainer.core.trainer import PolicyTrainer, Source
+from assay.trainer.core.trainer import PolicyTrainer
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
-from assay.trainer.engines.types import Generator
 from assay.trainer.methods.turns.confidence import Confidence
-from assay.trainer.methods.turns.credit import TurnTokens, turn_tokens
-from assay.trainer.methods.turns.dialogues import DialogueCollector, Dialogues
+from assay.trainer.methods.turns.credit import TurnTokens, turn_metrics, turn_tokens
+from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.methods.turns.evaluation import evaluate_dialogues
 from assay.trainer.methods.turns.protocol import protocol_of
 from assay.trainer.recipes.hooks import RunHooks, Session
+from assay.trainer.rollouts.exchange import Talk
 from assay.trainer.rollouts.ranks import AccelerateRanks
-from assay.trainer.rollouts.types import Collected, Ranks, Rollout
+from assay.trainer.rollouts.types import Collected, Rollout
 from assay.trainer.settings.config import Config
 
 NAME = "turns"
@@ -39,18 +41,9 @@ class Turns(RunHooks):
         """See Hooks."""
         return protocol_of(self.config.method.turns, policy.tokenizer).room(most)
 
-    def source(self, shop: Workshop, *, whole: bool) -> Source:
+    def talk(self, policy: Policy) -> Talk:
         """See Hooks."""
-        del whole
-        rollout = self.config.rollout
-        return DialogueCollector(
-            shop.stream,
-            make_dialogues(shop.generator(), self.config, shop.policy, shop.ranks),
-            lambda: shop.judge.open_round(0),
-            prompts_per_step=rollout.prompts_per_step,
-            group_size=rollout.group_size,
-            ranks=shop.ranks,
-        )
+        return dialogues_of(self.config, policy)
 
     def scored(self, groups: list[list[Scored]]) -> list[list[Scored]]:
         """See Hooks: what the turns earn, in place of the judgement's reward."""
@@ -68,7 +61,7 @@ class Turns(RunHooks):
         `turn`, from 1, and `role`, 0 for both where a token is not the policy's; `turn_rewards`, on
         the last token of each turn; `own`, `loss_mask` and `value_mask` of the policy's tokens.
         """
-        del collected
+        collected.metrics |= turn_metrics(collected.judged)
         dialogues: list[TurnTokens] = [item.notes[NAME] for item in scored]
         device = batch["rewards"].device
         turn_BT = filled([one.turns for one in dialogues], 0, torch.long).to(device)
@@ -98,48 +91,29 @@ class Turns(RunHooks):
         del batch
         return partial(turn_gae, independent=self.config.method.turns.independent)
 
-    def evaluate(
-        self, session: Session, trainer: PolicyTrainer, generator: Generator
-    ) -> Evaluation:
+    def evaluate(self, session: Session, trainer: PolicyTrainer, sampler: Sampler) -> Evaluation:
         """See RunHooks."""
-        config, ranks = session.config, AccelerateRanks(trainer.accelerator)
+        config = session.config
         return evaluate_dialogues(
             session.problems.eval,
-            make_dialogues(
-                generator,
-                config,
-                session.policy,
-                ranks,
-                validation=True,
-                confidence=make_confidence(trainer, config, session.policy),
-            ),
+            sampler,
             lambda: session.judge.open_round(0),
             encoder(session.policy),
+            dialogues_of(config, session.policy, validation=True),
             samples=config.eval.samples,
-            batch_size=config.eval.batch_size,
-            ranks=ranks,
+            ranks=AccelerateRanks(trainer.accelerator),
+            confidence=make_confidence(trainer, config, session.policy),
             on_progress=session.display.advance,
         )
 
 
-def make_dialogues(
-    generator: Generator,
-    config: Config,
-    policy: Policy,
-    ranks: Ranks,
-    *,
-    validation: bool = False,
-    confidence: Confidence | None = None,
-) -> Dialogues:
-    """The policy in conversation with itself, as the settings say."""
+def dialogues_of(config: Config, policy: Policy, *, validation: bool = False) -> Dialogues:
+    """What the policy says to itself, as the settings have it."""
     tokenizer = policy.tokenizer
     return Dialogues(
-        generator,
         protocol_of(config.method.turns, tokenizer),
         lambda ids: str(tokenizer.decode(ids, skip_special_tokens=True)),
-        ranks,
         validation=validation,
-        confidence=confidence,
     )
 
 
@@ -155,5 +129,6 @@ def make_confidence(trainer: PolicyTrainer, config: Config, policy: Policy) -> C
         policy.tokenizer,
         end_ids=end_token_ids(policy),
         batch=config.eval.batch_size,
+        ranks=AccelerateRanks(trainer.accelerator),
         autocast=policy.autocast,
     )
