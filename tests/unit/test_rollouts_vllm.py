@@ -1,236 +1,245 @@
-"""What goes to TRL's vLLM path, and what is made of its answers, without vLLM."""
+"""What vLLM is asked, how it is started, and what is refused before it is: without vLLM."""
 
 from __future__ import annotations
 
-import math
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
 
-from assay.trainer.engines.types import FirstToken, Response
-from assay.trainer.engines.vllm import VllmGenerator, base_weights_kept, keep_base_weights
+from assay.rpc.errors import ConfigError
+from assay.trainer.engines import probing, vllm, vllm_server
+from assay.trainer.engines.engine import Host, Row, Sampler
+from assay.trainer.engines.hf import HfEngine
+from assay.trainer.engines.types import Draw, FirstToken, Request, Response, Sampling
+from assay.trainer.engines.vllm_requests import check, logprobs_mode, parameters
+from assay.trainer.engines.vllm_worker import PolicyWeights, refresh_tied_head
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings.sections import RolloutConfig
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.sections import RolloutConfig, VllmConfig
 from rollouts_support import ENDS, NumberTokenizer, ignore, make_requests, random_model
+from vllm_support import tiny_policy
+
+WORDS = st.integers(0, 2**64 - 1)
 
 
-class Echo:
-    """Answers each prompt with its first token and an end, and notes what it was asked."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[int, int]] = []
-
-    def __call__(
-        self, prompts: list[list[int]], repeats: int
-    ) -> tuple[list[list[int]], list[list[float | None]] | None]:
-        self.calls.append((len(prompts), repeats))
-        return [[p[0], 1] for p in prompts], [[-0.5, None] for _ in prompts]
+def host(model: Any = None, *, seed: int = 5, **settings: Any) -> Host:
+    return Host(lambda: nullcontext(model), NumberTokenizer(), seed, ENDS, nullcontext, **settings)
 
 
-def generator(echo: Any, **settings: Any) -> VllmGenerator:
-    config = RolloutConfig(backend="vllm", **{"group_size": 3, **settings})
-    return VllmGenerator(echo, NumberTokenizer(), config, end_ids=ENDS)
+def row(begun: int = 0, *, number: int = 3, index: int = 1, turn: int = 2, **sampling: Any) -> Row:
+    had = Response((4,) * begun, "", (-1.0,) * begun, truncated=False, finished=False)
+    draw = Draw(number, probing._SAID, (3, 4, 5))
+    request = Request(draw, index, had if begun else None, turn=turn)
+    return Row((0,), request, Sampling(**{"max_new_tokens": 20, **sampling}))
 
 
-def test_answers_become_responses() -> None:
-    echo, requests = Echo(), make_requests(draws=2, samples=3)
-    finished: list[tuple[int, Response]] = []
-    responses = generator(echo).generate(requests, lambda p, r: finished.append((p, r)))
-    assert echo.calls == [(6, 3)]
-    assert finished == list(enumerate(responses))
-    first = requests[0].draw.prompt_ids[0]
-    assert responses[0].ids == (first, 1)
-    assert responses[0].text == chr(94 + first)
-    assert not responses[0].truncated
-    assert responses[0].logprobs is not None
-    assert responses[0].logprobs[0] == -0.5
-    assert math.isnan(responses[0].logprobs[1])
+@given(
+    st.tuples(WORDS, WORDS, WORDS, st.integers(0, 19)),
+    st.tuples(WORDS, WORDS, WORDS, st.integers(0, 19)),
+)
+def test_vllm_s_seed_is_another_one_for_each_place_and_position(one: Any, other: Any) -> None:
+    seeds = []
+    for number, index, turn, begun in (one, other):
+        asked = parameters(
+            row(begun, number=number, index=index, turn=turn), host(), own_draws=False
+        )
+        seeds.append(asked["seed"])
+        assert 0 <= asked["seed"] < 2**63
+    assert (seeds[0] == seeds[1]) == (one == other)
 
 
-@pytest.mark.parametrize(("batch", "sizes"), [(0, [12]), (1, [3] * 4), (7, [9, 3]), (99, [12])])
-def test_parts_hold_whole_groups(batch: int, sizes: list[int]) -> None:
-    echo = Echo()
-    responses = generator(echo, batch=batch).generate(make_requests(draws=4, samples=3), ignore)
-    assert echo.calls == [(size, 3) for size in sizes]
-    assert len(responses) == 12
+@given(st.integers(0, 2**130), st.integers(0, 19), st.booleans())
+def test_what_is_asked_goes_through_json(seed: int, begun: int, own_draws: bool) -> None:
+    asked = parameters(row(begun, first=FirstToken(30.0, 8)), host(seed=seed), own_draws=own_draws)
+    assert json.loads(json.dumps(asked)) == asked
+    assert asked["max_tokens"] == 20 - begun
+    assert asked["stop_token_ids"] == sorted(ENDS)
+    assert asked["ignore_eos"]
+    if own_draws:
+        assert asked["extra_args"]["assay"]["seed"] == str(seed)
+        assert asked["extra_args"]["assay"]["position"] == begun
 
 
-def test_requests_that_are_no_groups_are_asked_one_by_one() -> None:
-    for requests in (make_requests(draws=3, samples=2), make_requests(draws=2, samples=4)):
-        echo = Echo()
-        generator(echo).generate(requests, ignore)
-        assert {repeats for _, repeats in echo.calls} == {1}
+def test_log_probabilities_are_asked_for_where_they_are_the_policy_s() -> None:
+    assert parameters(row(top_p=0.9), host(), own_draws=True)["logprobs"] == 0
+    assert parameters(row(), host(), own_draws=False)["logprobs"] == 0
+    assert parameters(row(top_p=0.9), host(), own_draws=False)["logprobs"] is None
+    assert logprobs_mode(own_draws=True) != logprobs_mode(own_draws=False)
+    for draws in ("run", "engine"):
+        for filters in ({}, {"top_k": 3}, {"top_p": 0.9}):
+            config = RolloutConfig(backend="vllm", vllm=VllmConfig(draws=draws), **filters)  # type: ignore[arg-type]
+            asked = parameters(row(**filters), host(), own_draws=config.vllm.own_draws)
+            assert config.tells_logps == (asked["logprobs"] is not None)
 
 
-@pytest.mark.parametrize("settings", [{"top_k": 5}, {"top_p": 0.9}])
-def test_log_probabilities_of_a_filtered_distribution_are_not_passed_on(
-    settings: dict[str, Any],
-) -> None:
-    responses = generator(Echo(), **settings).generate(make_requests(), ignore)
-    assert all(response.logprobs is None for response in responses)
+def test_what_vllm_would_mistake_is_refused() -> None:
+    fits: dict[str, Any] = {"vocabulary": 24, "context": 23, "own_draws": False}
+    check(row(), **fits)
+    check(row(temperature=0.0), **fits)
+    check(row(begun=7), **fits)
+    with pytest.raises(ConfigError, match=r"3 tokens and 20 more do not fit into the 22"):
+        check(row(), **{**fits, "context": 22})
+    with pytest.raises(ValueError, match="holds token 5, and the model has tokens 0 to 4"):
+        check(row(), **{**fits, "vocabulary": 5})
+    for sampling in ({"first": FirstToken(30.0, 8)}, {"temperature": 3.0}, {"temperature": 0.001}):
+        with pytest.raises(ConfigError, match=r'set rollout\.vllm\.draws = "run"'):
+            check(row(**sampling), **fits)
+        check(row(**sampling), **{**fits, "own_draws": True})
 
 
-def test_a_response_without_an_end_was_cut() -> None:
-    [response, *_] = generator(lambda p, _n: ([[5, 6]] * len(p), None)).generate(
-        make_requests(), ignore
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["rollout.vllm.tensor_parallel_size=2"], 'set rollout.vllm.mode = "server"'),
+        (["rollout.vllm.mode=server"], "needs rollout.vllm.server_url"),
+        (
+            ["rollout.vllm.mode=server", "rollout.vllm.server_url=http://127.0.0.1:1"],
+            "needs rollout.vllm.folder",
+        ),
+        (["rollout.vllm.sleep=3"], "rollout.vllm.sleep"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: list[str], said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        configs.build({}, ["rollout.backend=vllm", *settings], origin="test")
+    assert said in str(raised.value)
+
+
+def test_the_engine_is_made_of_the_settings(tmp_path: Path) -> None:
+    url = "rollout.vllm.server_url=http://127.0.0.1:1"
+    config = configs.build(
+        {},
+        [
+            "rollout.backend=vllm",
+            "rollout.vllm.mode=server",
+            url,
+            f"rollout.vllm.folder={tmp_path}",
+        ],
+        origin="test",
     )
-    assert response.truncated
-    assert response.logprobs is None
+    model = tiny_policy()
+    engine = vllm.make_vllm(host(model), config)
+    assert isinstance(engine, vllm_server.VllmServerEngine)
+    with pytest.raises(TrainingStoppedError, match="is the vLLM server running"):
+        engine.update_weights()
+    with pytest.raises(TrainingStoppedError, match="is the vLLM server running"):
+        engine.submit((0,), make_requests()[0], Sampling(4))
+    assert not engine.busy
+    engine.close()
 
 
-@pytest.mark.parametrize("answers", [[], [[5]], [[5]] * 14 + [[]]])
-def test_missing_answers_stop_the_run(answers: list[list[int]]) -> None:
-    with pytest.raises(TrainingStoppedError, match="of 15 prompts"):
-        generator(lambda _p, _n: (answers, None)).generate(make_requests(), ignore)
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
+def test_without_vllm_it_says_what_to_install() -> None:
+    config = configs.build({}, ["rollout.backend=vllm"], origin="test")
+    with pytest.raises(ConfigError, match="pip install vllm"):
+        vllm.make_vllm(host(), config)
+    with pytest.raises(ConfigError, match="pip install vllm"):
+        vllm_server.nccl_transfer(VllmConfig(), None, None, None)  # type: ignore[arg-type]
 
 
-class Engine:
-    """TRL's VLLMGeneration as far as FIRE touches it: its settings, read at each call."""
+def test_how_vllm_is_started() -> None:
+    base = random_model()
 
-    def __init__(self, likely: dict[int, list[int]], broken: bool = False) -> None:
-        self.temperature, self.top_k, self.top_p, self.max_completion_length = 0.8, 0, 1.0, 6
-        self.logprobs = 0
-        self.calls: list[tuple[list[list[int]], int, tuple[float, ...]]] = []
-        self._likely, self._broken = likely, broken
-
-    @property
-    def settings(self) -> tuple[float, ...]:
-        return (
-            self.temperature,
-            self.top_k,
-            self.top_p,
-            self.max_completion_length,
-            self.logprobs,
+    def of(*, cpu: bool, batch: int = 0, **settings: Any) -> dict[str, Any]:
+        return vllm.starts(
+            base, VllmConfig(**settings), dtype=torch.bfloat16, seed=2**40, batch=batch, cpu=cpu
         )
 
-    def generate(self, prompts: list[list[int]], repeats: int) -> Any:
-        self.calls.append(([list(p) for p in prompts], repeats, self.settings))
-        if self._broken:
-            return prompts, [], [], []
-        if not self.logprobs:
-            return prompts, [[6, 1]] * len(prompts), [[[-0.25], [-0.5]]] * len(prompts), []
-        # The token that was drawn stands first, and is not one of the likeliest.
-        ids = [[[99, *self._likely[p[0]]]] for p in prompts]
-        logps = [[[-9.0, *(-0.5 * k for k in range(len(row[0]) - 1))]] for row in ids]
-        return prompts, [[99]] * len(prompts), logps, ids
-
-    def __call__(
-        self, prompts: list[list[int]], repeats: int
-    ) -> tuple[list[list[int]], list[list[float | None]]]:
-        _, ids, logps, _ = self.generate(prompts, repeats)
-        return ids, [[told[0] for told in row] for row in logps]
+    gpu = of(cpu=False, sleep=2, gpu_memory_utilization=0.4, batch=7)
+    assert gpu["enable_sleep_mode"]
+    assert (gpu["gpu_memory_utilization"], gpu["max_num_seqs"]) == (0.4, 7)
+    assert (gpu["dtype"], gpu["max_model_len"]) == ("bfloat16", 128)
+    assert gpu["seed"] < 2**32
+    assert not of(cpu=False)["enable_sleep_mode"]
+    cpu = of(cpu=True, sleep=2, max_model_length=64)
+    assert "enable_sleep_mode" not in cpu, "on a CPU there is nothing to give back"
+    assert cpu["max_model_len"] == 64
+    assert "enable_chunked_prefill" not in cpu
+    own = of(cpu=True, draws="engine")
+    assert not own["enable_chunked_prefill"], "seeds and prompts in two parts are its death"
+    assert own["max_num_batched_tokens"] >= own["max_model_len"]
+    assert "logits_processors" not in own
 
 
-def fired(engine: Engine, **settings: Any) -> VllmGenerator:
-    config = RolloutConfig(backend="vllm", group_size=3, max_new_tokens=6, **settings)
-    first = FirstToken(temperature=30.0, top_k=3)
-    return VllmGenerator(
-        engine, NumberTokenizer(), config, end_ids=ENDS, engine=engine, seed=5, first=first
-    )
+def test_the_model_is_described_as_vllm_knows_it(tmp_path: Path) -> None:
+    base = random_model()
+    base.config.architectures = None
+    vllm.describe(base, str(tmp_path))
+    told = json.loads((tmp_path / "config.json").read_text())
+    assert told["architectures"] == ["LlamaForCausalLM"]
+    assert base.config.architectures is None
 
 
-def test_fire_draws_first_tokens_of_the_likeliest_and_goes_on_behind_them() -> None:
-    requests = make_requests(draws=2, samples=3)
-    one, other = (list(requests[n].draw.prompt_ids) for n in (0, 3))
-    engine = Engine({one[0]: [7, 4, 5], other[0]: [1, 1, 1]})  # the other's responses end at once
-    finished: list[int] = []
-    responses = fired(engine).generate(requests, lambda place, _: finished.append(place))
-    firsts = [response.ids[0] for response in responses]
-    assert set(firsts[:3]) <= {4, 5, 7}
-    assert engine.calls == [
-        ([one, other], 1, (1.0, 0, 1.0, 1, 3)),
-        ([[*one, first] for first in firsts[:3]], 1, (0.8, 0, 1.0, 5, 0)),
-    ]
-    assert engine.settings == (0.8, 0, 1.0, 6, 0)
-    probs = torch.softmax(torch.tensor([0.0, -0.5, -1.0]) / 30, dim=0)
-    told = dict(zip((7, 4, 5), probs.log().tolist(), strict=True))
-    for response in responses[:3]:
-        assert response.ids[1:] == (6, 1)
-        assert response.logprobs is not None
-        assert response.logprobs == pytest.approx((told[response.ids[0]], -0.25, -0.5))
-    assert [response.ids for response in responses[3:]] == [(1,)] * 3
-    assert not any(response.truncated for response in responses)
-    assert finished == list(range(6))
+def test_weights_are_written_in_parts_and_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vllm_server, "_FILE_BYTES", 5_000)
+    state = {name: t.detach() for name, t in random_model().named_parameters()}
+    vllm_server.write(state.items(), tmp_path / "weights")
+    files = sorted((tmp_path / "weights").iterdir())
+    assert len(files) > 2
+    found = {name: t for file in files for name, t in load_file(file).items()}
+    assert set(found) == set(state)
+    assert all(torch.equal(found[name], state[name]) for name in state)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="does this machine see that folder"):
+        PolicyWeights().load_policy_weights(str(tmp_path / "empty"))
 
 
-def test_fire_s_tokens_follow_from_the_seed_and_are_about_equally_likely() -> None:
-    requests = make_requests(draws=1, samples=300)
-    likely = {requests[0].draw.prompt_ids[0]: [7, 4, 5]}
-    firsts = [
-        [response.ids[0] for response in fired(Engine(likely)).generate(requests, ignore)]
-        for _ in range(2)
-    ]
-    assert firsts[0] == firsts[1]
-    assert all(70 < firsts[0].count(token) < 130 for token in (4, 5, 7))
+def probed(model: Any) -> list[Row]:
+    """What the policy itself draws for a probe."""
+    rows = probing.probes(host(), 24, 0)
+    own = replace(host(model), end_ids=frozenset())
+    answers = Sampler(HfEngine(own), rows[0].sampling).generate([r.request for r in rows], ignore)
+    for one, answer in zip(rows, answers, strict=True):
+        one.add(answer.ids, answer.logprobs)
+    return rows
 
 
-def test_fire_tells_the_first_log_probability_of_a_filtered_distribution_alone() -> None:
-    requests = make_requests(draws=1, samples=3)
-    engine = Engine({requests[0].draw.prompt_ids[0]: [7, 4, 5]})
-    for response in fired(engine, top_p=0.9).generate(requests, ignore):
-        assert response.logprobs is not None
-        assert math.isfinite(response.logprobs[0])
-        assert all(map(math.isnan, response.logprobs[1:]))
+def test_a_probe_tells_the_policy_from_another() -> None:
+    model = random_model()
+    rows = probed(model)
+    probing.check(rows, host(model), model, alarm=0.1, engine="it")
+    assert model.training
+    for other in (random_model(seed=1), random_model(spread=0.41)):
+        with pytest.raises(
+            TrainingStoppedError, match="it does not answer by the policy's weights"
+        ):
+            probing.check(rows, host(other), other, alarm=0.1, engine="it")
+    for one in rows:
+        one.logprobs = [value - 0.05 for value in one.logprobs or ()]
+    with pytest.raises(TrainingStoppedError, match=r"where 0\.01 may be rounding"):
+        probing.check(rows, host(model), model, alarm=0.1, engine="it")
+    probing.check(rows, host(model, dtype=torch.bfloat16), model, alarm=0.1, engine="it")
+    rows[0].logprobs = [float("nan")] * 8
+    with pytest.raises(TrainingStoppedError):
+        probing.check(rows, host(model, dtype=torch.bfloat16), model, alarm=0.1, engine="it")
 
 
-def test_fire_leaves_the_engine_s_settings_when_a_call_fails() -> None:
-    engine = Engine({}, broken=True)
-    with pytest.raises(TrainingStoppedError, match="of 5 prompts"):
-        fired(engine).generate(make_requests(), ignore)
-    assert engine.settings == (0.8, 0, 1.0, 6, 0)
+def test_probes_are_new_ones_each_time() -> None:
+    def ids(vocabulary: int, round_: int, own: Host) -> list[tuple[int, ...]]:
+        return [row.input_ids for row in probing.probes(own, vocabulary, round_)]
+
+    own = host()
+    assert not set(ids(24, 0, own)) & set(ids(24, 1, own))
+    assert ids(24, 0, own) == ids(24, 0, own)
+    assert all(0 <= token < 24 for row in ids(24, 0, own) for token in row)
+    assert all(1_000 <= token < 30_000 for row in ids(150_000, 0, own) for token in row)
+    own.tokenizer.bos_token_id = 7
+    assert {row[0] for row in ids(150_000, 0, own)} == {7}
 
 
-def test_fire_is_never_silently_off() -> None:
-    config = RolloutConfig(backend="vllm", group_size=3)
-    with pytest.raises(ValueError, match="first tokens need the engine"):
-        VllmGenerator(Echo(), NumberTokenizer(), config, end_ids=ENDS, first=FirstToken(30.0, 16))
-
-
-def test_merging_adapters_for_a_sync_leaves_the_weights_as_they_were() -> None:
-    from peft import LoraConfig, get_peft_model
-
-    model: Any = get_peft_model(
-        random_model().bfloat16(), LoraConfig(r=4, target_modules=["q_proj", "v_proj"])
-    )
-    for name, parameter in model.named_parameters():
-        if "lora_B" in name:
-            torch.nn.init.normal_(parameter, std=0.3)
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
-
-    class Sync:
-        merged: torch.Tensor
-
-        def __init__(self) -> None:
-            self.model = model
-
-        def sync_weights(self) -> None:
-            model.merge_adapter()
-            self.merged = base.weight.detach().clone()
-            model.unmerge_adapter()
-
-    base = model.base_model.model.model.layers[0].self_attn.q_proj.base_layer
-    plain = Sync()
-    plain.sync_weights()
-    assert any(not torch.equal(p, before[n]) for n, p in model.named_parameters())  # why it is done
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(before[name])
-
-    sync = Sync()
-    keep_base_weights(sync)
-    for _ in range(3):
-        sync.sync_weights()
-    assert not torch.equal(sync.merged, before[_name(model, base.weight)])
-    assert all(torch.equal(p, before[n]) for n, p in model.named_parameters())
-
-
-def test_a_model_without_adapters_is_left_alone() -> None:
-    layer = torch.nn.Linear(2, 2)
-    with base_weights_kept(layer):
-        torch.nn.init.zeros_(layer.weight)
-    assert not layer.weight.any()
-
-
-def _name(model: Any, wanted: torch.Tensor) -> str:
-    return next(str(name) for name, parameter in model.named_parameters() if parameter is wanted)
+def test_a_head_that_is_not_tied_is_left_alone() -> None:
+    model = tiny_policy(tied=False)
+    weight = model.lm_head.weight
+    refresh_tied_head(model)
+    assert model.lm_head.weight is weight

@@ -1,265 +1,528 @@
-"""Generation by vLLM through TRL's machinery, in this process (colocate) or on a server.
+"""Generation by vLLM: its engine loop in this process, or a server of it (engines.vllm_server).
 
-Read from TRL 1.16 (GRPOTrainer._generate_single_turn, generation/vllm_generation.py). TRL syncs the
-weights when the trainer's global step has moved since the last time, and with LoRA it merges the
-adapters into the weights that it sends. vLLM answers a whole call at once, so responses finish
-together; `rollout.batch` splits a round, so that what is there can be judged meanwhile, at the
-price of a tail that does not fill the engine for each part.
+Read from vLLM 0.32.0 (v1/engine/llm_engine.py, v1/worker/gpu_model_runner.py). In this process we
+hold vLLM's LLMEngine ourselves: a step is a forward pass, requests come and go between two of them,
+and every step tells what it drew. The model is made without weights; the policy's are loaded over
+them, and again whenever they moved.
 
-Different from rollouts.hf:
+What vLLM would do silently, and is held here:
 
-1. Responses come from vLLM's own random stream: they depend on their batch, and a resumed run
-   answers differently. A seed per response would need settings per request, which TRL has not.
-2. Colocated, vLLM tells log-probabilities after temperature, top-k and top-p. With top-k or top-p
-   these are not the trainer's, so none are passed on; then drift is not measured. A server does
-   the same if it was started with `--logprobs-mode processed_logprobs`, and must be where
-   rollout.temperature is not 1.
-3. A server keeps processes in step: each must ask for equally many responses at a time.
-4. FIRE takes two calls, since TRL has one temperature for all tokens of a response and vLLM none
-   above 2: the first asks for the likeliest tokens of each prompt, of which one is drawn here as
-   rollouts.hf draws it; the second goes on behind it. How many go on differs between processes,
-   which neither a server nor an engine over several GPUs would survive.
+1. A step that failed leaves an engine that answers nothing for ever: it is dead from then on.
+2. A prompt that does not fit with its limit is cut; ids outside the vocabulary kill the engine.
+   Both are refused in `submit`.
+3. A tied head keeps its old weight on CPU, and a prefix cache that of old weights: both are
+   refreshed, and the first syncs of a run are held against the policy's own log-probabilities.
+4. A seed gives the same noise again when a response goes on: see engines.vllm_requests.
+5. vLLM seeds torch, numpy and Python when it starts; the run's own states are put back.
+6. When it is shut down it destroys the process group, the trainer's too.
 """
 
 from __future__ import annotations
 
+import gc
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+import os
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from torch.distributed.fsdp import FSDPModule
 
-from assay.trainer.engines.seeded import draw_first, uniform_rows
-from assay.trainer.engines.types import FirstToken, OnFinished, Request, Response, Tokenizer
+from assay.rpc.errors import ConfigError
+from assay.trainer.engines import probing, vllm_worker
+from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, Row
+from assay.trainer.engines.seeded import not_numbers
+from assay.trainer.engines.types import Request, Response, Sampling
+from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
+from assay.trainer.engines.weights import weights
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.settings.sections import RolloutConfig
+from assay.trainer.settings.sections import VllmConfig
 
-SingleTurn = Callable[
-    [list[list[int]], int], tuple[list[list[int]], list[list[float | None]] | None]
-]
-"""Prompts, of which so many in a row are the same, to tokens and log-probabilities."""
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+_QUIET_STEPS = 64
+_CPU_BLOCK = 32
+_CPU_BATCH_TOKENS = 4096
+
+Ended = deque[tuple[Row, bool]]
 
 
-class VllmGenerator:
-    """A Generator on TRL's vLLM modes.
+def make_vllm(host: Host, config: Config) -> Engine:
+    """The engine that settings name: in this process, or on a server.
+
+    Raises:
+        ConfigError: vLLM is not installed here, or the server cannot be used.
+    """
+    settings, alarm = config.rollout.vllm, config.rollout.drift_alarm
+    if settings.mode == "server":
+        from assay.trainer.engines.vllm_server import VllmServerEngine  # noqa: PLC0415  # httpx
+
+        return VllmServerEngine(host, settings, alarm=alarm)
+    if find_spec("vllm") is None:
+        raise ConfigError(
+            'rollout.backend = "vllm" needs vLLM in this environment; pip install vllm, or set '
+            'rollout.vllm.mode = "server"'
+        )
+    return VllmEngine(host, settings, batch=config.rollout.batch, alarm=alarm)
+
+
+class VllmEngine(Engine):
+    """An Engine on vLLM's loop in this process.
+
+    Engines of one policy share the loop: a step of one draws for all, and each hands over its own.
 
     Args:
-        single_turn: `lambda prompts, repeats: trainer._generate_single_turn(prompts, None, {},
-            repeats)` of a trainer with use_vllm.
-        tokenizer: of the policy.
-        config: group size, how many responses at a time. Temperature and limits are TRL's.
-        end_ids: tokens that end a response.
-        engine: the trainer's VLLMGeneration, whose settings are exchanged for first tokens; None
-            without `first`.
-        seed: of the run, for first tokens.
-        first: where first tokens come from; None for the policy's own distribution.
+        host: the policy.
+        settings: rollout.vllm.
+        batch: most responses that are drawn at a time; 0 leaves that to vLLM.
+        alarm: see probing.check.
+
+    Raises, out of `poll` and `update_weights`:
+        ConfigError: vLLM did not start.
+        TrainingStoppedError: it died, made no progress, or does not answer by the policy's weights.
     """
 
     def __init__(
-        self,
-        single_turn: SingleTurn,
-        tokenizer: Tokenizer,
-        config: RolloutConfig,
-        *,
-        end_ids: frozenset[int],
-        engine: Any = None,
-        seed: int = 0,
-        first: FirstToken | None = None,
+        self, host: Host, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
     ) -> None:
-        if first is not None and engine is None:
-            raise ValueError("first tokens need the engine whose settings they exchange")
-        self._first = first
-        self._single_turn = single_turn
-        self._tokenizer = tokenizer
-        self._config = config
-        self._end_ids = end_ids
-        self._engine = engine
-        self._seed = seed
+        super().__init__(host)
+        made = Loop(host, settings, batch=batch, alarm=alarm)
+        self._loop: Loop = host.shared.setdefault("vllm", made)
+        self._loop.users += 1
+        self._names: dict[Id, str] = {}
+        self._ended: Ended = deque()
+        self._closed = False
 
-    def generate(self, requests: Sequence[Request], on_finished: OnFinished) -> list[Response]:
-        """One response for each request, in order; see engines.types.Generator.
+    @property
+    def busy(self) -> bool:
+        """See Engine; weights are whole here, so that no process waits for another."""
+        return bool(self._open)
+
+    def submit(self, id_: Id, request: Request, sampling: Sampling) -> None:
+        """See Engine.
 
         Raises:
-            TrainingStoppedError: vLLM did not answer each request.
+            ConfigError: it does not fit into vLLM's context.
         """
-        group = self._config.group_size
-        # parts hold whole groups, of which a server reads the prompt once
-        size = math.ceil(self._config.batch / group) * group or len(requests)
-        responses: list[Response] = []
-        for start in range(0, len(requests), size):
-            part = requests[start : start + size]
-            for place, response in enumerate(self._answers(part), start):
-                responses.append(response)
-                on_finished(place, response)
-        return responses
+        super().submit(id_, request, sampling)
+        try:
+            self._names[id_] = self._loop.add(self._open[id_], self._ended)
+        except BaseException:
+            del self._open[id_]
+            raise
 
-    def _answers(self, requests: Sequence[Request]) -> Iterator[Response]:
-        if self._first is not None:
-            ids_BT, told_BT = self._fired(requests, self._first)
-        else:
-            prompts = [list(request.draw.prompt_ids) for request in requests]
-            ids_BT, told_BT = self._asked(prompts, repeats(requests, self._config.group_size))
-        for ids, told in zip(ids_BT, told_BT, strict=True):
-            yield Response(
-                ids=tuple(ids),
-                text=self._tokenizer.decode(ids, skip_special_tokens=True),
-                logprobs=None if told is None else tuple(told),
-                truncated=ids[-1] not in self._end_ids,
+    def update_weights(self) -> None:
+        """See Engine."""
+        self._loop.update()
+
+    def abort(self, ids: Iterable[Id] | None = None) -> dict[Id, Response]:
+        """See Engine: with all that was drawn."""
+        asked = list(self._open) if ids is None else [id_ for id_ in ids if id_ in self._open]
+        with self._loop.lock:
+            self._loop.drop([self._names.pop(id_) for id_ in asked])
+            for row, _ in self._take(set(asked)):
+                # ended, and nobody heard of it: its last token is drawn again
+                row.ids.pop()
+                if row.logprobs:
+                    row.logprobs.pop()
+            return super().abort(asked)
+
+    def close(self) -> None:
+        """See Engine; who leaves last ends vLLM."""
+        if self._closed:
+            return
+        super().close()
+        self._closed = True
+        self._loop.users -= 1
+        if not self._loop.users:
+            self._loop.close()
+            self.host.shared.pop("vllm", None)
+
+    def _draw(self, on_ended: OnEnded) -> None:
+        while self._open and not self._ended and not self._between:
+            self._loop.step()
+        with self._loop.lock:
+            ended = self._take(set(self._open))
+        for row, _ in ended:
+            del self._names[row.id]
+        self._end(ended, on_ended)
+        self._loop.rest()
+
+    def _take(self, ids: set[Id]) -> list[tuple[Row, bool]]:
+        """Takes rows out of those that ended."""
+        taken = [one for one in self._ended if one[0].id in ids]
+        rest = [one for one in self._ended if one[0].id not in ids]
+        self._ended.clear()
+        self._ended.extend(rest)
+        return taken
+
+
+@dataclass(slots=True)
+class _Drawing:
+    """A row that vLLM draws.
+
+    Attributes:
+        ends: tokens that end it.
+        ended: where it goes then, with whether one of these did.
+    """
+
+    row: Row
+    ends: frozenset[int]
+    ended: Ended = field(default_factory=deque)
+
+
+class Loop:
+    """vLLM in this process; it starts with the first weights.
+
+    Attributes:
+        lock: held for every step, and by whoever looks at what steps change.
+        users: engines that have it.
+        starts: how it was started, for tests and messages.
+    """
+
+    def __init__(
+        self, host: Host, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
+    ) -> None:
+        self.lock = threading.RLock()
+        self.users = 0
+        self.starts: dict[str, Any] = {}
+        self._host = host
+        self._settings = settings
+        self._batch = batch
+        self._alarm = alarm
+        self._own_draws = settings.own_draws
+        self._engine: Any = None
+        self._dtype: torch.dtype | None = None
+        self._version: int | None = None
+        self._probed = 0
+        self._asleep = 0
+        self._drawing: dict[str, _Drawing] = {}
+        self._names = itertools.count()
+        self._dead = ""
+        self._quiet = 0
+        self._patience = _QUIET_STEPS
+
+    def add(self, row: Row, ended: Ended) -> str:
+        """Draws a row too; gives its name here.
+
+        Raises:
+            ConfigError, ValueError: see vllm_requests.check.
+            TrainingStoppedError: vLLM is dead.
+        """
+        with self.lock:
+            self._ready()
+            model = self._engine.vllm_config.model_config
+            check(
+                row,
+                vocabulary=model.get_vocab_size(),
+                context=model.max_model_len,
+                own_draws=self._own_draws,
             )
+            return self._add(_Drawing(row, self._host.end_ids, ended))
 
-    def _asked(
-        self, prompts: list[list[int]], times: int
-    ) -> tuple[list[list[int]], list[list[float] | None]]:
-        """Tokens and log-probabilities, where those are the trainer's; NaN for what is not told."""
-        ids_BT, told_BT = self._single_turn(prompts, times)
-        _check_answered(ids_BT, len(prompts))
-        if self._config.top_k > 0 or self._config.top_p < 1 or told_BT is None:
-            return ids_BT, [None] * len(ids_BT)
-        return ids_BT, [
-            [math.nan if value is None else value for value in told] for told in told_BT
-        ]
+    def drop(self, names: list[str]) -> None:
+        """Draws these no more."""
+        with self.lock:
+            running = [name for name in names if self._drawing.pop(name, None) is not None]
+            if running and not self._dead:
+                self._engine.abort_request(running)
 
-    def _fired(
-        self, requests: Sequence[Request], first: FirstToken
-    ) -> tuple[list[list[int]], list[list[float] | None]]:
-        """Tokens and log-probabilities, of first tokens in FIRE's distribution."""
-        firsts_B, first_logps_B = self._firsts(requests, first)
-        ids_BT = [[first] for first in firsts_B]
-        told_BT: list[list[float] | None] = [[logp] for logp in first_logps_B]
-        left = self._config.max_new_tokens - 1
-        going = [n for n, first in enumerate(firsts_B) if left and first not in self._end_ids]
-        if going:
-            prompts = [[*requests[n].draw.prompt_ids, firsts_B[n]] for n in going]
-            with exchanged(self._engine, max_completion_length=left):
-                rest_BT, rest_told_BT = self._asked(prompts, 1)
-            for n, rest, rest_told in zip(going, rest_BT, rest_told_BT, strict=True):
-                ids_BT[n] += rest
-                told_BT[n] = [first_logps_B[n], *(rest_told or [math.nan] * len(rest))]
-        return ids_BT, told_BT
+    def step(self) -> None:
+        """One forward pass for all rows.
 
-    def _firsts(
-        self, requests: Sequence[Request], first: FirstToken
-    ) -> tuple[list[int], list[float]]:
-        """A first token for each request, and the log-probability that it was drawn with."""
-        prompts = {request.draw.number: list(request.draw.prompt_ids) for request in requests}
-        likeliest = self._likeliest(list(prompts.values()), first.top_k)
-        heads = dict(zip(prompts, likeliest, strict=True))
-        rows = [heads[request.draw.number] for request in requests]
-        logps_BK = torch.tensor([[logp for _, logp in row] for row in rows])
-        numbers_B1 = uniform_rows(self._seed, [(r.draw.number, r.index) for r in requests], 1)
-        chosen_B, drawn_B = draw_first(
-            logps_BK,
-            torch.from_numpy(numbers_B1[:, 0].copy()),
-            temperature=first.temperature,
-            top_k=first.top_k,
+        Raises:
+            TrainingStoppedError: vLLM is dead, or the policy's logits are not numbers.
+        """
+        with self.lock:
+            self._ready()
+            try:
+                outputs = self._engine.step()
+            except BaseException as error:
+                died = self._died(f"{type(error).__name__}: {error}")
+                if not isinstance(error, Exception):  # whoever interrupts a pass breaks it too
+                    raise
+                raise died from error
+            heard = [self._hear(output) for output in outputs]
+            self._quiet = 0 if any(heard) or not self._drawing else self._quiet + 1
+            if self._quiet > self._patience:
+                raise self._died(f"no token in {self._quiet} steps")
+
+    def update(self) -> None:
+        """Answers by the policy's weights as they are; rows that are being drawn go on under them.
+
+        Raises:
+            ConfigError: vLLM did not start.
+            TrainingStoppedError: vLLM is dead, or the weights did not arrive.
+        """
+        with self.lock:
+            self._check_alive()
+            version, asleep = self._host.version(), self._sleepers()
+            if version == self._version and not asleep:
+                return
+            with self._host.model_context() as model, torch.no_grad():
+                if self._engine is None:
+                    self._start(model)
+                stale = version != self._version or asleep > 1
+                self._wake(lambda: self._load(model) if stale else None)
+                if stale and self._probed < probing.PROBES:
+                    self._probe(model)
+            self._version = version
+
+    def rest(self) -> None:
+        """Where it may sleep and has nothing to draw: gives its memory back until it has."""
+        with self.lock:
+            if self._may_sleep and not (self._drawing or self._asleep or self._dead):
+                self._asleep = self._settings.sleep
+                self._engine.sleep(self._asleep)
+
+    def close(self) -> None:
+        """Ends vLLM. May be called twice."""
+        with self.lock:
+            engine, self._engine = self._engine, None
+            self._dead = self._dead or "vLLM was closed"
+            self._drawing.clear()
+            if engine is not None:
+                shut_down(engine)
+
+    def _ready(self) -> None:
+        self._check_alive()
+        if self._engine is None or self._asleep:
+            self.update()
+
+    def _check_alive(self) -> None:
+        if self._dead:
+            raise TrainingStoppedError(self._dead)
+
+    def _died(self, why: str) -> TrainingStoppedError:
+        said = " ".join(why.split())
+        self._dead = (
+            f"vLLM ended early: {said}; go on from the last checkpoint, with a lower rollout.batch "
+            "or rollout.vllm.gpu_memory_utilization where memory ran out"
         )
-        ids = [row[place][0] for row, place in zip(rows, chosen_B.tolist(), strict=True)]
-        return ids, drawn_B.tolist()
+        return TrainingStoppedError(self._dead)
 
-    def _likeliest(self, prompts: list[list[int]], count: int) -> list[list[tuple[int, float]]]:
-        """The top_k likeliest first tokens of each prompt by id, with their log-probabilities."""
-        engine, answers = self._engine, []
-        generate = engine.generate
+    def _add(self, drawing: _Drawing) -> str:
+        from vllm import SamplingParams  # noqa: PLC0415  # takes seconds
+        from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415
 
-        def heard(*args: Any, **settings: Any) -> Any:
-            answers.append(generate(*args, **settings))
-            return answers[-1]
+        host = replace(self._host, end_ids=drawing.ends)
+        asked = parameters(drawing.row, host, own_draws=self._own_draws)
+        params = SamplingParams(**asked, output_kind=RequestOutputKind.DELTA, skip_clone=True)
+        name = str(next(self._names))
+        self._engine.add_request(name, {"prompt_token_ids": list(drawing.row.input_ids)}, params)
+        self._drawing[name] = drawing
+        return name
 
-        with exchanged(
-            engine,
-            generate=heard,
-            logprobs=count,
-            temperature=1.0,
-            top_k=0,
-            top_p=1.0,
-            max_completion_length=1,
-        ):
-            self._single_turn(prompts, 1)
-        [(_, _, logps_BTK, ids_BTK)] = answers
-        _check_answered(ids_BTK, len(prompts))
-        found = []
-        for (ids_K, *_), (logps_K, *_) in zip(ids_BTK, logps_BTK, strict=True):
-            # the token that vLLM drew is told too, likely or not
-            likely = sorted(zip(ids_K, logps_K, strict=True), key=lambda one: -one[1])[:count]
-            found.append(sorted(likely))
+    def _hear(self, output: Any) -> bool:
+        """Notes what a step drew of a request; whether that is anything."""
+        drawing = self._drawing.get(output.request_id)
+        if drawing is None:  # aborted
+            return False
+        [drawn] = output.outputs
+        row, ids = drawing.row, list(drawn.token_ids)
+        if ids:
+            told = None
+            if drawn.logprobs is not None:
+                told = [at[id_].logprob for id_, at in zip(ids, drawn.logprobs, strict=True)]
+                if not all(map(math.isfinite, told)):
+                    self._dead = str(not_numbers())
+                    raise not_numbers()
+            row.add(ids, told)
+        if output.finished:
+            del self._drawing[output.request_id]
+            over = bool(row.ids) and row.ids[-1] in drawing.ends
+            if not over and row.room > 0:
+                raise self._died(f"a response ended in the middle ({drawn.finish_reason})")
+            drawing.ended.append((row, over))
+        return bool(ids)
+
+    def _load(self, model: Any) -> None:
+        given = weights(model, self._dtype)
+        try:
+            self._engine.collective_rpc(lambda worker: vllm_worker.load(worker, given))
+            kept = self._engine.reset_prefix_cache(reset_running_requests=bool(self._drawing))
+        except Exception as error:
+            raise self._died(
+                f"the policy's weights could not be loaded: {type(error).__name__}: {error}"
+            ) from error
+        if not kept:
+            raise self._died("it kept what it had computed with old weights")
+
+    def _probe(self, model: Any) -> None:
+        vocabulary = self._engine.vllm_config.model_config.get_vocab_size()
+        rows = probing.probes(self._host, vocabulary, self._probed)
+        ended: Ended = deque()
+        for row in rows:
+            self._add(_Drawing(row, frozenset(), ended))
+        while len(ended) < len(rows):
+            self.step()
+        try:
+            probing.check(rows, self._host, model, alarm=self._alarm, engine="vLLM")
+        except TrainingStoppedError as error:
+            self._dead = str(error)
+            raise
+        self._probed += 1
+
+    def _sleepers(self) -> int:
+        """How deep this or, where weights are gathered together, any process sleeps."""
+        if not self._may_sleep or not self._host.in_step():
+            return self._asleep
+        everyone = [0] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(everyone, self._asleep)
+        return max(everyone)
+
+    def _wake(self, load: Callable[[], None]) -> None:
+        """Takes back memory that was given, and loads weights before the cache needs room."""
+        level, self._asleep = self._asleep, 0
+        if level:
+            self._engine.wake_up(tags=["weights"])
+        load()
+        if level:
+            self._engine.wake_up(tags=["kv_cache"])
+
+    @property
+    def _may_sleep(self) -> bool:
+        return bool(self.starts.get("enable_sleep_mode"))
+
+    def _start(self, model: Any) -> None:
+        cpu = not torch.cuda.is_available()
+        set_environment(cpu=cpu, own_draws=self._own_draws)
+        import vllm  # noqa: PLC0415  # takes seconds, and reads the environment
+
+        base = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self._dtype = self._host.dtype or base.dtype
+        self.starts = starts(
+            base,
+            self._settings,
+            dtype=self._dtype,
+            seed=self._host.seed,
+            batch=self._batch,
+            cpu=cpu,
+        )
+        with TemporaryDirectory(prefix="assay-vllm-") as folder, same_random_states():
+            describe(base, folder)
+            try:
+                args = vllm.EngineArgs(model=folder, **self.starts)
+                self._engine = vllm.LLMEngine.from_engine_args(args)
+            except Exception as error:
+                said = " ".join(str(error).split())
+                raise ConfigError(
+                    f"vLLM did not start: {type(error).__name__}: {said}; see rollout.vllm for its "
+                    "memory and its context"
+                ) from error
+        self._engine.engine_core._finalizer.detach()  # noqa: SLF001  # see shut_down
+        scheduler = self._engine.vllm_config.scheduler_config
+        context = self._engine.vllm_config.model_config.max_model_len
+        # a prompt that is read in parts draws nothing until it is read
+        self._patience = _QUIET_STEPS + context // scheduler.max_num_batched_tokens
+
+
+def set_environment(*, cpu: bool, own_draws: bool) -> None:
+    """What vLLM reads when it is imported; the operator's own values win."""
+    values = {
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+    }
+    if cpu:
+        values |= {
+            "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "TORCHDYNAMO_DISABLE": "1",
+        }
+    elif own_draws:  # its other runner has another interface for logits processors
+        values["VLLM_USE_V2_MODEL_RUNNER"] = "0"
+    for key, value in values.items():
+        os.environ.setdefault(key, value)
+
+
+def starts(
+    base: Any,
+    settings: VllmConfig,
+    *,
+    dtype: torch.dtype,
+    seed: int,
+    batch: int,
+    cpu: bool,
+) -> dict[str, Any]:
+    """What vLLM's EngineArgs are made of, besides the model's folder."""
+    context = settings.max_model_length or base.config.get_text_config().max_position_embeddings
+    found: dict[str, Any] = {
+        "load_format": "dummy",
+        "skip_tokenizer_init": True,
+        "generation_config": "vllm",
+        "dtype": str(dtype).removeprefix("torch."),
+        "max_model_len": context,
+        "logprobs_mode": logprobs_mode(own_draws=settings.own_draws),
+        "enable_prefix_caching": True,
+        "disable_log_stats": True,
+        "async_scheduling": False,
+        "seed": seed % 2**32,
+    }
+    if settings.own_draws:
+        found["logits_processors"] = [PROCESSOR]
+    if batch:
+        found["max_num_seqs"] = batch
+    if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
+        found["distributed_executor_backend"] = "external_launcher"
+    if not cpu:
+        found["gpu_memory_utilization"] = settings.gpu_memory_utilization
+        found["enable_sleep_mode"] = bool(settings.sleep)
         return found
+    found |= {"enforce_eager": True, "block_size": _CPU_BLOCK}
+    if not settings.own_draws:  # on CPU a seeded prompt that is read in two parts is its death
+        found["enable_chunked_prefill"] = False
+        found["max_num_batched_tokens"] = max(context, _CPU_BATCH_TOKENS)
+    return found
 
 
-def _check_answered(answers: Sequence[Sequence[object]], asked: int) -> None:
-    """Raises TrainingStoppedError where not every prompt has an answer with tokens."""
-    if len(answers) != asked or not all(answers):
-        raise TrainingStoppedError(
-            f"vLLM answered {sum(map(bool, answers))} of {asked} prompts; see its log"
-        )
+def describe(base: Any, folder: str) -> None:
+    """Writes the model's config.json, by which vLLM knows what to make.
+
+    Args:
+        base: of transformers.
+        folder: where to.
+    """
+    config = deepcopy(base.config)
+    kinds = (kind for kind in type(base).__mro__ if not issubclass(kind, FSDPModule))
+    config.architectures = [next(kinds).__name__]
+    config.save_pretrained(folder)
+
+
+def shut_down(engine: Any) -> None:
+    """Ends an LLMEngine of this process as its own `shutdown` does, less one thing.
+
+    That one destroys the process group, which is the trainer's, and those of other engines here.
+    """
+    core = engine.engine_core.engine_core
+    core.structured_output_manager.clear_backend()
+    core.model_executor.shutdown()
+    core.scheduler.shutdown()
+    gc.unfreeze()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 @contextmanager
-def exchanged(engine: Any, **settings: Any) -> Iterator[None]:
-    """Other settings of TRL's VLLMGeneration, which reads them at each call, until this is left."""
-    kept = {name: getattr(engine, name) for name in settings}
+def same_random_states() -> Iterator[None]:
+    """The random states of torch, numpy and Python as they were."""
+    python, numbers = random.getstate(), np.random.get_state()  # vLLM seeds it
     try:
-        for name, value in settings.items():
-            setattr(engine, name, value)
-        yield
+        with torch.random.fork_rng():
+            yield
     finally:
-        for name, value in kept.items():
-            setattr(engine, name, value)
-
-
-def repeats(requests: Sequence[Request], group_size: int) -> int:
-    """`group_size` where every so many requests in a row share their draw, else 1.
-
-    TRL's server mode reads one prompt of so many in a row and answers it that many times.
-    """
-    if len(requests) % group_size:
-        return 1
-    starts = range(0, len(requests), group_size)
-    whole = all(
-        len({request.draw.number for request in requests[start : start + group_size]}) == 1
-        for start in starts
-    )
-    return group_size if whole else 1
-
-
-def keep_base_weights(vllm_generation: Any) -> None:
-    """Makes TRL's weight sync leave a PEFT model exactly as it was.
-
-    To send merged weights, TRL adds the adapters to the base weights and takes them off again,
-    which rounds: by 2^-9 of a weight each time in bfloat16, and it adds up over a run.
-
-    Args:
-        vllm_generation: the VLLMGeneration of a trainer; its `sync_weights` is replaced.
-    """
-    sync = vllm_generation.sync_weights
-
-    def exact_sync() -> None:
-        with base_weights_kept(vllm_generation.model):
-            sync()
-
-    vllm_generation.sync_weights = exact_sync
-
-
-@contextmanager
-def base_weights_kept(model: Any) -> Iterator[None]:
-    """The base weights that adapters are merged into, as they were when this is left.
-
-    Args:
-        model: of PEFT; any other is left alone.
-    """
-    kept = [
-        (parameter, parameter.data.clone())
-        for name, parameter in model.named_parameters()
-        if ".base_layer." in name
-    ]
-    try:
-        yield
-    finally:
-        for parameter, data in kept:
-            if parameter.data.shape == data.shape:  # else gathered for the sync, and now sharded
-                parameter.data.copy_(data)
-
-
-def make_vllm(host: Any, config: Any) -> Any:
-    """Being built."""
-    raise NotImplementedError
+        random.setstate(python)
+        np.random.set_state(numbers)

@@ -198,6 +198,7 @@ class Engine:
         logprobs: which log-probabilities it tells of the tokens that it draws: processed, those of
             the distribution that they were drawn from; raw, before temperature and filters; none.
         correction: `method.loss.importance_correction` of a run with it that names none.
+        check: what its settings break, in a line; empty where nothing.
     """
 
     group: ClassVar[str] = "assay.engines"
@@ -207,3 +208,4 @@ class Engine:
     takes: Mapping[str, str] = field(default_factory=dict)
     logprobs: Literal["processed", "raw", "none"] = "processed"
     correction: str = "none"
+    check: Callable[[Config], str] = nothing_wrong

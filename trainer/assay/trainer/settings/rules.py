@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.settings import capabilities
-from assay.trainer.settings.registry import estimator_of, loss_of, methods, selection_of
+from assay.trainer.settings.registry import (
+    engine_of,
+    estimator_of,
+    loss_of,
+    methods,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -18,6 +24,7 @@ def problem(config: Config) -> str:
         ConfigError: they name a plug-in that is not installed.
     """
     own = [method.check for method in methods()] + [loss_of(config.method.loss).check]
+    own.append(engine_of(config.rollout).check)
     selection = selection_of(config.data.selection)
     if selection is not None:
         own.append(selection.check)

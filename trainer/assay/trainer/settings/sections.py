@@ -203,15 +203,39 @@ class OptimConfig(OptimSection):
 
 @dataclass(frozen=True, slots=True)
 class VllmConfig:
-    """Passed through to TRL when `rollout.backend` is vllm."""
+    """vLLM, where `rollout.backend` is vllm."""
 
     __pydantic_config__ = STRICT
 
     mode: Literal["colocate", "server"] = "colocate"
-    server_url: str = ""
+    """colocate: in this process, on the policy's device. server: vLLM's own, elsewhere."""
+    draws: Literal["run", "engine"] = "run"
+    """run: by the random numbers of the run, the same tokens as hf. engine: by vLLM, each response
+    with a seed; then filters (top_k, top_p) leave log-probabilities untold."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.3
+    """Share of the device's memory; colocate on CUDA."""
+    sleep: Literal[0, 1, 2] = 0
+    """Between rollouts vLLM gives its memory back: 1 keeps its weights in the host's memory, 2 has
+    them sent anew; colocate on CUDA, elsewhere nothing."""
     tensor_parallel_size: Positive = 1
+    """GPUs of one engine; above 1 on a server only, which is started with it."""
     max_model_length: NonNegative = 0
+    """Most tokens of a prompt and its response; 0 takes the model's own. A server has its own."""
+    server_url: str = ""
+    """As http://127.0.0.1:8000, without /v1; its key is taken from VLLM_API_KEY."""
+    transfer: Literal["folder", "nccl"] = "folder"
+    """How a server gets the weights: through a folder that both see, or over NCCL."""
+    folder: str = ""
+    """Where weights are put for a server, under the same path on both sides."""
+    transfer_host: str = ""
+    """This machine's address as the server sees it, for NCCL; empty takes the host's name."""
+    timeout_s: PositiveFloat = 600.0
+    """A server that says nothing for so long is given up."""
+
+    @property
+    def own_draws(self) -> bool:
+        """Whether tokens are drawn by the random numbers of the run."""
+        return self.draws == "run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +254,10 @@ class RolloutConfig:
     top_k: NonNegative = 0
     """0 for all tokens."""
     backend: str = "hf"
-    """hf: transformers' generate. paged: its continuous batching. vllm: TRL's vLLM modes."""
+    """hf: transformers' generate. paged: its continuous batching. vllm: vLLM's loop or server."""
     batch: NonNegative = 0
-    """Responses generated at a time by one process, with vllm rounded up to whole groups; 0 for all
-    of a round."""
+    """Responses generated at a time by one process; 0 for all of a round, or as many as the engine
+    has room for."""
     drift_alarm: PositiveFloat = 0.1
     """Warns when the mean difference between sampler's and trainer's log-probabilities of freshly
     sampled tokens passes this."""
@@ -241,8 +265,9 @@ class RolloutConfig:
 
     @property
     def tells_logps(self) -> bool:
-        """Whether the sampler tells the policy's log-probabilities: vLLM does not with filters."""
-        return self.backend != "vllm" or (not self.top_k and self.top_p == 1)
+        """Whether the sampler tells the policy's log-probabilities; see vllm.draws."""
+        filters = self.top_k > 0 or self.top_p < 1
+        return self.backend != "vllm" or self.vllm.own_draws or not filters
 
 
 @dataclass(frozen=True, slots=True)

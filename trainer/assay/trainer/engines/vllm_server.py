@@ -1,0 +1,625 @@
+"""Generation by a vLLM server on devices of its own, by token ids.
+
+Read from vLLM 0.32.0 (entrypoints/scale_out/token_in_token_out, entrypoints/rl/online). Each
+request is a stream of its own on `/inference/v1/generate`: what is drawn arrives as it is drawn, so
+that a request that is aborted, by closing its stream, leaves what it had. Weights go through a
+folder that both sides see, or over NCCL; while they change, the server holds its requests and then
+reads them anew under the new ones.
+
+The server is started with the routes and modes that this needs (docs/scaling.md), and is asked for
+them: one that tells log-probabilities of another distribution is refused. The first weights of a
+run are held against the policy's own log-probabilities. Tokens under weights that nobody of this
+run sent end the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import math
+import os
+import queue
+import shutil
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import torch
+from safetensors.torch import save_file
+
+from assay.rpc.errors import ConfigError
+from assay.trainer.engines import probing
+from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, Row
+from assay.trainer.engines.seeded import not_numbers
+from assay.trainer.engines.types import Request, Response, Sampling
+from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
+from assay.trainer.engines.weights import described, weights
+from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.settings.sections import VllmConfig
+
+GENERATE = "/inference/v1/generate"
+EXTENSION = "assay.trainer.engines.vllm_worker.PolicyWeights"
+_LOOK_S = 5.0
+_FILE_BYTES = 4 * 1024**3
+_FLOOR = -9000.0  # JSON has no NaN: vLLM says -9999
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class VllmServerEngine(Engine):
+    """An Engine on a vLLM server.
+
+    Engines of one policy share the server and the weights that it has.
+
+    Args:
+        host: the policy.
+        settings: rollout.vllm.
+        alarm: see probing.check.
+
+    Raises:
+        ConfigError: out of `update_weights`: the server was not started as it must be.
+        TrainingStoppedError: out of `poll` and `update_weights`: it is gone, refused, or answers by
+            other weights.
+    """
+
+    def __init__(self, host: Host, settings: VllmConfig, *, alarm: float = 0.1) -> None:
+        super().__init__(host)
+        self._server: Server = host.shared.setdefault(
+            "vllm-server", Server(host, settings, alarm=alarm)
+        )
+        self._server.users += 1
+        self._settings = settings
+        self._streams: dict[Id, Stream] = {}
+        self._told: Told = queue.SimpleQueue()
+        self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        """See Engine; weights are whole there, so that no process waits for another."""
+        return bool(self._open)
+
+    def submit(self, id_: Id, request: Request, sampling: Sampling) -> None:
+        """See Engine.
+
+        Raises:
+            ConfigError: it does not fit into the server's context.
+        """
+        super().submit(id_, request, sampling)
+        try:
+            self._streams[id_] = self._server.ask(self._open[id_], self.host.end_ids, self._told)
+        except BaseException:
+            del self._open[id_]
+            raise
+
+    def between(self, act: Callable[[], None]) -> None:
+        """See Engine."""
+        super().between(act)
+        self._told.put(None)
+
+    def update_weights(self) -> None:
+        """See Engine."""
+        self._server.update()
+
+    def abort(self, ids: Iterable[Id] | None = None) -> dict[Id, Response]:
+        """See Engine: with all that arrived."""
+        asked = list(self._open) if ids is None else [id_ for id_ in ids if id_ in self._open]
+        for id_ in asked:
+            self._streams.pop(id_).close()
+        return super().abort(asked)
+
+    def close(self) -> None:
+        """See Engine; who leaves last closes the connections. The server stays."""
+        if self._closed:
+            return
+        super().close()
+        self._closed = True
+        self._server.users -= 1
+        if not self._server.users:
+            self._server.close()
+            self.host.shared.pop("vllm-server", None)
+
+    def _draw(self, on_ended: OnEnded) -> None:
+        ended: list[tuple[Row, bool]] = []
+        silent_s = 0.0
+        while self._open and not ended and not self._between:
+            try:
+                told = self._told.get(timeout=_LOOK_S)
+            except queue.Empty:
+                silent_s += _LOOK_S
+                self._server.check_alive()
+                if silent_s >= self._settings.timeout_s:
+                    raise TrainingStoppedError(
+                        f"{self._server.name} said nothing for {silent_s:g} s; see its log, or "
+                        "raise rollout.vllm.timeout_s"
+                    ) from None
+                continue
+            while told is not None:
+                silent_s = 0.0
+                self._hear(told, ended)
+                try:
+                    told = self._told.get_nowait()
+                except queue.Empty:
+                    break
+        for row, _ in ended:
+            del self._streams[row.id]
+        self._end(ended, on_ended)
+
+    def _hear(self, told: Event, ended: list[tuple[Row, bool]]) -> None:
+        row = self._open.get(told.stream.row.id)
+        if row is not told.stream.row:  # aborted
+            return
+        over = self._server.hear(told)
+        if over is not None:
+            ended.append((row, over))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What arrived on a stream: a piece of an answer, or why it broke."""
+
+    stream: Stream
+    piece: Mapping[str, Any] | None = None
+    broken: str = ""
+
+
+Told = queue.SimpleQueue[Event | None]
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """A request on its way.
+
+    Attributes:
+        ends: tokens that end its row.
+    """
+
+    row: Row
+    ends: frozenset[int]
+    task: Future[None] | None = None
+
+    def close(self) -> None:
+        """Ends it; the server notices that nobody listens."""
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Server:
+    """A vLLM server, and the weights that it has of us.
+
+    Attributes:
+        name: for messages.
+        users: engines that have it.
+    """
+
+    def __init__(self, host: Host, settings: VllmConfig, *, alarm: float = 0.1) -> None:
+        self.name = f"the vLLM server at {settings.server_url}"
+        self.users = 0
+        self._host = host
+        self._settings = settings
+        self._alarm = alarm
+        self._wires: Wires | None = None
+        self._context = self._vocabulary = 0
+        self._dtype: torch.dtype | None = None
+        self._version: int | None = None
+        self._run = uuid.uuid4().hex[:12]
+        self._sent: set[str] = set()
+        self._probed = 0
+        self._broken = ""
+        self._transfer: Any = None
+        self._lock = threading.RLock()
+
+    def ask(self, row: Row, ends: frozenset[int], told: Told) -> Stream:
+        """Has a row drawn; what is drawn goes to `told`.
+
+        Raises:
+            ConfigError, ValueError: see vllm_requests.check.
+        """
+        if self._version is None:
+            self.update()
+        check(
+            row,
+            vocabulary=self._vocabulary,
+            context=self._context,
+            own_draws=self._settings.own_draws,
+        )
+        return self._ask(Stream(row, ends), told)
+
+    def hear(self, told: Event) -> bool | None:
+        """Notes what arrived; whether its row ended and by its last token, None where it goes on.
+
+        Raises:
+            TrainingStoppedError: the stream broke, or its tokens are of nobody's weights.
+        """
+        row = told.stream.row
+        if told.piece is None:
+            raise self._gone(told.broken)
+        ids = list(told.piece.get("token_ids") or ())
+        if ids:
+            content = (told.piece.get("logprobs") or {}).get("content")
+            if content is None and (self._settings.own_draws or not row.sampling.filters):
+                raise self._gone("it told tokens without log-probabilities")
+            row.add(ids, content and self._logprobs(content, ids))
+        for span in told.piece.get("weight_versions") or ():
+            if span["version"] not in self._sent:
+                raise self._gone(
+                    f"it answered by weights {span['version']!r}, which this run did not send: is "
+                    "another run using it?"
+                )
+        reason = told.piece.get("finish_reason")
+        if reason is None:
+            return None
+        over = bool(row.ids) and row.ids[-1] in told.stream.ends
+        if not over and row.room > 0:
+            raise self._gone(f"it ended a response in the middle ({reason})")
+        return over
+
+    def check_alive(self) -> None:
+        """Raises TrainingStoppedError where nobody answers."""
+        self._wire.get("/health")
+
+    def update(self) -> None:
+        """Sends the policy's weights where they moved, and waits until the server has them.
+
+        Where several processes train, the first sends; those of sharded weights gather with it.
+
+        Raises:
+            ConfigError: the server was not started as it must be.
+            TrainingStoppedError: it is gone, or does not answer by the weights that were sent.
+        """
+        with self._lock:
+            if self._broken:
+                raise TrainingStoppedError(self._broken)
+            version = self._host.version()
+            if version == self._version:
+                return
+            with self._host.model_context() as model, torch.no_grad():
+                if self._dtype is None:
+                    self._meet(model)
+                label = f"{self._run}-{version}"
+                self._send(model, label)
+                self._sent.add(label)
+                if self._probed < probing.PROBES:
+                    self._probe(model)
+            self._version = version
+
+    def close(self) -> None:
+        """Closes the connections. May be called twice."""
+        if self._transfer is not None:
+            self._transfer.shutdown()
+            self._transfer = None
+        if self._wires is not None:
+            self._wires.close()
+            self._wires = None
+
+    @property
+    def _wire(self) -> Wires:
+        if self._wires is None:
+            self._wires = Wires(self._settings.server_url, self._settings.timeout_s)
+        return self._wires
+
+    def _ask(self, stream: Stream, told: Told) -> Stream:
+        host = replace(self._host, end_ids=stream.ends)
+        body = {
+            "request_id": uuid.uuid4().hex,
+            "token_ids": list(stream.row.input_ids),
+            "sampling_params": parameters(stream.row, host, own_draws=self._settings.own_draws),
+            "stream": True,
+        }
+        self._wire.stream(stream, body, told)
+        return stream
+
+    def _logprobs(self, content: list[Mapping[str, Any]], ids: list[int]) -> list[float]:
+        if [one["token_id"] for one in content] != ids:
+            raise self._gone("its log-probabilities are not those of its tokens")
+        found = [float(one["logprob"]) for one in content]
+        if not all(math.isfinite(value) and value > _FLOOR for value in found):
+            self._broken = str(not_numbers())
+            raise not_numbers()
+        return found
+
+    def _gone(self, why: str) -> TrainingStoppedError:
+        return TrainingStoppedError(f"{self.name} failed: {why}; go on from the last checkpoint")
+
+    def _meet(self, model: Any) -> None:
+        """Whether the server was started as it must be."""
+        info = self._wire.get("/server_info?config_format=json").get("vllm_config")
+        if not isinstance(info, dict):
+            raise ConfigError(f"{self.name} does not tell its settings; is it vLLM 0.32?")
+        told, parallel = info["model_config"], info["parallel_config"]
+        own = self._settings.own_draws
+        wanted = logprobs_mode(own_draws=own)
+        if told["logprobs_mode"] != wanted:
+            raise ConfigError(
+                f"{self.name} tells {told['logprobs_mode']}, which are not of what is drawn from; "
+                f"start it with --logprobs-mode {wanted}"
+            )
+        if own and PROCESSOR not in (told.get("logits_processors") or ()):
+            raise ConfigError(
+                f"{self.name} cannot draw by the run's random numbers; start it with "
+                f'--logits-processors {PROCESSOR}, or set rollout.vllm.draws = "engine"'
+            )
+        if self._settings.transfer == "folder" and parallel["worker_extension_cls"] != EXTENSION:
+            raise ConfigError(
+                f"{self.name} cannot load weights from a folder; start it with "
+                f"--worker-extension-cls {EXTENSION}"
+            )
+        if self._settings.transfer == "nccl" and not info.get("weight_transfer_config"):
+            raise ConfigError(
+                f"{self.name} takes no weights over NCCL; start it with "
+                """--weight-transfer-config '{"backend": "nccl"}'"""
+            )
+        names = [self._run]
+        if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
+            torch.distributed.broadcast_object_list(names, src=0)
+        [self._run] = names
+        base = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self._context = int(told["max_model_len"])
+        self._vocabulary = base.config.get_text_config().vocab_size
+        self._dtype = self._host.dtype or base.dtype
+
+    def _send(self, model: Any, label: str) -> None:
+        """The first process sends; what becomes of it is known to all."""
+        outcome = [""]
+        given = weights(model, self._dtype)
+        if _rank() == 0:
+            try:
+                self._wire.post("/pause?mode=keep")
+                self._push(model, given, label)
+                if not self._wire.post("/reset_prefix_cache?reset_running_requests=true")[
+                    "success"
+                ]:
+                    raise self._gone("it kept what it had computed with old weights")
+                self._wire.post("/update_weight_version", {"new_version": label})
+                self._wire.post("/resume")
+            except (TrainingStoppedError, OSError) as error:
+                outcome = [str(error) or type(error).__name__]
+        elif self._settings.transfer == "nccl":
+            self._push(model, given, label)
+        for _ in given:  # others gather with us
+            pass
+        if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
+            torch.distributed.broadcast_object_list(outcome, src=0)
+        if not outcome[0]:
+            has = self._wire.get("/weight_info")["weight_version"]
+            if has != label:
+                outcome = [str(self._gone(f"it has weights {has!r}, and {label!r} were sent"))]
+        if outcome[0]:
+            self._broken = outcome[0]
+            raise TrainingStoppedError(self._broken)
+
+    def _push(self, model: Any, given: Iterable[tuple[str, torch.Tensor]], label: str) -> None:
+        if self._settings.transfer == "nccl":
+            if self._transfer is None:
+                self._transfer = nccl_transfer(self._settings, self._wire, model, self._dtype)
+            self._transfer.source.model = model
+            self._transfer.send_weights()
+            return
+        place = Path(self._settings.folder) / f"weights-{label}"
+        try:
+            write(given, place)
+            asked = {"method": "load_policy_weights", "kwargs": {"path": str(place.absolute())}}
+            self._wire.post("/collective_rpc", asked)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _probe(self, model: Any) -> None:
+        rows = probing.probes(self._host, self._vocabulary, self._probed)
+        told: Told = queue.SimpleQueue()
+        streams = [self._ask(Stream(row, frozenset()), told) for row in rows]
+        left = len(rows)
+        try:
+            while left:
+                try:
+                    event = told.get(timeout=self._settings.timeout_s)
+                except queue.Empty:
+                    raise self._gone("it does not answer") from None
+                if event is not None and self.hear(event) is not None:
+                    left -= 1
+            probing.check(rows, self._host, model, alarm=self._alarm, engine=self.name)
+        except TrainingStoppedError as error:
+            self._broken = str(error)
+            raise
+        finally:
+            for stream in streams:
+                stream.close()
+        self._probed += 1
+
+
+class Wires:
+    """Connections to a server, on an event loop in a thread of its own.
+
+    Args:
+        url: of the server.
+        timeout_s: of a call, and of connecting.
+    """
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._url = url.rstrip("/")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
+        self._thread.start()
+        # a stream may wait long for its turn; silence on all of them is noticed elsewhere
+        self._patient = httpx2.Timeout(timeout_s, read=None)
+        key = os.environ.get("VLLM_API_KEY", "")
+        self._client = httpx2.AsyncClient(
+            base_url=self._url,
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx2.Timeout(timeout_s),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64),
+            # proxies as the environment says, but never on the way to this machine
+            trust_env=httpx2.URL(self._url).host not in _LOOPBACK,
+        )
+
+    def get(self, path: str) -> dict[str, Any]:
+        """As `post`."""
+        return self._wait(self._call("GET", path, None))
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The server's answer; empty where it says nothing.
+
+        Raises:
+            TrainingStoppedError: it is gone, or refuses.
+        """
+        return self._wait(self._call("POST", path, body))
+
+    def stream(self, stream: Stream, body: Mapping[str, Any], told: Told) -> None:
+        """Asks for a response; its pieces, or why it broke, go to `told`."""
+        stream.task = asyncio.run_coroutine_threadsafe(self._listen(stream, body, told), self._loop)
+
+    def close(self) -> None:
+        """Closes all."""
+        if self._loop.is_closed():
+            return
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._client.aclose()
+
+    def _wait(self, call: Any) -> dict[str, Any]:
+        found: dict[str, Any] = asyncio.run_coroutine_threadsafe(call, self._loop).result()
+        return found
+
+    async def _call(self, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
+        try:
+            answer = await self._client.request(method, path, json=body)
+        except httpx2.HTTPError as error:
+            raise TrainingStoppedError(self._lost(path, error)) from error
+        if answer.status_code // 100 != 2:
+            raise TrainingStoppedError(self._refused(path, answer.status_code, answer.text))
+        found = answer.json() if answer.content else {}
+        return found if isinstance(found, dict) else {}
+
+    async def _listen(self, stream: Stream, body: Mapping[str, Any], told: Told) -> None:
+        try:
+            asked = self._client.stream("POST", GENERATE, json=body, timeout=self._patient)
+            async with asked as answer:
+                if answer.status_code // 100 != 2:
+                    said = (await answer.aread()).decode(errors="replace")
+                    told.put(
+                        Event(stream, broken=self._refused(GENERATE, answer.status_code, said))
+                    )
+                    return
+                async for line in answer.aiter_lines():
+                    if not line.startswith("data: "):
+                        continue
+                    if line == "data: [DONE]":
+                        return
+                    piece = json.loads(line.removeprefix("data: "))
+                    if "choices" not in piece:
+                        told.put(Event(stream, broken=f"{piece}"[:300]))
+                        return
+                    for choice in piece["choices"]:
+                        told.put(Event(stream, choice))
+                        if choice.get("finish_reason") is not None:
+                            return
+            told.put(Event(stream, broken="it ended a stream before its response"))
+        except (httpx2.HTTPError, httpx2.StreamError, ValueError) as error:
+            told.put(Event(stream, broken=self._lost(GENERATE, error)))
+
+    def _lost(self, path: str, error: Exception) -> str:
+        return (
+            f"{self._url} does not answer {path} ({type(error).__name__}): is the vLLM server "
+            "running?"
+        )
+
+    def _refused(self, path: str, status: int, said: str) -> str:
+        line = " ".join(said.split())[:300]
+        hint = ""
+        if status == 404:
+            hint = "; start it with --enable-scale-out and VLLM_SERVER_DEV_MODE=1"
+        elif status in (401, 403):
+            hint = "; set VLLM_API_KEY"
+        return f"{self._url} refused {path} ({status}: {line}){hint}"
+
+
+def write(tensors: Iterable[tuple[str, torch.Tensor]], place: Path) -> None:
+    """Writes weights into .safetensors files of some gigabytes, in a folder that is made."""
+    place.mkdir(parents=True)
+    part: dict[str, torch.Tensor] = {}
+    size = 0
+    files = itertools.count()
+    for name, tensor in tensors:
+        if part and size + tensor.nbytes > _FILE_BYTES:
+            save_file(part, place / f"{next(files):05d}.safetensors")
+            part, size = {}, 0
+        part[name] = tensor.contiguous().cpu()
+        size += tensor.nbytes
+    if part:
+        save_file(part, place / f"{next(files):05d}.safetensors")
+
+
+def nccl_transfer(settings: VllmConfig, wire: Wires, model: Any, dtype: Any) -> Any:
+    """This side of vLLM's own transfer over NCCL. Not run by us: it needs CUDA on both sides.
+
+    Raises:
+        ConfigError: vLLM is not installed here.
+    """
+    try:
+        from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource  # noqa: PLC0415
+        from vllm.distributed.weight_transfer.nccl_engine import (  # noqa: PLC0415
+            NCCLTrainerInitInfo,
+            NCCLTrainerWeightTransferEngine,
+        )
+    except ImportError as error:
+        raise ConfigError(
+            'rollout.vllm.transfer = "nccl" needs vLLM in this environment too; pip install vllm, '
+            'or set rollout.vllm.transfer = "folder"'
+        ) from error
+
+    class Source(WeightSource):
+        """The policy's weights."""
+
+        def __init__(self) -> None:
+            self.model = model
+
+        def metadata(self) -> list[Any]:
+            return [ParamMeta(*one) for one in described(self.model, dtype)]
+
+        def __iter__(self) -> Any:
+            return weights(self.model, dtype)
+
+    class Client:
+        """vLLM's calls around a transfer, on our connections."""
+
+        def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+            wire.post("/init_weight_transfer_engine", {"init_info": init_info})
+
+        def shutdown_weight_transfer_engine(self) -> None:
+            wire.post("/shutdown_weight_transfer_engine")
+
+        def start_weight_update(self) -> None:
+            wire.post("/start_weight_update")
+
+        def update_weights(self, update_info: Any) -> None:
+            wire.post("/update_weights", {"update_info": update_info})
+
+        def finish_weight_update(self, weight_version: str | None = None) -> None:
+            wire.post("/finish_weight_update", {"weight_version": weight_version})
+
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    info = NCCLTrainerInitInfo(
+        master_address=settings.transfer_host or socket.gethostname(),
+        master_port=port,
+        world_size=1 + int(wire.get("/get_world_size")["world_size"]),
+        rank=_rank(),
+    )
+    return NCCLTrainerWeightTransferEngine.trainer_init(info, client=Client(), source=Source())
+
+
+def _rank() -> int:
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
