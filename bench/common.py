@@ -7,9 +7,18 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 
-PACKAGES = ("assay-api", "grpcio", "math-verify", "protobuf", "sympy", "torch", "trl")
+PACKAGES = (
+    "assay-api",
+    "grpcio",
+    "math-verify",
+    "protobuf",
+    "sympy",
+    "torch",
+    "transformers",
+    "trl",
+)
 
 
 def print_machine() -> None:
@@ -18,7 +27,8 @@ def print_machine() -> None:
     print(
         f"{time.strftime('%Y-%m-%d')}, {cores} cores, {platform.machine()}, {platform.platform()}"
     )
-    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    there = {dist.name for dist in distributions()}  # an environment of its own may lack some
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES if name in there)
     print(f"Python {platform.python_version()}, {versions}")
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.runs import environment
-from assay.trainer.recipes.ladder.stats import Estimate, estimate
+from assay.trainer.recipes.ladder.stats import SeedMean, estimate
 
 PAD, END = "<pad>", "<end>"
 Item = reward_pb2.Item
@@ -93,6 +93,8 @@ def pretrained(
     words: Sequence[str],
     draw: Callable[[random.Random], tuple[str, str]],
     shape: Shape,
+    *,
+    device: str = "cpu",
 ) -> Path:
     """A model that writes as `draw` does; built once, then read from the folder.
 
@@ -101,6 +103,7 @@ def pretrained(
         words: the vocabulary.
         draw: a prompt, and a response to it without its end.
         shape: of the model.
+        device: that it learns on.
     """
     if (folder / "config.json").is_file():
         return folder
@@ -110,14 +113,15 @@ def pretrained(
     torch.manual_seed(0)
     dice = random.Random(0)
     tokenizer = tokenizer_of(words)
+    heads = max(2, shape.width // 64)
     settings = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=shape.width,
         intermediate_size=2 * shape.width,
         num_hidden_layers=shape.layers,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        head_dim=shape.width // 2,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        head_dim=shape.width // heads,
         max_position_embeddings=shape.context,
         tie_word_embeddings=False,
         pad_token_id=tokenizer.pad_token_id,
@@ -125,7 +129,7 @@ def pretrained(
         bos_token_id=None,
     )
     load: Any = AutoModelForCausalLM.from_config
-    model = load(settings)
+    model = load(settings).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=shape.learning_rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=shape.learning_rate, total_steps=shape.steps
@@ -133,6 +137,7 @@ def pretrained(
     encode = functools.lru_cache(1 << 16)(lambda text: tuple(tokenizer(text)["input_ids"]))
     for _ in range(shape.steps):
         ids, labels = _texts(tokenizer, encode, [draw(dice) for _ in range(shape.batch)])
+        ids, labels = ids.to(device), labels.to(device)
         loss = model(input_ids=ids, attention_mask=ids != tokenizer.pad_token_id, labels=labels)
         optimizer.zero_grad()
         loss.loss.backward()
@@ -442,7 +447,7 @@ def train(config: Any, folder: Path, service: Callable[[], Service]) -> dict[str
     return report
 
 
-def told(found: Estimate | None, digits: int = 3) -> str:
+def told(found: SeedMean | None, digits: int = 3) -> str:
     """A mean over seeds with its 95 % interval."""
     if found is None:
         return "-"
@@ -451,12 +456,12 @@ def told(found: Estimate | None, digits: int = 3) -> str:
     return f"{found.mean:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
 
 
-def over_seeds(values: Mapping[int, float | None]) -> Estimate | None:
+def over_seeds(values: Mapping[int, float | None]) -> SeedMean | None:
     """The mean over the seeds that have a value, with a t interval."""
     return estimate([value for value in values.values() if value is not None])
 
 
-def as_data(found: Estimate | None) -> dict[str, float | int | None] | None:
+def as_data(found: SeedMean | None) -> dict[str, float | int | None] | None:
     """An estimate for JSON."""
     if found is None:
         return None

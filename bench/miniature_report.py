@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.trainer.recipes.ladder.stats import Estimate, difference
+from assay.trainer.recipes.ladder.stats import SeedMean, difference
 from bench.miniature import as_data, over_seeds, told
 
 Runs = Mapping[str, Mapping[int, Mapping[str, Any]]]
@@ -19,7 +19,7 @@ def column(runs: Runs, name: str, key: str) -> dict[int, Any]:
     return {seed: one[key] for seed, one in runs[name].items()}
 
 
-def change(runs: Runs, name: str, first: str, key: str) -> Estimate | None:
+def change(runs: Runs, name: str, first: str, key: str) -> SeedMean | None:
     """By how much a contestant is ahead of another, over the seeds that both have."""
     return difference(column(runs, name, key), column(runs, first, key))
 

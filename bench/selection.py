@@ -63,7 +63,6 @@ from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import difference
 from assay.trainer.rollouts.types import Group, Rollout
 from assay.trainer.selection.choose import make_selector
-from assay.trainer.selection.orders import Uniform
 from assay.trainer.selection.subsets import PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen, Selector
 from assay.trainer.settings import config as configs
@@ -258,7 +257,7 @@ def contestant(name: str, bandit: Bandit, steps: int) -> Selector:
     if choice == "limr":
         return earlier_run(bandit.seed, steps)
     if choice not in CHOICES:
-        return Uniform(range(size), bandit.seed)
+        return Subset(range(size), bandit.seed)
     tree = {"data": {"selection": {"name": choice, **CHOICES[choice]}}}
     selection = configs.build(tree, origin="bench").data.selection
     made = make_selector(selection, problems(), bandit.seed)
@@ -273,7 +272,7 @@ def earlier_run(seed: int, steps: int) -> Subset:
     visits: dict[str, list[float]] = defaultdict(list)
     bandit = Bandit(seed + 1000)
     bandit.difficulty = Bandit(seed).difficulty
-    for groups in played(bandit, Uniform(range(len(bandit.task)), seed), steps, dynamic=False):
+    for groups in played(bandit, Subset(range(len(bandit.task)), seed), steps, dynamic=False):
         for group in groups:
             visits[str(group.place)].append(float(np.mean(group.rewards)))
     scores = limr_scores(visits)

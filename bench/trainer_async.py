@@ -28,7 +28,7 @@ from typing import Any
 from assay.clients.runs import environment
 from assay.clients.runs.records import read_rows
 from assay.trainer.recipes.ladder import plan
-from assay.trainer.recipes.ladder.stats import Estimate, difference
+from assay.trainer.recipes.ladder.stats import SeedMean, difference
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
@@ -193,7 +193,7 @@ def _stale_table(
         for eta in etas:
             columns = [{s: one[key] for s, one in runs[n, eta].items()} for n in OBJECTIVES]
             both = [over_seeds(column) for column in columns]
-            less: Estimate | None = difference(columns[1], columns[0])
+            less: SeedMean | None = difference(columns[1], columns[0])
             found[f"{key} {eta}"] = [as_data(one) for one in (*both, less)]
             print(f"{eta:>4}  {told(both[0]):<24}{told(both[1]):<24}{told(less)}")
     names = {f"{name} {eta}": dict(by_seed) for (name, eta), by_seed in runs.items()}

@@ -84,7 +84,7 @@ SMALL = (
 GROUP_SIZES = (4, 8, 16)
 
 
-def ladder(models: Path, seeds: tuple[int, ...], steps: int) -> plan.Plan:
+def ladder(models: Path, seeds: tuple[int, ...], steps: int) -> plan.LadderPlan:
     """The ladder with the miniature's sizes."""
     model, problems, held_out = counting(models)
     own = (
@@ -201,7 +201,7 @@ def run(words: Sequence[str]) -> None:
     keep(chosen.out / f"trainer-{'-'.join(parts)}.json", found)
 
 
-def _ladder(rungs: plan.Plan, chosen: argparse.Namespace) -> dict[str, Any]:
+def _ladder(rungs: plan.LadderPlan, chosen: argparse.Namespace) -> dict[str, Any]:
     """The runs, their table, their picture."""
     runs = chosen.out / "runs"
     jobs = {
@@ -211,7 +211,7 @@ def _ladder(rungs: plan.Plan, chosen: argparse.Namespace) -> dict[str, Any]:
     }
     print(f"\ntrainer-ladder: {len(rungs.rungs)} rungs, seeds {chosen.seeds}, {chosen.steps} steps")
     notes = finished(jobs, chosen.jobs, main)
-    outcomes: dict[str, dict[int, outcome.Outcome]] = {name: {} for name in notes}
+    outcomes: dict[str, dict[int, outcome.RunOutcome]] = {name: {} for name in notes}
     for name, by_seed in notes.items():
         for seed in by_seed:
             if done := outcome.read(jobs[name, seed].result.with_suffix("")):
@@ -231,7 +231,7 @@ def _ladder(rungs: plan.Plan, chosen: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _entropy(outcomes: Mapping[str, Mapping[int, outcome.Outcome]]) -> dict[str, Any]:
+def _entropy(outcomes: Mapping[str, Mapping[int, outcome.RunOutcome]]) -> dict[str, Any]:
     """The change of the last steps' entropy by clip-higher alone."""
     last = {
         name: {seed: value for seed, done in runs.items() if (value := done.final("entropy"))}

@@ -42,7 +42,7 @@ from typing import Any, ClassVar
 from transformers import TrainerCallback
 
 from assay.clients.runs import environment
-from assay.trainer.recipes.ladder.stats import Estimate, estimate
+from assay.trainer.recipes.ladder.stats import SeedMean, estimate
 from bench.common import spread
 from bench.miniature import Item, Job, Service, as_data, keep, read, told, work_off, write_problems
 from bench.miniature_tasks import LIMIT, counting, counts_right
@@ -409,7 +409,7 @@ def _table(judge: str, load: Workload, turns: list[dict[str, Any]]) -> dict[str,
 
 def _against(
     ours_by_round: Mapping[int, Mapping[str, Any]], theirs_by_round: Mapping[int, Mapping[str, Any]]
-) -> dict[str, Estimate | None]:
+) -> dict[str, SeedMean | None]:
     """Ours over theirs, and theirs less ours, in each round that both finished."""
     pairs = [
         (ours_by_round[number], other)

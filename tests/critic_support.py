@@ -14,6 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.trainer.algos import packing
+from assay.trainer.algos.packing import Packing
+
 STEPS = 3
 ROWS = 8
 
@@ -66,6 +69,11 @@ def batch_of(rows: int = ROWS, prompt: int = 4, length: int = 6, *, seed: int = 
     }
 
 
+def passes(batch: Any, rows: int) -> list[Tensor]:
+    """Forward passes of at most so many rows."""
+    return Packing(rows).passes(batch)
+
+
 def targets_of(batch: Any, *, seed: int = 0) -> Tensor:
     """A return for each token, in [-1, 1]."""
     generator = torch.Generator().manual_seed(seed + 1000)
@@ -93,7 +101,7 @@ def train(critic: Any, *, rank: int = 0, ranks: int = 1, micro_batch: int = 2) -
         mask_BT[6:], returns_BT[6:] = 0, float("nan")
         tokens = mask_BT.sum()
         batch, returns_BT, mask_BT = take(batch, mine), returns_BT[mine], mask_BT[mine]
-        old_BT = critic.values(batch, micro_batch)
+        old_BT = critic.values(batch, passes(batch, micro_batch))
         parts = torch.arange(len(mask_BT)).split(micro_batch)
         for part in parts:
             critic.backward(
@@ -119,13 +127,13 @@ def train_trunk(model: Any, critic: Any, *, rank: int = 0, ranks: int = 1) -> li
         mask_BT[6:], returns_BT[6:] = 0, float("nan")
         tokens = mask_BT.sum()
         batch, returns_BT, mask_BT = take(batch, mine), returns_BT[mine], mask_BT[mine]
-        old_BT = critic.values(batch, 2)
+        old_BT = critic.values(batch, passes(batch, 2))
         for part in torch.arange(len(mask_BT)).split(2):
             with critic.watch():
                 logps_BT = logps_of(model, take(batch, part))
             policy_loss = -ranks * (logps_BT * mask_BT[part]).sum() / tokens
             value_loss, _ = critic.loss_from_last_forward(
-                returns_BT[part], old_BT[part], mask_BT[part], tokens=tokens
+                take(batch, part), returns_BT[part], old_BT[part], mask_BT[part], tokens=tokens
             )
             (policy_loss + value_loss).backward()
         reports.append([critic.step()["grad_norm"], float(old_BT.abs().sum())])
@@ -136,15 +144,13 @@ def train_trunk(model: Any, critic: Any, *, rank: int = 0, ranks: int = 1) -> li
 
 def logps_of(model: Any, batch: Any) -> Tensor:
     """As TRL asks its fused head for them."""
-    ids, mask = (
-        torch.cat([batch[f"prompt_{x}"], batch[f"completion_{x}"]], dim=1) for x in ("ids", "mask")
+    rows = packing.laid(batch)
+    labels = rows.ids_BL.masked_fill(rows.mask_BL == 0, -100)
+    out = model(
+        input_ids=rows.ids_BL, attention_mask=rows.mask_BL, labels=labels, fused_lm_head=True
     )
     length = batch["completion_ids"].shape[1]
-    labels = ids.masked_fill(mask == 0, -100)
-    labels[:, :-length] = -100
-    out = model(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
-    found: Tensor = out.log_probs[:, -length:]
-    return found
+    return packing.of_tokens(out.log_probs, rows.starts_B - 1, length)
 
 
 def read_fused(folder: Path) -> Any:
@@ -172,7 +178,7 @@ def separate(folder: Path, mode: str, engine: Any) -> list[Any]:
     critic.load(folder / mode)
     again = train(critic, rank=rank, ranks=2)
     batch = batch_of(seed=rank, length=4 + rank)
-    values_BT = critic.values(batch, 3)
+    values_BT = critic.values(batch, passes(batch, 3))
     measured = measure(values_BT, targets_of(batch, seed=rank), batch["completion_mask"], engine)
     return [reports, again, measured.explained_variance]
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from assay.trainer.recipes.ladder.plan import Plan
+from assay.trainer.recipes.ladder.plan import LadderPlan
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 
@@ -43,7 +43,7 @@ def curve(*, start: float, gain: float, steps: int = 20) -> Curve:
     ]
 
 
-def write_all(plan: Plan, folder: Path) -> None:
+def write_all(plan: LadderPlan, folder: Path) -> None:
     """Every run of a plan, finished: rung n starts n tenths higher, seed s a hundredth."""
     for number, rung in enumerate(plan.rungs):
         for seed, config in rung.configs.items():

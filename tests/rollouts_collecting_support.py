@@ -24,7 +24,7 @@ from assay.trainer.settings.sections import RolloutConfig
 
 T = TypeVar("T")
 Outcome = str
-"""A verdict, or "fault"."""
+"""A verdict, "fault", or "outage" for one that was held in vain."""
 
 
 def problems(count: int) -> list[Problem]:
@@ -111,6 +111,9 @@ def result(request: Request, outcome: Outcome) -> Result:
     id_ = f"{request.draw.number}/{request.index}"
     if outcome == "fault":
         return Result(id_, Fault("SANDBOX_LOST", "gone", "UNAVAILABLE", {"host": "a"}))
+    if outcome == "outage":
+        marked = {"outage": "over"}
+        return Result(id_, Fault("UNREACHABLE", "gone for too long", "UNAVAILABLE", marked))
     reward = float(outcome == "correct")
     judgement = Judgement(
         reward, outcome, (Component("exact", reward, 1.0),), (Span(0, 1, reward, "step"),), "4",

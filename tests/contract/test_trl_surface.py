@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trl.models.utils
 import trl.trainer.utils
+from transformers import Trainer
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -59,6 +60,9 @@ def test_nothing_else_is_overridden() -> None:
             "_prepare_inputs",
             "if self._step % generate_every == 0 or self._buffered_inputs is None:",
         ),
+        # a step takes one micro-batch of TRL's, which is a mini-batch of ours
+        ("training_step", "output = super().training_step(model, inputs, num_items_in_batch)"),
+        ("training_step", "self._step += 1"),
         # log-probabilities are at the rollout's temperature, through the fused head
         ("_get_per_token_logps_and_entropies", "fused_lm_head=True"),
         # under vLLM the call syncs weights once per update, and gives the drawn tokens' numbers
@@ -89,6 +93,15 @@ def test_the_order_of_a_step_that_loops_which_take_turns_rely_on(lines: tuple[st
     assert places == sorted(places)
 
 
+def test_a_micro_batch_is_asked_for_within_its_step() -> None:
+    """So that ours can be dealt out one by one, gradients kept to this process but for the last."""
+    source = inspect.getsource(Trainer.training_step)
+    assert source.index("model.train()") < source.index("inputs = self._prepare_inputs(inputs)")
+    assert "functools.partial(self.accelerator.no_sync, model=model)" in inspect.getsource(
+        Trainer._run_epoch
+    )
+
+
 def test_the_loss_is_taken_as_it_is_over_accumulation() -> None:
     """What _compute_loss returns is summed over micro-batches; nothing divides it again."""
     assert GRPOTrainer.loss_is_scaled_for_ga is True
@@ -103,7 +116,6 @@ def test_the_loss_is_taken_as_it_is_over_accumulation() -> None:
              "gradient_checkpointing_kwargs"],
         ),
         (trl.trainer.utils.use_adapter, ["model", "adapter_name"]),
-        (trl.trainer.utils.split_tensor_dict, ["tensor_dict", "num_chunks"]),
         (
             GRPOTrainer._get_per_token_logps_and_entropies,
             ["self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size",

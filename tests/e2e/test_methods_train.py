@@ -9,63 +9,20 @@ from typing import Any
 
 import pytest
 
-from assay.trainer.explain.presets import METHODS
-from assay.trainer.settings import config as configs
+from assay.trainer.explain.presets import published
 from assay.trainer.settings.config import Config
+from presets_support import in_miniature
 
 Train = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
 def miniature(repository: Path, tiny_model: Path, sums_file: Path) -> Callable[..., Config]:
-    """A preset with the tiny model: everything of the method stays, everything else is small."""
+    """A preset with the tiny model."""
 
     def make(name: str, *overrides: str) -> Config:
         path = repository / "configs" / f"{name}.toml"
-        published = configs.load(path, [f"data={sums_file}"])
-        grouped = published.rollout.group_size > 1
-        small = [
-            f"data={sums_file}",
-            f"model={tiny_model}",
-            "model.device=cpu",
-            "model.precision=float32",
-            "data.template={question}",
-            "reward=exact",
-            "reward.parameters={}",
-            f"rollout.prompts_per_step={4 if grouped else 16}",
-            f"rollout.group_size={4 if grouped else 1}",
-            "rollout.max_new_tokens=4",
-            f"optim.mini_batches={min(2, published.optim.mini_batches)}",
-            "optim.learning_rate=4e-4",
-            "optim.warmup_steps=0",
-            "eval.prompts=0",
-            "run.steps=2",
-            "run.checkpoint_every=0",
-            "run.report_to=[]",
-        ]
-        if published.method.critic.pretrain_steps:
-            small.append("method.critic.pretrain_steps=2")
-        if published.method.truncation.window:
-            small += ["method.truncation.window=2", "method.truncation.min_finished=1"]
-        if published.method.critic.below_minimum == "refuse":  # two steps teach it too little
-            small.append("method.critic.below_minimum=warn")
-        if published.method.shaping.overlong == "soft":
-            small.append("method.shaping.overlong_cache=2")
-        if published.data.columns.tests:  # the judge here compares with references
-            small.append("data.columns.tests=")
-        if published.method.critic.init != "policy":
-            small.append("method.critic.init=policy")
-        if published.method.cotraining.enabled:
-            small += [
-                "method.cotraining.prompt={question}{steps}=",
-                "method.cotraining.step_heading=",
-                "method.cotraining.warmup_steps=1",
-                "method.cotraining.prompts_per_step=4",
-                "method.cotraining.micro_batch=0",
-                "method.cotraining.max_new_tokens=4",
-                "optim.micro_batch=0",
-            ]
-        return configs.load(path, [*small, *overrides])
+        return in_miniature(path, tiny_model, sums_file, *overrides)
 
     return make
 
@@ -81,7 +38,7 @@ def check(rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", published())
 def test_a_preset_trains(miniature: Callable[..., Config], train: Train, name: str) -> None:
     config = miniature(name)
     rows = train(config)

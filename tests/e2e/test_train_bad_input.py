@@ -79,7 +79,6 @@ def rows_of(path: Path, *rows: Any) -> str:
     [
         (["rollout.group_size=1"], "rollout.group_size = 1 leaves nothing to compare within a"),
         (["optim.mini_batches=3"], "optim.mini_batches = 3 does not divide the 64 samples of a"),
-        (["optim.micro_batch=5"], "optim.micro_batch = 5 does not divide the 64 samples of a"),
         (
             ["rollout.max_new_tokens=512"],
             "leaves no room for a prompt in the context of 512 tokens",

@@ -30,7 +30,7 @@ def trainer_and_batch(
 
 def gradient(trainer: Any, batch: dict[str, Any]) -> tuple[float, torch.Tensor]:
     """Loss and gradient of a batch that is a whole mini-batch."""
-    trainer._count([batch])
+    batch = trainer._counted(batch)
     trainer.model.zero_grad()
     loss = trainer._compute_loss(trainer.model, batch)
     loss.backward()
@@ -161,6 +161,28 @@ def test_faults_of_continuations_stop_a_run_too(
     found = re.search(r"(\d+) of the last (\d+) samples", str(told.value))
     assert found is not None
     assert int(found[1]) == int(found[2]) - 4 == asked - 4 > 0
+
+
+@pytest.mark.parametrize(
+    ("of_survey", "told"),
+    [(0, "stopped after the prompts were scored: 100 of"), (1, "stopped after step 3: 100 of the")],
+)
+def test_faults_of_a_survey_stop_a_run_too(
+    tiny_config: MakeConfig, train: Train, exact_transport: Any, of_survey: int, told: str
+) -> None:
+    """Of the one before training, or of one between two steps; every rollout is judged."""
+    config = tiny_config(
+        data={"selection": {"name": "vas", "vas": {"refresh_every": 2, "samples": 2}}},
+        reward={"max_fault_ratio": 0.3, "fault_window": 1},
+        rollout={"prompts_per_step": 2, "group_size": 2},
+        eval={"prompts": 0},
+    )
+    transport = exact_transport(
+        lambda call, item: call == (0, 3)[of_survey] and int(item.id) % 2 == 0
+    )
+    with pytest.raises(TrainingStoppedError, match=told):
+        train(config, transport=lambda: transport)
+    assert transport.faults == 100
 
 
 def test_a_service_that_is_away_for_a_moment_costs_nothing(

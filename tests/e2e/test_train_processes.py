@@ -36,14 +36,15 @@ METHODS: dict[str, dict[str, Any]] = {
         "optim": {"micro_batch": 8},
         "reward": {"max_fault_ratio": 1.0},
     },
-    "dapo": {"method": DAPO, "optim": {"mini_batches": 2, "micro_batch": 8}},
+    "dapo": {"method": DAPO, "optim": {"mini_batches": 2, "micro_batch_tokens": 60}},
     "ppo": {
         "method": {
             "advantage": GAE,
             "critic": {"loss": "clipped", "learning_rate": 1e-3},
             "loss": {"kl_coef": 0.05, "kl_place": "reward", "kl_estimator": "k1"},
         },
-        "optim": {"mini_batches": 2, "epochs": 2, "micro_batch": 8},
+        # both processes make as many passes, whatever each would need by itself
+        "optim": {"mini_batches": 2, "epochs": 2, "micro_batch_tokens": 60},
     },
     "vapo": {
         "method": {
@@ -95,7 +96,10 @@ METHODS: dict[str, dict[str, Any]] = {
         "rollout": {"prompts_per_step": 8, "group_size": 2},
         "optim": {"micro_batch": 4},
     },
-    "trunk": {"method": {"advantage": GAE, "critic": {"sharing": "trunk"}}},
+    "trunk": {
+        "method": {"advantage": GAE, "critic": {"sharing": "trunk"}},
+        "optim": {"micro_batch_tokens": 40},
+    },
     "areal": {  # the second batch is drawn while the first step trains, on both
         "method": {
             "asynchrony": {"mode": "bounded"},
@@ -152,7 +156,8 @@ def test_two_processes_give_the_curve_of_one(
     for job in jobs("one", names):
         do(job)
     for name in names:
-        same(rows(tmp_path / engine / name), rows(tmp_path / "one" / name))
+        found, expected = rows(tmp_path / engine / name), rows(tmp_path / "one" / name)
+        same(found, expected, but=("padding_ratio",))  # each process packs its own rows
         for kind in ("model", "critic", "adapter"):
             assert_equal_weights(tmp_path / engine / name / kind, tmp_path / "one" / name / kind)
     for name in resumed:

@@ -147,6 +147,20 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
     (ref.importance_weights, "TRL 1.16", {"trainer": NEW, "sampler": OLD, "cap": 2.0}),
     *(
         (
+            ref.importance_weights,
+            spec,
+            {"trainer": NEW, "sampler": OLD, "cap": cap, "low": low, "way": way},
+        )
+        for spec, way, low, cap in (
+            ("TRL 1.16", "token-truncate", 0.75, 2.0),
+            ("TRL 1.16", "sequence-truncate", 0.0, 2.0),
+            ("TRL 1.16", "token-mask", 0.0, 3.0),
+            ("TRL 1.16", "sequence-mask", 0.0, 3.0),
+            ("IcePop, arXiv 2510.18855", "icepop", 0.75, 5.0),
+        )
+    ),
+    *(
+        (
             ref.aggregate_loss,
             "DAPO, arXiv 2503.14476",
             {"losses": LOSSES, "mask": LENGTHS, "mode": mode},

@@ -52,8 +52,8 @@ from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import shape
 from assay.trainer.methods.turns.credit import rewards_of
 from assay.trainer.methods.turns.settings import TurnsConfig
+from assay.trainer.selection.declared import DadsConfig
 from assay.trainer.selection.domains import Dads
-from assay.trainer.selection.settings import DadsConfig
 from assay.trainer.selection.subsets import limr_scores
 from assay.trainer.selection.types import Seen
 from assay.trainer.settings.config import MethodSettings
@@ -374,9 +374,15 @@ def pre_clip_ratio(logprobs: Matrix, old_logprobs: Matrix, low: float, high: flo
 
 
 @golden(policy_loss)
-def importance_weights(trainer: Matrix, sampler: Matrix, cap: float) -> Any:
+def importance_weights(
+    trainer: Matrix,
+    sampler: Matrix,
+    cap: float,
+    low: float = 0.0,
+    way: Any = "token-truncate",
+) -> Any:
     """With an advantage of -1 and a ratio of 1, the loss is the weight."""
-    config = LossConfig(importance_correction="truncate", importance_cap=cap)
+    config = LossConfig(importance_correction=way, importance_floor=low, importance_cap=cap)
     against_BT = -torch.ones_like(tensor(trainer))
     return token_losses(trainer, against_BT, config, sampler_logps=tensor(sampler))
 

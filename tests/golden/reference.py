@@ -239,8 +239,19 @@ def pre_clip_ratio(logprobs: Matrix, old_logprobs: Matrix, low: float, high: flo
     return each(lambda new, old: clip(math.exp(new - old), low, high), logprobs, old_logprobs)
 
 
-def importance_weights(trainer: Matrix, sampler: Matrix, cap: float) -> Matrix:
-    return each(lambda new, old: min(math.exp(new - old), cap), trainer, sampler)
+def importance_weights(
+    trainer: Matrix,
+    sampler: Matrix,
+    cap: float,
+    low: float = 0.0,
+    way: str = "token-truncate",
+) -> Matrix:
+    ratios = each(lambda new, old: math.exp(new - old), trainer, sampler)
+    if way.startswith("sequence"):
+        ratios = [[math.prod(row)] * len(row) for row in ratios]
+    if way.endswith("truncate"):
+        return each(lambda ratio: clip(ratio, low, cap), ratios)
+    return each(lambda ratio: ratio if low <= ratio <= cap else 0.0, ratios)
 
 
 def aggregate_loss(losses: Matrix, mask: Matrix, mode: str, max_length: int | None = None) -> float:

@@ -13,6 +13,8 @@ import pytest
 import torch
 
 import critic_support as support
+from assay.trainer.algos.packing import Packing
+from assay.trainer.critic import objective
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.pretraining import (
@@ -77,7 +79,7 @@ def test_it_learns_what_decides_the_return(policy_folder: Path, loss: Any, seed:
             Critic(model, config, engine),
             lambda step: rollout(1000 * seed + step),
             config,
-            Updates(micro_batch=ROWS),
+            Updates(packing=Packing(ROWS)),
             engine,
             on_step=stop_when_known,
         )
@@ -92,7 +94,7 @@ def test_pre_training_ends_by_itself_when_it_knows_all_there_is(policy_folder: P
     model = load_critic(config, support.read_policy(policy_folder), print)
     engine = support.accelerator()
     position = pretrain(
-        Critic(model, config, engine), rollout, config, Updates(micro_batch=ROWS), engine
+        Critic(model, config, engine), rollout, config, Updates(packing=Packing(ROWS)), engine
     )
     assert position.finished(config) == "plateau"
     assert position.plateau.best_explained > 0.6
@@ -109,17 +111,14 @@ def test_a_shared_trunk_learns_it_as_well(policy_folder: Path) -> None:
         experience = rollout(step)
         batch, mask_BT = experience.batch, experience.mask_BT
         returns_BT = monte_carlo_returns(experience.rewards_BT, mask_BT, gamma=1.0)
-        values_BT = critic.values(batch, ROWS)
+        values_BT = critic.values(batch, support.passes(batch, ROWS))
         explained = measure(values_BT, returns_BT, mask_BT, engine).explained_variance
         if explained > 0.6:
             break
         with critic.watch():
-            model(
-                input_ids=torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
-                attention_mask=torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
-            )
+            model(**objective.model_inputs(batch))
         loss, _ = critic.loss_from_last_forward(
-            returns_BT, values_BT, mask_BT, tokens=mask_BT.sum()
+            batch, returns_BT, values_BT, mask_BT, tokens=mask_BT.sum()
         )
         loss.backward()
         optimizer.step()
@@ -211,7 +210,7 @@ def explained_by(critic: Critic) -> float:
     for rank in range(2):
         batch = support.batch_of(seed=rank, length=4 + rank)
         kept = batch["completion_mask"].bool()
-        values.append(critic.values(batch, 8)[kept])
+        values.append(critic.values(batch, support.passes(batch, 8))[kept])
         targets.append(support.targets_of(batch, seed=rank)[kept])
     flat, goal = torch.cat(values)[None], torch.cat(targets)[None]
     found = measure(flat, goal, torch.ones_like(flat), support.accelerator())

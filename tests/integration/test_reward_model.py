@@ -84,7 +84,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def settings(where: Path, kind: str, /, **sections: dict[str, Any]) -> configs.Config:
+def settings(where: Path, kind: str, /, **sections: dict[str, Any]) -> configs.RmConfig:
     """Settings of a tiny run; keyword arguments are sections with what differs."""
     name = "steps" if kind == "prm" else "pairs"
     tree: dict[str, dict[str, Any]] = {
@@ -104,7 +104,7 @@ def settings(where: Path, kind: str, /, **sections: dict[str, Any]) -> configs.C
     return configs.build(tree, origin="test")
 
 
-def train(config: configs.Config, path: Path) -> dict[str, Any] | None:
+def train(config: configs.RmConfig, path: Path) -> dict[str, Any] | None:
     """Trains in a folder, a new one or one to continue, without a word; gives the report."""
     import torch
     from rich.console import Console
@@ -327,9 +327,7 @@ def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path, loss: str
     assert train(config, tmp_path / "run") is not None
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run" / "model")
     model = AutoModelForTokenClassification.from_pretrained(tmp_path / "run" / "model").eval()
-    examples = encode_steps(
-        load_rows(config).eval, open_renderer(), tokenizer, max_tokens=256, balance=True
-    )
+    examples = encode_steps(load_rows(config).eval, open_renderer(), tokenizer, config)
     with torch.inference_mode():
         batch = trainers.StepCollator(tokenizer.pad_token_id)(examples.items)
         margins = trainers.step_margins(model, batch)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from assay.clients import Fault, Judgement, Result
@@ -200,3 +202,25 @@ def test_a_run_of_several_processes_shares_the_services_of_one() -> None:
                 for number, text in enumerate(["so \\boxed{1}", "\\boxed{2}"]):
                     scoring.submit(request(number), response(text))
                 assert [result.reward for result in scoring.results()] == [1.0, 0.0]
+
+
+def test_a_server_that_was_away_for_a_part_of_the_time_is_asked_again() -> None:
+    """It comes back within the time-out, and has too little of it left to judge."""
+    said: list[str] = []
+    with ExitStack() as first, ExitStack() as second:
+        address = first.enter_context(FakeRewardServer()).address
+        config = RewardConfig(verifier="exact", target=address, timeout_s=3.0)
+        with open_judge(config) as judge:
+            judge.patience.say = said.append
+            scoring = judge.open_round(1)
+            scoring.submit(request(0), response())
+            wait_until(lambda: scoring.ready() == 1)
+            first.close()
+            scoring.submit(request(1), response("0"))
+            time.sleep(1.5)
+            slow = FakeRewardServer(port=int(address.rpartition(":")[2]), knobs=Knobs(delay_s=2.0))
+            second.enter_context(slow)
+            assert [result.reward for result in scoring.results()] == [1.0, 0.0]
+            assert [len(items) for items in slow.requests] == [1, 1]
+    assert "not judged within 3 s after the last response, part of which it was away" in said[0]
+    assert said[-1].endswith("; 1 responses asked again")

@@ -46,7 +46,7 @@ _CHOICES: dict[str, dict[str, list[Any]]] = {
         "positive_lm_coef": [0.0, 0.1],
         "entropy_coef": [0.0, 0.01],
         "kl_coef": [0.0, 0.04],
-        "importance_correction": ["none", "truncate", "decoupled"],
+        "importance_correction": ["none", "token-truncate", "icepop", "decoupled"],
     },
     "shaping": {
         "overlong": ["none", "soft", "filter"],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.clients.preferences import PairRow, Said
 from assay.trainer.recipes.reward_model.data import split
-from assay.trainer.recipes.reward_model.estimates import bootstrap
+from assay.trainer.recipes.reward_model.evaluation import bootstrap
 from assay.trainer.recipes.reward_model.objectives import balanced_weights, pairwise_loss, step_loss
 
 margins = st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), min_size=1, max_size=8).map(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.engines.types import Request, Response
+from assay.trainer.errors import OutageError
 from assay.trainer.methods.asynchrony.background import BackgroundCollector, Schedule
 from assay.trainer.methods.asynchrony.settings import admits
 from assay.trainer.rollouts.types import Collected, OneRank
@@ -93,12 +94,13 @@ def background(
     portion: int | None = None,
     drawer: Drawer | None = None,
     ranks: Any = None,
+    outcome: Callable[[int, int], str] = OUTCOME,
 ) -> tuple[BackgroundCollector, Drawer]:
     drawer = drawer or Drawer()
     made = BackgroundCollector(
         stream(),
         drawer,
-        lambda: FakeRound(OUTCOME),
+        lambda: FakeRound(outcome),
         engine=drawer.weights,
         weights=drawer.weights,
         schedule=Schedule(steps, updates, eta, portion or prompts),
@@ -191,7 +193,7 @@ def test_without_staleness_it_collects_as_the_synchronous_collector() -> None:
             expected = plain.collect(step)
             assert found.groups == expected.groups
             assert found.judged == expected.judged
-            assert {k: v for k, v in found.metrics.items() if k != "staleness"} == expected.metrics
+            assert {k: found.metrics[k] for k in expected.metrics} == expected.metrics
 
 
 @pytest.mark.parametrize("eta", [0, 2])
@@ -224,6 +226,32 @@ def test_a_failure_is_raised_by_the_step_whose_batch_it_was(eta: int) -> None:
         for step, found in enumerate(train(again, drawer, range(3, 5)), start=3):
             assert numbers(found.groups) == [step * 4 + k for k in range(4)]
             assert found.metrics["staleness"] <= eta
+
+
+@pytest.mark.parametrize("eta", [0, 2])
+def test_services_that_stay_away_leave_the_step_undone(eta: int) -> None:
+    """What is saved goes on with the draws of the batch that nobody judged."""
+    whole, judge = background(eta)
+    with closing(whole):
+        expected = [found.groups for found in train(whole, judge, range(3))]
+    away = [False]
+
+    def outcome(number: int, index: int) -> str:
+        return "outage" if away[0] and number >= 8 else OUTCOME(number, index)
+
+    source, drawer = background(eta, outcome=outcome)
+    with closing(source):
+        assert [found.groups for found in train(source, drawer, range(2))] == expected[:2]
+        away[0] = True
+        with pytest.raises(OutageError, match="gone for too long"):
+            source.collect(2)
+        saved = source.state_dict()
+    again, other = background(eta)
+    with closing(again):
+        again.load_state_dict(saved)
+        [found] = train(again, other, range(2, 3))
+    drawn = [[(r.request.draw.number, r.result) for r in group] for group in found.groups]
+    assert drawn == [[(r.request.draw.number, r.result) for r in group] for group in expected[2]]
 
 
 def test_a_run_that_is_made_longer_draws_what_is_missing_with_the_weights_it_has() -> None:

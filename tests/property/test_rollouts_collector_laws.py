@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.trainer.engines.types import Request
+from assay.trainer.errors import OutageError
 from assay.trainer.rollouts.dynamic import keeps
 from assay.trainer.rollouts.plain import (
     group_from_plain,
@@ -135,3 +137,36 @@ def test_a_group_is_the_same_after_it_was_saved(outcome: Any, step: int) -> None
 def test_a_result_is_the_same_after_it_was_saved(outcome: str, index: int) -> None:
     of = result(Request(stream().draw(0), index), outcome)
     assert result_from_plain(result_to_plain(of)) == of
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_services_that_stay_away_leave_the_step_undone(enabled: bool) -> None:
+    """The collector is as it was, and the next call draws what that one drew."""
+    calm = bernoulli(0.5)
+    away = [True]
+
+    def outcome(number: int, index: int) -> str:
+        return "outage" if away[0] and number == 3 else calm(number, index)
+
+    held, whole = collector(outcome, enabled=enabled), collector(calm, enabled=enabled)
+    before = held.state_dict()
+    with pytest.raises(OutageError, match="gone for too long; 4 responses have no judgement"):
+        held.collect(0)
+    assert held.state_dict() == before
+    away[0] = False
+    assert held.collect(0).groups == whole.collect(0).groups
+
+
+def test_one_process_that_was_held_in_vain_ends_all_of_them() -> None:
+    """They agree by what they gather; else the others would wait for it."""
+
+    def outcome(number: int, index: int) -> str:
+        return "outage" if number == 3 and index == 0 else "correct"
+
+    def run(ranks: Any) -> str:
+        with pytest.raises(OutageError) as told:
+            collector(outcome, ranks=ranks, enabled=False).collect(0)
+        return str(told.value)
+
+    said = on_ranks(4, run)
+    assert said == ["gone for too long; 1 responses have no judgement"] * 4

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.trainer.data.problems import training_order
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.types import OneRank
 from rollouts_collecting_support import stream
 
 _COUNTS = st.integers(1, 20)
 _SEEDS = st.integers(0, 5)
+
+
+def training_order(count: int, needed: int, seed: int) -> list[int]:
+    """Which problem comes when: pass after pass, each shuffled by the seed and its number."""
+    order: list[int] = []
+    while len(order) < needed:
+        one_pass = list(range(count))
+        random.Random(f"{seed}-{len(order) // count}").shuffle(one_pass)
+        order += one_pass
+    return order[:needed]
 
 
 @given(_COUNTS, _SEEDS, st.lists(st.integers(0, 15), max_size=6))

@@ -18,7 +18,7 @@ from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.rollouts.dynamic import kind_of
 from assay.trainer.rollouts.prompts import FORMS, PromptStream
 from assay.trainer.rollouts.types import Collected, OneRank
-from assay.trainer.selection.settings import VasConfig
+from assay.trainer.selection.declared import VasConfig
 from assay.trainer.selection.types import Seen
 from assay.trainer.selection.variance import VarianceAware
 from rollouts_collecting_support import (

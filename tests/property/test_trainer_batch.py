@@ -33,7 +33,9 @@ OBJECTIVES = [
     LossConfig(aggregation="seq-mean-token-mean", dual_clip=3.0, kl_coef=0.1),
     LossConfig(aggregation="seq-mean-token-sum", ratio="sequence", entropy_coef=0.01),
     LossConfig(aggregation="constant", objective="cispo", positive_lm_coef=0.1),
-    LossConfig(importance_correction="truncate", pre_clip=1000.0, kl_coef=0.1, kl_estimator="k1"),
+    LossConfig(
+        importance_correction="token-truncate", pre_clip=1000.0, kl_coef=0.1, kl_estimator="k1"
+    ),
     LossConfig(importance_correction="decoupled", importance_cap=5.0),
 ]
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.algos.packing import Packing
 from assay.trainer.core import build
 from assay.trainer.core.hooks import hooks_of
 from assay.trainer.methods.asynchrony.method import make_background_source
@@ -205,6 +206,8 @@ def parts(policy: torch.nn.Module, config: configs.Config, *, faulty: bool = Fal
         ],
         "rewards": [torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0])],
         "correct": [torch.tensor([True, False]), torch.tensor([True, True])],
+        "prompt_mask": [torch.ones(2, 1).long(), torch.ones(2, 1).long()],
+        "completion_mask": [torch.tensor([[1, 1], [1, 0]]), torch.tensor([[1, 1, 1], [1, 0, 0]])],
     }
     batches = iter([{name: values[n] for name, values in rows.items()} for n in range(2)])
 
@@ -212,7 +215,13 @@ def parts(policy: torch.nn.Module, config: configs.Config, *, faulty: bool = Fal
         yield []
         yield []
 
-    return Iteration(groups(), lambda _groups: next(batches), config, torch.device("cpu"))
+    return Iteration(
+        groups(),
+        lambda _groups: next(batches),
+        config,
+        Packing(config.optim.micro_batch),
+        torch.device("cpu"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,7 +260,7 @@ def test_gradients_are_those_of_the_mean_over_what_was_there(
         share = total * alone(torch.ones(1, 3)).sum() / denominator
         share.backward()
         whole += share.detach()
-        assert iteration.left == 1 - number
+        assert iteration.left == 2 - 2 * number
     torch.testing.assert_close(policy.first.weight.grad, alone.first.weight.grad)
     torch.testing.assert_close(reported, whole)
     seen = iteration.seen()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bench import selection as bench
 
-from assay.trainer.selection.orders import Uniform
+from assay.trainer.selection.subsets import Subset
 from assay.trainer.selection.types import Seen
 
 
@@ -34,7 +34,7 @@ def test_the_gain_is_the_policy_gradient_of_a_logit() -> None:
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_every_response_counts(dynamic: bool) -> None:
     bandit = bench.Bandit(1)
-    drawn = list(bench.played(bandit, Uniform(range(600), 1), 12, dynamic=dynamic))
+    drawn = list(bench.played(bandit, Subset(range(600), 1), 12, dynamic=dynamic))
     groups = [group for step in drawn for group in step]
     assert bandit.made == len(groups) * bench.GROUP <= 12 * bench.PROMPTS * bench.GROUP
     if dynamic:

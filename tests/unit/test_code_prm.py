@@ -127,7 +127,7 @@ def test_what_the_prm_learns_from(keep: Any, count: int) -> None:
 FILE = "configs/pipelines/code_prm.toml"
 
 
-def plan_of(repository: Path, folder: Path, *overrides: str) -> configs.Plan:
+def plan_of(repository: Path, folder: Path, *overrides: str) -> configs.PipelinePlan:
     return configs.load(repository / FILE, overrides, folder)
 
 
@@ -249,7 +249,7 @@ def whole(tmp_path: Path) -> Path:
             report = {"before": {"accuracy": found[0]}, "after": {"accuracy": found[1]}}
         (paths.run(name).path).mkdir(parents=True)
         (paths.run(name).path / "report.json").write_text(json.dumps(report))
-    return paths.root
+    return paths.path
 
 
 def test_what_is_whole_is_skipped_and_reported(repository: Path, whole: Path) -> None:
@@ -261,7 +261,7 @@ def test_what_is_whole_is_skipped_and_reported(repository: Path, whole: Path) ->
     assert report["accuracy"] == {"start": 0.2, "baseline": 0.3, "dense": 0.5}
     assert report["seconds"] == {"labels": 65.0}, "sessions of a stage add up"
     text = (whole / "report.md").read_text()
-    assert text == as_text(report)
+    assert text == f"{as_text(report)}\n"
     for said in ("| dense | 0.500 |", "40 completions", "AUC 0.900", "| labels | 1:05 |"):
         assert said in text
     again = [*words, "samples.per_prompt=9"]

@@ -297,10 +297,6 @@ def test_a_template_that_hides_the_message_is_refused() -> None:
             ["method.cotraining.prompts_per_step=1", "optim.mini_batches=2"],
             "samples of the verifier's step",
         ),
-        (
-            ["method.cotraining.micro_batch=7"],
-            "method.cotraining.micro_batch = 7 does not divide the 1280",
-        ),
         (["model.lora.dropout=0.1", "method.dense.mix=add"], "goes with model.lora.dropout = 0"),
         (["method.truncation.window=8"], "method.truncation"),
         (

@@ -44,9 +44,9 @@ class PrefixSum(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(()))
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor) -> Any:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
         seen = (input_ids * attention_mask).cumsum(dim=1).float()
-        assert (position_ids[attention_mask.bool()] < attention_mask.sum(1).max()).all()
+        assert input_ids.shape[1] == attention_mask.sum(1).max(), "as wide as the longest row"
         return types.SimpleNamespace(logits=(self.scale * seen).unsqueeze(-1))
 
 
@@ -59,8 +59,8 @@ def test_a_value_has_seen_the_prompt_and_the_tokens_before_it() -> None:
         "completion_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]),
     }
     expected = [[16.0, 116.0, 316.0, 716.0], [6.0, 1006.0, 0.0, 0.0]]
-    assert critic.values(batch, 1).tolist() == expected
-    assert critic.values(batch, 2).tolist() == expected
+    assert critic.values(batch, support.passes(batch, 1)).tolist() == expected
+    assert critic.values(batch, support.passes(batch, 2)).tolist() == expected
 
 
 @pytest.mark.parametrize("changed", range(6))
@@ -68,9 +68,9 @@ def test_a_changed_token_changes_only_later_values(policy: Any, changed: int) ->
     critic = make(policy)
     batch = support.batch_of()
     batch["completion_mask"][:] = 1
-    before = critic.values(batch, 8)
+    before = critic.values(batch, support.passes(batch, 8))
     batch["completion_ids"][:, changed] = 4
-    after = critic.values(batch, 8)
+    after = critic.values(batch, support.passes(batch, 8))
     assert torch.equal(before[:, : changed + 1], after[:, : changed + 1])
     assert (before[:, changed + 1 :] != after[:, changed + 1 :]).all()
 
@@ -86,10 +86,11 @@ def test_padding_does_not_move_a_value(policy: Any, kind: str) -> None:
             for key in ("completion_ids", "completion_mask")
         },
     }
-    narrow, wide = critic.values(batch, 8), critic.values(wider, 8)
+    narrow, wide = (critic.values(one, support.passes(one, 8)) for one in (batch, wider))
     torch.testing.assert_close(wide[:, :6], narrow, rtol=1e-4, atol=1e-5)
     assert (wide[:, 6:] == 0).all()
-    alone = critic.values(support.take(batch, slice(3, 4)), 1)
+    one = support.take(batch, slice(3, 4))
+    alone = critic.values(one, support.passes(one, 1))
     torch.testing.assert_close(alone, narrow[3:4], rtol=1e-4, atol=1e-5)
 
 
@@ -108,7 +109,9 @@ def absolute_positions() -> Critic:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_it_starts_from_zero(policy: Any, loss: Any) -> None:
     critic = make(policy, CriticConfig(loss=loss), head=None)
-    assert critic.values(support.batch_of(), 3).abs().max() < 1e-6
+    assert (
+        critic.values(support.batch_of(), support.passes(support.batch_of(), 3)).abs().max() < 1e-6
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -119,7 +122,7 @@ def test_splits_give_the_same_gradient(policy: Any, loss: Any, split: int) -> No
     gradients = []
     for size in (8, split):
         critic = make(policy, config)
-        old_BT = critic.values(batch, 8) + 0.1
+        old_BT = critic.values(batch, support.passes(batch, 8)) + 0.1
         for part in torch.arange(8).split(size):
             critic.backward(
                 support.take(batch, part), returns_BT[part], old_BT[part],
@@ -136,7 +139,7 @@ def test_the_gradient_is_of_the_mean_over_the_mini_batch(policy: Any) -> None:
     mask_BT = batch["completion_mask"]
     sums = critic.backward(batch, returns_BT, returns_BT, mask_BT, tokens=mask_BT.sum())
     found = critic.model.score.bias.grad.clone()
-    values_BT = critic.values(batch, 8)
+    values_BT = critic.values(batch, support.passes(batch, 8))
     error_N = (values_BT - returns_BT)[mask_BT.bool()]
     torch.testing.assert_close(found, error_N.mean().view(1))  # d/db of mean (V - R)^2 / 2
     assert float(sums["loss"]) == pytest.approx(float(error_N.square().sum() / 2), rel=1e-5)

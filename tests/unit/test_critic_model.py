@@ -63,7 +63,8 @@ def extended(batch: Any) -> Any:
 
 def whole_dialogue_values(model: Any, batch: Any) -> torch.Tensor:
     critic = Critic(model, SCALAR, support.accelerator())
-    values_BT = critic.values(extended(batch), 8)
+    longer = extended(batch)
+    values_BT = critic.values(longer, support.passes(longer, 8))
     return values_BT[torch.arange(len(values_BT)), batch["completion_mask"].sum(dim=1)]
 
 
@@ -139,7 +140,7 @@ def test_a_process_reward_model_gives_its_margin_at_every_token(
         process.score.bias.uniform_(-1, 1)
     process.save_pretrained(folder / f"{name}-biased")
     model, _ = load(folder / f"{name}-biased", policy)
-    values_BT = Critic(model, SCALAR, support.accelerator()).values(batch, 8)
+    values_BT = Critic(model, SCALAR, support.accelerator()).values(batch, support.passes(batch, 8))
     ids, mask = (
         torch.cat([batch[f"prompt_{x}"], batch[f"completion_{x}"]], dim=1) for x in ("ids", "mask")
     )
@@ -166,7 +167,7 @@ def test_from_a_prm_that_regresses_the_values_are_its_scores_at_the_ends_of_line
             {"kind": "rate-steps", "ids": ids, "positions": [len(prompt) + e for e in ends]}
         )
     model, _ = load(folder / "step", policy)
-    values_BT = Critic(model, SCALAR, support.accelerator()).values(batch, 8)
+    values_BT = Critic(model, SCALAR, support.accelerator()).values(batch, support.passes(batch, 8))
     served = torch.tensor([answer["probabilities"] for answer in scores.ask(jobs)])
     found = values_BT[rows][:, [end + 1 for end in ends]]
     assert found.abs().max() > 0.1
@@ -199,8 +200,8 @@ def test_a_saved_critic_comes_back(tmp_path: Path, policy: Policy, config: Criti
     settings = {"loss": config.loss, "bins": config.bins}
     again, _ = load(tmp_path / "critic", policy, **settings)
     batch = support.batch_of()
-    found = Critic(again, config, support.accelerator()).values(batch, 8)
-    assert torch.equal(found, critic.values(batch, 8))
+    found = Critic(again, config, support.accelerator()).values(batch, support.passes(batch, 8))
+    assert torch.equal(found, critic.values(batch, support.passes(batch, 8)))
     assert (tmp_path / "critic" / "tokenizer.json").is_file()
     for key, value in {"bins": 12, "value_max": 2.0, "loss": "mse"}.items():
         if config is HISTOGRAM:

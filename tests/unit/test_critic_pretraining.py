@@ -12,6 +12,7 @@ import torch
 import critic_support as support
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos.gae import explained_variance
+from assay.trainer.algos.packing import Packing
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.pretraining import (
@@ -27,7 +28,7 @@ from assay.trainer.critic.pretraining import (
 )
 from assay.trainer.settings.objective import CriticConfig
 
-UPDATES = Updates(mini_batches=2, micro_batch=2, epochs=2, seed=5)
+UPDATES = Updates(mini_batches=2, packing=Packing(2), epochs=2, seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_explained_variance_is_of_the_critic_before_it_has_learnt(policy: Any) -
     def spied(step: int) -> Experience:
         experience = collect(step)
         returns_BT = monte_carlo_returns(experience.rewards_BT, experience.mask_BT, gamma=1.0)
-        values_BT = critic.values(experience.batch, 8)
+        values_BT = critic.values(experience.batch, support.passes(experience.batch, 8))
         expected.append(float(explained_variance(values_BT, returns_BT, experience.mask_BT)))
         return experience
 

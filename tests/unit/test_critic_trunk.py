@@ -10,6 +10,7 @@ import torch
 
 import critic_support as support
 from assay.rpc.errors import ConfigError
+from assay.trainer.algos import packing
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.settings.objective import CriticConfig
 
@@ -41,7 +42,7 @@ def losses(model: Any, critic: TrunkCritic, batch: Any, rows: Any) -> tuple[Any,
     policy = -(logps_BT * part["completion_mask"]).sum() / mask_BT.sum()
     returns_BT = support.targets_of(batch)[rows]
     value, sums = critic.loss_from_last_forward(
-        returns_BT, torch.zeros_like(returns_BT), mask_BT[rows], tokens=mask_BT.sum()
+        part, returns_BT, torch.zeros_like(returns_BT), mask_BT[rows], tokens=mask_BT.sum()
     )
     return policy, (value, sums)
 
@@ -53,7 +54,7 @@ def gradients(model: Any) -> dict[str, torch.Tensor]:
 def test_values_are_those_of_the_losss_own_pass(folder: Path) -> None:
     model, critic = make(folder)
     batch = support.batch_of()
-    values_BT = critic.values(batch, 3)
+    values_BT = critic.values(batch, support.passes(batch, 3))
     _, (value, sums) = losses(model, critic, batch, slice(None))
     error = (values_BT - support.targets_of(batch))[batch["completion_mask"].bool()]
     assert float(sums["squared_error"]) == pytest.approx(float(error.square().sum()), rel=1e-5)
@@ -65,9 +66,9 @@ def test_a_value_has_seen_only_what_is_before_its_token(folder: Path) -> None:
     _, critic = make(folder)
     batch = support.batch_of()
     batch["completion_mask"][:] = 1
-    before = critic.values(batch, 8)
+    before = critic.values(batch, support.passes(batch, 8))
     batch["completion_ids"][:, 2] = 4
-    after = critic.values(batch, 8)
+    after = critic.values(batch, support.passes(batch, 8))
     assert torch.equal(before[:, :3], after[:, :3])
     assert (before[:, 3:] != after[:, 3:]).all()
 
@@ -97,7 +98,7 @@ def test_the_value_gradient_reaches_head_and_trunk(folder: Path) -> None:
 
 def test_a_head_of_zeros_does_not_push_the_trunk(folder: Path) -> None:
     model, critic = make(folder, zeros=True)
-    assert not critic.values(support.batch_of(), 8).any()
+    assert not critic.values(support.batch_of(), support.passes(support.batch_of(), 8)).any()
     _, (value, _) = losses(model, critic, support.batch_of(), slice(None))
     value.backward()
     assert all(not g.any() for g in gradients(model).values())
@@ -137,11 +138,12 @@ def test_a_pass_in_chunks_is_one_pass(folder: Path) -> None:
     model, critic = make(folder)
     batch = support.batch_of()
     with critic.watch():
+        rows = packing.laid(batch)
         for part in torch.arange(8).split(3):
-            support.logps_of(model, support.take(batch, part))
+            model(input_ids=rows.ids_BL[part], attention_mask=rows.mask_BL[part])
     mask_BT, targets_BT = batch["completion_mask"], support.targets_of(batch)
     chunked, _ = critic.loss_from_last_forward(
-        targets_BT, targets_BT, mask_BT, tokens=mask_BT.sum()
+        batch, targets_BT, targets_BT, mask_BT, tokens=mask_BT.sum()
     )
     _, (whole, _) = losses(model, critic, batch, slice(None))
     torch.testing.assert_close(chunked, whole)
@@ -155,7 +157,7 @@ def test_nothing_watched_is_a_mistake(folder: Path) -> None:
     for _ in range(2):
         with pytest.raises(RuntimeError, match=r"within watch\(\)"):
             critic.loss_from_last_forward(
-                targets_BT, targets_BT, batch["completion_mask"], tokens=tokens
+                batch, targets_BT, targets_BT, batch["completion_mask"], tokens=tokens
             )
         losses(model, critic, batch, slice(None))  # a pass is used up by its loss
 
@@ -167,7 +169,7 @@ def test_faulted_rows_push_neither_head_nor_trunk(folder: Path) -> None:
     with critic.watch():
         support.logps_of(model, batch)
     value, _ = critic.loss_from_last_forward(
-        nan_BT, nan_BT, torch.zeros(8, 6), tokens=torch.tensor(0)
+        batch, nan_BT, nan_BT, torch.zeros(8, 6), tokens=torch.tensor(0)
     )
     value.backward()
     assert all(not g.any() for g in gradients(model).values())
@@ -204,7 +206,7 @@ def test_it_works_on_a_policy_with_adapters(folder: Path) -> None:
     critic = TrunkCritic(model, CONFIG, support.accelerator())
     torch.nn.init.ones_(critic.head.weight)
     batch = support.batch_of()
-    assert critic.values(batch, 8).any()
+    assert critic.values(batch, support.passes(batch, 8)).any()
     _, (value, _) = losses(model, critic, batch, slice(None))
     value.backward()
     reached = gradients(model)
@@ -216,7 +218,7 @@ def test_classes_of_returns_have_a_head_of_their_size(folder: Path) -> None:
     config = CriticConfig(sharing="trunk", loss="hl-gauss", bins=7, value_min=0.0)
     model, critic = make(folder, config, zeros=True)
     assert critic.head.out_features == 7
-    values_BT = critic.values(support.batch_of(), 8)
+    values_BT = critic.values(support.batch_of(), support.passes(support.batch_of(), 8))
     kept = support.batch_of()["completion_mask"].bool()
     torch.testing.assert_close(values_BT[kept], torch.full((int(kept.sum()),), 0.5))
     losses(model, critic, support.batch_of(), slice(None))[1][0].backward()

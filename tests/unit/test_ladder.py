@@ -15,8 +15,9 @@ from rich.console import Console
 
 from assay.clients.cli import run as assay
 from assay.rpc.errors import ConfigError
-from assay.trainer.recipes.ladder import climb, outcome, plan, processes, table
-from assay.trainer.recipes.ladder.processes import Job
+from assay.trainer.recipes import children
+from assay.trainer.recipes.ladder import climb, outcome, plan, table
+from assay.trainer.recipes.ladder.processes import RungRun
 from ladder_support import curve, write_all, write_run
 
 BASE = """
@@ -58,7 +59,7 @@ def ladder_file(tmp_path: Path) -> Path:
     return path
 
 
-def climbed(wanted: plan.Plan, folder: Path, **more: Any) -> tuple[int, str]:
+def climbed(wanted: plan.LadderPlan, folder: Path, **more: Any) -> tuple[int, str]:
     console = Console(file=io.StringIO(), width=100)
     code = climb.climb(wanted, folder, console, **more)
     assert isinstance(console.file, io.StringIO)
@@ -134,21 +135,21 @@ def test_seeds_are_numbers() -> None:
 
 
 def test_final_figures_are_means_over_the_last_tenth(tmp_path: Path) -> None:
-    run = outcome.Outcome(tuple(curve(start=0.0, gain=0.1, steps=40)), None)
+    run = outcome.RunOutcome(tuple(curve(start=0.0, gain=0.1, steps=40)), None)
     assert run.final("reward") == pytest.approx((3.7 + 3.8 + 3.9 + 4.0) / 4)
     assert run.final("kl") is None
-    short = outcome.Outcome(({"step": 1, "reward": None}, {"step": 2, "reward": 0.5}), None)
+    short = outcome.RunOutcome(({"step": 1, "reward": None}, {"step": 2, "reward": 0.5}), None)
     assert short.final("reward") == 0.5
     assert outcome.read(tmp_path / "absent") is None
 
 
 def test_steps_to_a_threshold_need_ten_steps_in_a_row() -> None:
     rows = tuple({"step": step, "correct": float(step > 15)} for step in range(1, 41))
-    run = outcome.Outcome(rows, None)
+    run = outcome.RunOutcome(rows, None)
     assert run.steps_to("correct", 0.5) == 20
     assert run.steps_to("correct", 1.0) == 25
     assert run.steps_to("correct", 1.1) is None
-    lucky = outcome.Outcome(tuple({"step": n, "correct": 1.0} for n in range(1, 10)), None)
+    lucky = outcome.RunOutcome(tuple({"step": n, "correct": 1.0} for n in range(1, 10)), None)
     assert lucky.steps_to("correct", 0.5) is None, "nine steps are no trend"
 
 
@@ -156,14 +157,14 @@ def test_steps_to_a_threshold_need_ten_steps_in_a_row() -> None:
 
 
 @pytest.fixture
-def finished(ladder_file: Path, tmp_path: Path) -> tuple[plan.Plan, Path]:
+def finished(ladder_file: Path, tmp_path: Path) -> tuple[plan.LadderPlan, Path]:
     wanted = plan.load(ladder_file)
     folder = tmp_path / "out"
     write_all(wanted, folder)
     return wanted, folder
 
 
-def test_the_table(finished: tuple[plan.Plan, Path]) -> None:
+def test_the_table(finished: tuple[plan.LadderPlan, Path]) -> None:
     wanted, folder = finished
     code, said = climbed(wanted, folder)
     assert code == 0
@@ -221,7 +222,7 @@ def test_a_ladder_of_one_seed_without_evaluation_or_threshold(
     assert "| plain | 1 of 1 | - | - | 0.395 | - | 0.805 | 29.5 |" in text
 
 
-def test_the_parts_that_differ_can_be_read_off(finished: tuple[plan.Plan, Path]) -> None:
+def test_the_parts_that_differ_can_be_read_off(finished: tuple[plan.LadderPlan, Path]) -> None:
     wanted, folder = finished
     outcomes = {
         rung.name: {
@@ -246,7 +247,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Runs a program in the place of `assay`, which gets the same arguments."""
 
     def use(code: str) -> None:
-        monkeypatch.setattr(processes, "_ASSAY", (sys.executable, "-c", code))
+        code = f"import sys\nsys.argv.pop(1)\n{code}"
+        monkeypatch.setattr(children, "_CHILD", (sys.executable, "-c", code))
 
     return use
 
@@ -315,7 +317,7 @@ def test_an_interrupted_run_is_resumed(ladder_file: Path, tmp_path: Path, stand_
     config = wanted.rungs[0].configs[0]
     begun = folder / "plain" / "0"
     write_run(begun, config, curve(start=0, gain=0, steps=3), done=False)
-    job = Job("plain", 0, config, begun)
+    job = RungRun("plain", 0, config, begun)
     assert (job.state(), job.steps_done()) == ("interrupted", 3)
     code, said = climbed(wanted, folder)
     assert code == 0
@@ -324,7 +326,7 @@ def test_an_interrupted_run_is_resumed(ladder_file: Path, tmp_path: Path, stand_
 
 
 def test_runs_of_other_settings_are_refused(
-    ladder_file: Path, finished: tuple[plan.Plan, Path]
+    ladder_file: Path, finished: tuple[plan.LadderPlan, Path]
 ) -> None:
     _, folder = finished
     with pytest.raises(ConfigError, match="holds a run of other settings; choose another --dir"):
@@ -333,11 +335,15 @@ def test_runs_of_other_settings_are_refused(
     assert climbed(same, folder)[0] == 0, "services and the evaluation may change, as on resuming"
 
 
-def test_a_cut_last_row_is_not_a_step(tmp_path: Path, finished: tuple[plan.Plan, Path]) -> None:
+def test_a_cut_last_row_is_not_a_step(
+    tmp_path: Path, finished: tuple[plan.LadderPlan, Path]
+) -> None:
     wanted, folder = finished
     path = folder / "plain" / "0" / "metrics.jsonl"
     path.write_text(path.read_text() + '{"step": 21, "rew')
-    assert Job("plain", 0, wanted.rungs[0].configs[0], folder / "plain" / "0").steps_done() == 20
+    assert (
+        RungRun("plain", 0, wanted.rungs[0].configs[0], folder / "plain" / "0").steps_done() == 20
+    )
 
 
 _WAITS = """
@@ -356,8 +362,9 @@ _CLIMBS = """
 import io, sys
 from pathlib import Path
 from rich.console import Console
-from assay.trainer.recipes.ladder import climb, plan, processes
-processes._ASSAY = (sys.executable, "-c", sys.argv[3])
+from assay.trainer.recipes import children
+from assay.trainer.recipes.ladder import climb, plan
+children._CHILD = (sys.executable, "-c", sys.argv[3])
 sys.exit(climb.climb(plan.load(Path(sys.argv[1])), Path(sys.argv[2]), Console()))
 """
 

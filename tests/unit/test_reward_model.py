@@ -15,7 +15,7 @@ from assay.clients.preferences import PairRow, StepRow
 from assay.rpc.errors import ConfigError
 from assay.trainer.recipes.reward_model import config as configs
 from assay.trainer.recipes.reward_model.commands import train_rm
-from assay.trainer.recipes.reward_model.config import Config
+from assay.trainer.recipes.reward_model.config import RmConfig
 from assay.trainer.recipes.reward_model.data import load_rows
 
 PAIRS = [
@@ -45,7 +45,7 @@ def write(tmp_path: Path) -> Callable[..., str]:
     return go
 
 
-def make(paths: list[str], **sections: dict[str, Any]) -> Config:
+def make(paths: list[str], **sections: dict[str, Any]) -> RmConfig:
     tree: dict[str, dict[str, Any]] = {"data": {"paths": paths}, "eval": {"prompts": 5}}
     for name, values in sections.items():
         tree.setdefault(name, {}).update(values)

@@ -26,7 +26,7 @@ from assay.rpc.interceptors import _facts
 from assay.rpc.reasons import Reason
 from assay.rpc.tracing_otel import OtelTracer
 from assay.rpc.trails import Stretch, Trail, item_stretch
-from assay.trainer.records.step_spans import StepSpans
+from assay.trainer.records.callbacks import StepSpans
 
 TIMES = st.floats(0, 1e3, allow_nan=False)
 ITEMS = st.lists(st.tuples(TIMES, TIMES, st.booleans()), max_size=40)

@@ -13,7 +13,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.settings import config as configs
-from assay.trainer.settings.aliases import RENAMED, UNTIL
+from assay.trainer.settings.aliases import RENAMED, UNTIL, VALUES
 
 # A key of each old table, with a value that it does not have by itself.
 OLD: Mapping[str, tuple[str, object]] = {
@@ -203,3 +203,19 @@ def test_a_path_without_a_source_is_read(
     """Training on another data set than the one that is named would be a wrong result."""
     made = configs.build(tree, overrides, origin="test")
     assert made.data.source == source
+
+
+@pytest.mark.parametrize(("path", "old"), VALUES)
+def test_an_old_value_is_read_as_the_new_one(path: str, old: str, tmp_path: Path) -> None:
+    new, (*above, key) = VALUES[path, old], path.split(".")
+    note = f'{path} = "{old}" is now "{new}"; the old name works until {UNTIL}'
+    file = tmp_path / "old.toml"
+    file.write_text(f'[{".".join(above)}]\n{key} = "{old}"\n', encoding="utf-8")
+    said: list[str] = []
+    assert value_at(configs.load(file, say=said.append), path) == new
+    assert said == [f"{file}: {note}"]
+    told: list[str] = []
+    assert value_at(configs.build({}, [f"{path}={old}"], origin="t", say=told.append), path) == new
+    assert told == [f"t: {note}"]
+    with pytest.raises(ConfigError):
+        configs.build({}, [f"{path}=never-was"], origin="t")

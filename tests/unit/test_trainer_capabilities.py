@@ -15,10 +15,12 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.settings import capabilities, registry
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.capabilities import CAPABILITIES, clash
-from assay.trainer.settings.config import Config
+from assay.trainer.settings.config import Config, _Objective, _tables
 from assay.trainer.settings.method import Engine, Estimator, Loss, Method, Selection
+from assay.trainer.settings.objective import LossConfig
 from assay.trainer.settings.part import Part
 from assay.trainer.settings.registry import declared, methods, parts
+from assay.trainer.settings.tables import with_tables
 
 ENGINES: dict[str, Engine] = dict(declared(Engine.group))
 TAKERS = [(part.name, part.takes) for part in parts()]
@@ -199,6 +201,14 @@ def test_a_name_that_two_packages_declare_names_both(installed: Installed) -> No
     said = str(caught.value)
     assert "assay-trainer" in said
     assert "second-ppo" in said
+
+
+@pytest.mark.parametrize("table", ["filter", "loss", "name"])
+def test_a_loss_cannot_take_the_table_of_a_method_or_a_key_of_every_run(table: str) -> None:
+    """By hand, for the tables are made once, when the settings are imported."""
+    tables = [*_tables(), (table, LossConfig)]
+    with pytest.raises(ConfigError, match=rf"^\[method\.{table}\] would hold .*LossConfig: rename"):
+        with_tables("Twice", _Objective, tables, section="method")
 
 
 def test_a_plug_in_is_found_beside_ours(installed: Installed) -> None:

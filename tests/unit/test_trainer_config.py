@@ -94,7 +94,6 @@ def test_overrides(override: str, key: str, value: object) -> None:
         ("reward.max_fault_ratio=2", "reward.max_fault_ratio: expected less than or equal to 1"),
         ("reward.token_file=x", "reward.token_file is for reward.target"),
         ("run.seed=1979-05-27", "run.seed: expected integer"),
-        ("optim.micro_batch=5", "micro_batch = 5 does not divide the 32 samples of a mini-batch"),
         ("data.source=jsonl", 'data.path is missing, which data.source = "jsonl" needs'),
         ("data.source=hub", "data.name is missing"),
         ("steps=3", "is not of the form section.key=value"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.data.problems import Problem, load_problems, render, training_order
+from assay.trainer.data.problems import Problem, load_problems, render
 from assay.trainer.settings import config
 
 ROWS = [{"question": f"q{n}", "answer": str(n)} for n in range(10)]
@@ -183,14 +183,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert "cannot be read" in problem_of(cut)
     with pytest.raises(ConfigError, match=r"cannot be loaded: .*check the name"):
         load_problems(data(source="hub", name=str(tmp_path / "absent")), eval_prompts=0)
-
-
-def test_the_order_of_a_run_begins_the_order_of_a_longer_one() -> None:
-    short, long = training_order(7, 10, seed=3), training_order(7, 40, seed=3)
-    assert long[:10] == short
-    assert sorted(long[:7]) == sorted(long[7:14]) == list(range(7))
-    assert long[:7] != long[7:14]
-    assert training_order(7, 10, seed=4) != short
 
 
 class Template:

@@ -130,3 +130,21 @@ def test_on_a_terminal_the_lines_stay_and_fit() -> None:
     assert "120/200" in out.getvalue()
     assert "43%/3" in out.getvalue()
     assert "v-loss" not in out.getvalue()
+
+
+def test_what_stands_beside_the_bar_comes_and_goes() -> None:
+    out = io.StringIO()
+    display = Display(Console(file=out, force_terminal=True, width=80, color_system=None))
+    display.aside("held 0:03")  # without a bar there is no place for it
+    display.begin("training", 10)
+    shown = []
+    for text in ("held 0:03 of at most 30:00", ""):
+        out.truncate(0)
+        display.aside(text)
+        assert display._bar is not None
+        display._bar.refresh()
+        shown.append(out.getvalue())
+    display.end()
+    assert "training held 0:03 of at most 30:00" in shown[0]
+    assert "training" in shown[1]
+    assert "held" not in shown[1]

@@ -190,9 +190,9 @@ def test_the_report_says_how_it_was_trained_and_what_went_unjudged(tmp_path: Pat
     assert list(faults.items()) == [("X", 3), ("ITEM_TIMEOUT", 2)]
     both = several(["+", "-"])
     report = some_run(compare(both, both), faults=faults)
-    write(tmp_path, report, both, both, show=1, method="grpo, with ```fences```\n")
+    write(tmp_path, report, markdown(report, both, both, show=1, method="grpo, ```fences```\n"))
     text = (tmp_path / "report.md").read_text()
-    assert "````text\ngrpo, with ```fences```\n````" in text
+    assert "````text\ngrpo, ```fences```\n````" in text
     assert "| `X` | 3 |\n| `ITEM_TIMEOUT` | 2 |" in text
     assert "![curves](curves.png)" in text
     assert json.loads((tmp_path / "report.json").read_text()) == report

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from accelerate import PartialState
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.core.world import World, check_engine, join
@@ -20,6 +22,23 @@ def test_alone_everything_is_its_own() -> None:
     assert world.any(True)
     assert not world.any(False)
     world.wait()
+
+
+def test_processes_wait_for_one_that_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process group's time-out is that of generation and judging, and the outage on top."""
+    asked: list[timedelta] = []
+
+    def state(*, cpu: bool, timeout: timedelta) -> PartialState:
+        asked.append(timeout)
+        return PartialState(cpu=cpu)
+
+    monkeypatch.setattr("assay.trainer.core.world.PartialState", state)
+    for max_outage_s in (0.0, 1800.0, 86_400.0):
+        join(on_cuda=False, max_outage_s=max_outage_s)
+    assert [one - asked[0] for one in asked] == [
+        timedelta(seconds=seconds) for seconds in (0, 1800, 86_400)
+    ]
+    assert asked[0] >= timedelta(hours=1)
 
 
 def test_weights_must_be_on_every_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -158,6 +158,7 @@ class AsyncRewardClient(ClientLife[Transport, ServerInfo]):
         *,
         timeout_s: float | None = None,
         on_error: OnError = "fault",
+        on_retry: Callable[[CallError], None] = lambda _error: None,
     ) -> AsyncIterator[Result]:
         """Scores items as they come and yields results as they are ready, in any order.
 
@@ -167,19 +168,21 @@ class AsyncRewardClient(ClientLife[Transport, ServerInfo]):
             timeout_s: the whole time that the stream may take, in seconds. None: the client's.
             on_error: what becomes of the items without a result when the stream breaks: faults, or
                 an exception.
+            on_retry: called with each failure after which the stream is opened again.
 
         Raises:
             BadRequestError: Ids are not unique over the stream, or too long.
             CallError: The stream broke, and on_error is "raise".
             ConfigError: The client is closed, or belongs to another event loop.
         """
-        return self._stream(items, timeout_s, on_error)
+        return self._stream(items, timeout_s, on_error, on_retry)
 
     async def _stream(
         self,
         items: AsyncIterable[Item | Sequence[Item]],
         timeout_s: float | None,
         on_error: OnError,
+        on_retry: Callable[[CallError], None],
     ) -> AsyncIterator[Result]:
         deadline_s = self._begin(timeout_s)
         info = await self._server_info(deadline_s)
@@ -190,6 +193,7 @@ class AsyncRewardClient(ClientLife[Transport, ServerInfo]):
             self._config,
             deadline_s,
             raises=on_error == "raise",
+            on_retry=on_retry,
         )
         async for result in results:
             yield result

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple, cast
 
@@ -42,6 +42,7 @@ async def score_stream(
     deadline_s: float,
     *,
     raises: bool,
+    on_retry: Callable[[CallError], None],
 ) -> AsyncIterator[Result]:
     """Scores items as they come and yields exactly one result for each, as they are ready.
 
@@ -52,12 +53,13 @@ async def score_stream(
         config: how to gather chunks and when to open a broken stream again.
         deadline_s: when to give up, by the loop's clock.
         raises: a stream that broke for good raises, instead of making faults.
+        on_retry: called with each failure after which the stream is opened again.
 
     Raises:
         BadRequestError: Ids are not unique over the stream, or too long.
         CallError: The stream broke for good, and `raises` is set.
     """
-    stream = _Stream(transport, limits, config, deadline_s, raises=raises)
+    stream = _Stream(transport, limits, config, deadline_s, raises=raises, on_retry=on_retry)
     tasks = [asyncio.ensure_future(stream.take(items)), asyncio.ensure_future(stream.exchange())]
     for task in tasks:
         task.add_done_callback(stream.hand_on_defect)
@@ -84,12 +86,14 @@ class _Stream:
         deadline_s: float,
         *,
         raises: bool,
+        on_retry: Callable[[CallError], None],
     ) -> None:
         self._transport = transport
         self._limits = limits
         self._config = config
         self._deadline_s = deadline_s
         self._raises = raises
+        self._on_retry = on_retry
         self._ids: set[str] = set()
         self._units: asyncio.Queue[_Unit | None] = asyncio.Queue(_UNITS_AHEAD)
         self._ahead: deque[_Unit] = deque()  # taken from the queue, but in no chunk of this stream
@@ -173,6 +177,7 @@ class _Stream:
                 if delay_s is None or not is_retryable(broken):
                     error = broken
                     break
+                self._on_retry(broken)
             await asyncio.sleep(delay_s)
         await self._finish(error)
 

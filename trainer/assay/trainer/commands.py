@@ -10,9 +10,6 @@ from pathlib import Path
 
 import click
 
-from assay.clients.runs.environment import calm, keep_freed_memory
-from assay.clients.runs.folders import forget_if_untouched
-from assay.rpc.errors import ConfigError
 from assay.trainer import launch
 from assay.trainer.records.folder import POLICY_RUNS, RunFolder
 from assay.trainer.run_options import Asked, run_options
@@ -44,11 +41,8 @@ def train(asked: Asked, *, explained: bool) -> None:
     """  # noqa: D301  # click takes the escape itself
     if explained:
         _explain(asked)
-        return
-    folder, settings = launch.opened(POLICY_RUNS, lambda: asked.open(POLICY_RUNS))
-    code = _run(settings, folder)
-    if code:
-        raise SystemExit(code)
+    else:
+        launch.carry_out(POLICY_RUNS, lambda: asked.open(POLICY_RUNS), _run)
 
 
 def _explain(asked: Asked) -> None:
@@ -63,22 +57,12 @@ def _explain(asked: Asked) -> None:
     show(explain(configs.load(asked.config, asked.overrides)), Console())
 
 
-def _run(settings: configs.Config, folder: RunFolder) -> int:
-    keep_freed_memory()
-    calm()
-    from rich.console import Console  # noqa: PLC0415  # after calm(), which libraries read when they are imported
+def _run(settings: configs.Config, folder: RunFolder) -> object:
+    from rich.console import Console  # noqa: PLC0415  # when the environment is set
 
-    from assay.trainer.recipes.train import INTERRUPTED, run  # noqa: PLC0415
-    from assay.trainer.records.full_disk import said_when_full  # noqa: PLC0415
+    from assay.trainer.recipes.train import run  # noqa: PLC0415
 
-    try:
-        with said_when_full(folder.path):
-            report = run(settings, folder, Console())
-    except ConfigError:
-        if launch.is_main():
-            forget_if_untouched(folder)
-        raise
-    return INTERRUPTED if report is None else 0
+    return run(settings, folder, Console())
 
 
 @click.command()

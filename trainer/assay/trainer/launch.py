@@ -32,9 +32,12 @@ import click
 
 from assay.clients import cli
 from assay.clients.runs.environment import calm, keep_freed_memory
+from assay.clients.runs.folders import forget_if_untouched
+from assay.rpc.errors import ConfigError
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.folder import C, RunFolder, RunKind
 
+INTERRUPTED = 130
 _MEETING = timedelta(minutes=10)
 _FIRST_SPEAKS = timedelta(seconds=5)
 _FAILED, _SAID = "assay/failed", "assay/said"
@@ -112,12 +115,7 @@ def is_main() -> bool:
 
 
 def opened(kind: RunKind[C], make: Callable[[], tuple[RunFolder, C]]) -> tuple[RunFolder, C]:
-    """The run's folder and settings, on each process as the first one opened them.
-
-    Args:
-        kind: of the run.
-        make: opens them: makes the folder of a new run, or finds that of one to continue.
-    """
+    """The run's folder and settings, on each process as the first one opened them."""
     there = peers()
     if there is None:
         return make()
@@ -133,6 +131,33 @@ def opened(kind: RunKind[C], make: Callable[[], tuple[RunFolder, C]]) -> tuple[R
         return found[0]
     tree = tomllib.loads(told["config"])
     return RunFolder(Path(told["path"])), kind.build(tree, origin="the first process")
+
+
+def carry_out(
+    kind: RunKind[C], make: Callable[[], tuple[RunFolder, C]], run: Callable[[C, RunFolder], object]
+) -> None:
+    """Opens a run and runs it; the folder of one that could not begin is taken away again.
+
+    `run` gives None when it was interrupted.
+
+    Raises:
+        SystemExit: it was interrupted; the code says so.
+        TrainingStoppedError: also where the disk is full.
+    """
+    folder, settings = opened(kind, make)
+    keep_freed_memory()
+    calm()
+    from assay.trainer.records.full_disk import said_when_full  # noqa: PLC0415  # after calm()
+
+    try:
+        with said_when_full(folder.path, kind.command):
+            report = run(settings, folder)
+    except ConfigError:
+        if is_main():
+            forget_if_untouched(folder)
+        raise
+    if report is None:
+        raise SystemExit(INTERRUPTED)
 
 
 def main(arguments: Sequence[str], command: str = "train") -> int:

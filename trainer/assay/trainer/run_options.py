@@ -18,19 +18,12 @@ _NEWEST = "newest"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which run the command line asks for.
+    """Which run the command line asks for."""
 
-    Attributes:
-        config: path of a config file.
-        overrides: changed settings, as key=value.
-        resume: folder of a run to continue, or "newest" for that of the config.
-        run_dir: folder of a new run.
-    """
-
-    config: Path | None
-    overrides: tuple[str, ...]
-    resume: str | None
-    run_dir: Path | None
+    config: Path | None  # path of a config file
+    overrides: tuple[str, ...]  # changed settings, as key=value
+    resume: str | None  # folder of a run to continue, or "newest" for that of the config
+    run_dir: Path | None  # folder of a new run
 
     def open(self, kind: RunKind[C]) -> tuple[RunFolder, C]:
         """The folder and settings of the run: a new one, or one to continue.

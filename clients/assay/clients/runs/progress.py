@@ -26,6 +26,7 @@ class Display:
         self.console = console
         self._bar: Progress | None = None
         self._lines = 0
+        self._what = ""
 
     def note(self, text: str) -> None:
         """One line of its own."""
@@ -35,6 +36,7 @@ class Display:
         """Starts a bar; only on a terminal."""
         self.end()
         self._lines = 0
+        self._what = what
         if self.console.is_terminal:
             columns = (
                 TextColumn("{task.description}"),
@@ -50,6 +52,11 @@ class Display:
         """Moves the bar."""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done)
+
+    def aside(self, text: str) -> None:
+        """Shows something beside the bar; "" takes it away."""
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], description=f"{self._what} {text}".rstrip())
 
     def row(self, header: str, text: str) -> None:
         """A line of numbers, now and then under the names of its columns."""

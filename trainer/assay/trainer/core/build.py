@@ -17,18 +17,19 @@ from assay.trainer.core.batch import Scored
 from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.core.rewards import Judge
 from assay.trainer.core.survey import Survey
-from assay.trainer.core.trainer import PolicyTrainer, Source
+from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.head import head_in_float32
 from assay.trainer.engines.models import Policy
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
-from assay.trainer.rollouts.types import Group, Ranks, Rollout
+from assay.trainer.rollouts.types import Group, Ranks, Rollout, Source
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.settings.config import Config
 
@@ -46,15 +47,14 @@ def grpo_config(
         processes: of the run.
     """
     optim, rollout = config.optim, config.rollout
-    micro_batch = config.micro_batch(processes)
-    accumulation = config.samples_per_step // (optim.mini_batches * processes * micro_batch)
     return GRPOConfig(
         output_dir=str(output),
         # the batch: one rollout of P * G samples feeds mini_batches * epochs optimizer steps. TRL's
-        # data loader brings one placeholder, as often as there are samples: our own source draws
-        per_device_train_batch_size=micro_batch,
-        gradient_accumulation_steps=accumulation,
-        steps_per_generation=accumulation * optim.mini_batches,
+        # data loader brings one placeholder, as often as there are samples: our own source draws,
+        # and the trainer packs a mini-batch into micro-batches by itself
+        per_device_train_batch_size=config.samples_per_step // (optim.mini_batches * processes),
+        gradient_accumulation_steps=1,
+        steps_per_generation=optim.mini_batches,
         num_generations=config.samples_per_step,
         num_iterations=optim.epochs,
         max_steps=config.run.steps * config.updates_per_rollout,
@@ -80,6 +80,7 @@ def grpo_config(
         # the machine
         use_cpu=not on_cuda,
         bf16=mixed,
+        cast_lm_head_to_fp32=config.model.head_precision == "float32",
         gradient_checkpointing=config.model.gradient_checkpointing,
         ddp_find_unused_parameters=False,
         dataloader_pin_memory=on_cuda,
@@ -112,12 +113,6 @@ def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ())
         raise ConfigError(
             f"optim.mini_batches = {config.optim.mini_batches} does not divide the {share} samples "
             f"of each of {processes} processes"
-        )
-    if config.optim.micro_batch and share // config.optim.mini_batches % config.optim.micro_batch:
-        raise ConfigError(
-            f"optim.micro_batch = {config.optim.micro_batch} does not divide the "
-            f"{share // config.optim.mini_batches} samples of a mini-batch on each of {processes} "
-            "processes"
         )
 
 
@@ -368,6 +363,8 @@ def build_trainer(
         on_broken=on_broken,
         check_critic=check_critic,
     )
+    if config.model.head_precision == "float32":
+        head_in_float32(policy.model)
     for noisy in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(noisy)
     return trainer

@@ -26,6 +26,7 @@ from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Talk, held
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.types import OneRank, Ranks, Rollout, ScoringRound
 
 FIRST_DRAW = 2**63
@@ -217,6 +218,9 @@ def evaluate(
 
     Returns:
         All answers, problem by problem; the same on every process.
+
+    Raises:
+        OutageError: the reward services were away for too long.
     """
     if not problems:
         return Evaluation(())
@@ -230,7 +234,11 @@ def evaluate(
         ranks=ranks,
         on_progress=on_progress,
     )
-    return Evaluation(tuple(ranks.gather([answer_of(rollout) for rollout in mine])))
+    whole = ranks.gather(
+        [(answer_of(one), one.result if one.result.fault else None) for one in mine]
+    )
+    refuse_given_up(result for _, result in whole if result is not None)
+    return Evaluation(tuple(answer for answer, _ in whole))
 
 
 def answered(

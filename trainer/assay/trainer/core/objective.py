@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from assay.trainer.algos import aggregation, auxiliary, kl, policy_losses, ratios
+from assay.trainer.algos import aggregation, auxiliary, importance, kl, policy_losses, ratios
 from assay.trainer.core.batch import kl_coefficients
-from assay.trainer.settings.objective import LossConfig
+from assay.trainer.settings.objective import CORRECTIONS, LossConfig
 from assay.trainer.settings.registry import loss_of, resolved
 
 if TYPE_CHECKING:
@@ -90,6 +90,24 @@ def count(batch: Batch) -> Counts:
     )
 
 
+def window(mini_batch: Batch) -> Batch:
+    """What a mini-batch holds on this process, in the columns that its micro-batches carry it in.
+
+    Returns:
+        0-dimensional float tensors: as for `Counts`, tokens whose value is trained, and rows.
+    """
+    counts, rewards_B = count(mini_batch), mini_batch["rewards"]
+    values = mini_batch["value_mask"].sum() if "value_mask" in mini_batch else None
+    held = {
+        "window_tokens": counts.tokens,
+        "window_rows": counts.rows,
+        "window_positive": counts.positive_tokens,
+        "window_value_tokens": rewards_B.new_zeros(()) if values is None else values,
+        "window_samples": rewards_B.new_tensor(len(rewards_B)),
+    }
+    return {name: number.float() for name, number in held.items()}
+
+
 def policy_loss(
     logps_BT: torch.Tensor,
     entropies_BT: torch.Tensor,
@@ -122,10 +140,8 @@ def policy_loss(
     token = _token_losses(logps_BT, old_BT, batch, config, own)
     losses_BT = token.losses_BT
     outcome = Outcome(losses_BT.sum())
-    if config.importance_correction == "truncate":
-        weights_BT = _importance_weights(old_BT, batch["sampler_logps"], config.importance_cap)
-        losses_BT = losses_BT * weights_BT
-        _add(outcome, "importance_weight", weights_BT, mask_BT)
+    if config.importance_correction in CORRECTIONS:
+        losses_BT = losses_BT * _importance_weights(outcome, old_BT, batch, config)
     for hook in hooks:
         weighed = hook.token_weights(batch, old_BT)
         if weighed is not None:
@@ -189,7 +205,7 @@ def _token_losses(
             advantages_BT,
             clip_low=config.clip_low,
             clip_high=config.clip_high,
-            cap=config.importance_cap,
+            cap=config.importance_limits[1],
             dual_clip=config.dual_clip or None,
         )
     log_ratio_BT = ratios.log_ratio(logps_BT, old_BT)
@@ -227,10 +243,28 @@ def cispo(given: Surrogate) -> policy_losses.TokenLosses:
     )
 
 
-def _importance_weights(old_BT: torch.Tensor, sampler_BT: torch.Tensor, cap: float) -> torch.Tensor:
-    """What the sampler did not tell is not corrected."""
-    known_BT = torch.where(sampler_BT.isnan(), old_BT, sampler_BT)
-    return ratios.truncated_importance_weights(old_BT, known_BT, cap=cap)
+def _importance_weights(
+    outcome: Outcome, old_BT: torch.Tensor, batch: Batch, config: LossConfig
+) -> torch.Tensor:
+    """What corrects the sampler's probabilities; what it did not tell is not corrected."""
+    way, mask_BT = CORRECTIONS[config.importance_correction], batch["loss_mask"]
+    low, high = config.importance_limits
+    found = importance.importance_weights(
+        old_BT,
+        batch["sampler_logps"],
+        mask_BT,
+        sequence=way.sequence,
+        mask=way.mask,
+        low=low,
+        high=high,
+    )
+    _add(outcome, "importance_weight", found.weights_BT, mask_BT)
+    _add(outcome, "importance_ratio", found.ratios_BT, mask_BT)
+    _add(outcome, "importance_outside", found.outside_BT.to(old_BT.dtype), mask_BT)
+    if way.sequence:
+        rows_B = found.outside_BT.any(dim=1).to(old_BT.dtype)
+        outcome.sums["importance_outside_rows"] = (rows_B.sum(), aggregation.row_count(mask_BT))
+    return found.weights_BT
 
 
 def _observe(

@@ -24,6 +24,7 @@ from assay.rpc.errors import CallError, ConfigError
 from assay.rpc.tls import ClientTls
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Request, Response
+from assay.trainer.rollouts.outages import Patience, given_up
 from assay.trainer.rollouts.pairs import PairsRound, as_win
 from assay.trainer.rollouts.scoring import BackgroundClient, StreamingRound
 from assay.trainer.settings.sections import RewardConfig
@@ -61,9 +62,11 @@ class Judge:
         client: reaches the service.
         config: which verifier, with which parameters, and how long a judgement may take.
         judges_groups: the verifier judges the samples of a prompt against one another.
+        patience: how long outages are waited for; None for as long as `config` says.
 
     Attributes:
-        judges_groups: the same.
+        patience: how long outages are waited for. Services that the run started itself are not:
+            nobody would start them again.
         anchors: the response to beat of each problem, where rewards are chances of winning; then a
             problem that is not in it has nothing to be held against, which is a fault.
         in_pairs: the samples of a training prompt are held against one another.
@@ -71,8 +74,16 @@ class Judge:
     """
 
     def __init__(
-        self, client: BackgroundClient, config: RewardConfig, *, judges_groups: bool = False
+        self,
+        client: BackgroundClient,
+        config: RewardConfig,
+        *,
+        judges_groups: bool = False,
+        patience: Patience | None = None,
     ) -> None:
+        self.patience = patience or Patience(
+            config.max_outage_s if config.target else 0.0, config.timeout_s
+        )
         self.anchors: Mapping[Problem, str] | None = None
         self.in_pairs = False
         self._client = client
@@ -82,7 +93,11 @@ class Judge:
 
     def score(self, samples: Sequence[Sample]) -> list[Result]:
         """One judgement or fault per sample, in order; a call that fails faults its samples."""
-        return self._client.score([self.item(sample) for sample in samples]) if samples else []
+        items = [self.item(sample) for sample in samples]
+        if not items:
+            return []
+        results = self._client.score(items)
+        return self.patience.settle(self._client, items, results, whole_groups=self.judges_groups)
 
     def open_round(self, group_size: int) -> StreamingRound:
         """Begins to score responses while others are still being generated.
@@ -124,7 +139,7 @@ class Judge:
             ConfigError: the service does not serve it.
         """
         found = _check(self._client, config, config.target or "the run's own service")
-        return Judge(self._client, config, judges_groups=found.needs_group)
+        return Judge(self._client, config, judges_groups=found.needs_group, patience=self.patience)
 
     def _opened(
         self,
@@ -139,6 +154,7 @@ class Judge:
             timeout_s=self._config.timeout_s,
             group_size=group_size,
             settle=settle,
+            patience=self.patience,
         )
         self._rounds = [*(earlier for earlier in self._rounds if not earlier.closed), opened]
         return opened
@@ -295,8 +311,9 @@ def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierI
 class FaultWatch:
     """Says when too many of the latest samples had no judgement.
 
-    The ratio is taken over `window` whole steps even when fewer have been run, so that one bad step
-    at the start does not stop a run.
+    One that was held in vain while the services were away is too many. The ratio is taken over
+    `window` whole steps even when fewer have been run, so that one bad step at the start does not
+    stop a run.
     """
 
     def __init__(self, *, max_ratio: float, window: int) -> None:
@@ -310,6 +327,9 @@ class FaultWatch:
         Returns:
             A line that says what is wrong, when the limit is passed; otherwise None.
         """
+        outage = given_up(results)
+        if outage is not None and not outage.interrupted:
+            return str(outage)
         self._steps.append(
             (len(results), Counter(r.fault.reason for r in results if r.fault is not None))
         )

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from assay.clients import Result
 from assay.trainer.core.evaluation import answered
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.rollouts.dynamic import CORRECT
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Ranks, ScoringRound
 from assay.trainer.selection.types import Scorable, Seen
@@ -51,21 +53,23 @@ class Survey:
         selector = self._selector()
         return 0 if selector is None else len(selector.unscored)
 
-    def __call__(self, on_progress: Callable[[int], None] = lambda _done: None) -> int:
+    def __call__(self, on_progress: Callable[[int], None] = lambda _done: None) -> list[Result]:
         """Has the problems that are due answered and judged, and tells the selector.
 
         Args:
             on_progress: called with the number of problems answered, over all processes.
 
         Returns:
-            How many responses that took; 0 where nothing is due.
+            What became of the responses that that took, over all processes; a fault counts as one
+            of any other response does. None where nothing is due.
 
         Raises:
+            OutageError: the reward services were away for too long.
             ConfigError: nothing was judged, and the selector has no choice without it.
         """
         selector = self._selector()
         if selector is None or not selector.unscored:
-            return 0
+            return []
         places, samples = list(selector.unscored), selector.samples
         problems = [self._stream.problems[place] for place in places]
         mine = answered(
@@ -77,11 +81,15 @@ class Survey:
             ranks=self._ranks,
             on_progress=on_progress,
         )
-        whole = self._ranks.gather([(one.response.ids, one.result.judgement) for one in mine])
+        whole = self._ranks.gather([(one.response.ids, one.result) for one in mine])
+        results = [result for _, result in whole]
+        refuse_given_up(results)
         found: list[Seen] = []
         for n, place in enumerate(places):
             group = whole[n * samples : (n + 1) * samples]
-            judged = [(ids, judgement) for ids, judgement in group if judgement is not None]
+            judged = [
+                (ids, result.judgement) for ids, result in group if result.judgement is not None
+            ]
             found.append(
                 Seen(
                     place,
@@ -91,7 +99,7 @@ class Survey:
                 )
             )
         selector.score(found)
-        return len(whole)
+        return results
 
     def _selector(self) -> Scorable | None:
         selector = self._stream.selector

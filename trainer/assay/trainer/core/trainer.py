@@ -8,11 +8,12 @@ Written against trl 1.16.0; tests/contract/test_trl_surface.py pins what is over
 what is called. The methods, and why:
 
     _generate_and_score_completions  our rollouts instead: draws, streams to the services, refills
-    _prepare_inputs                  mini-batches that do not depend on the number of processes, and
-                                     what each holds, so that its means are exact; with periodic
-                                     asynchrony, micro-batches as soon as they are there
+    _prepare_inputs                  gives the micro-batch at hand
     _compute_loss                    the loss that the settings compose
-    training_step                    the critic learns beside the policy
+    training_step                    a mini-batch, in as many micro-batches as its rows are packed
+                                     into: TRL knows one number for all. Mini-batches do not depend
+                                     on the number of processes, and it is counted what each holds,
+                                     so that means are exact. The critic learns beside the policy
     _save_checkpoint                 write beside, then publish by one rename (core/publishing.py)
     _load_optimizer_and_scheduler    read back what save_beside added
     create_model_card                none: a checkpoint is not a publication
@@ -22,15 +23,18 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
+from accelerate.utils import DistributedType
 from trl.trainer.grpo_trainer import GRPOTrainer
-from trl.trainer.utils import split_tensor_dict, use_adapter
+from trl.trainer.utils import use_adapter
 
+from assay.clients.runs import checkpoints
+from assay.trainer.algos import packing
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
 from assay.trainer.core.batch import Across, Batch, Scored, scored_stretches
@@ -43,49 +47,12 @@ from assay.trainer.engines.drift import DriftReport, alarm, drift
 from assay.trainer.engines.engine import Engine
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.ranks import AccelerateRanks
-from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, place
+from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, Source, place
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.registry import loss_of
 
 ROLLOUT_STATE = "rollout_state.pt"
 CRITIC = "critic"
-
-
-class Source(Protocol):
-    """Where a step's groups come from: a Collector, or one of its kind."""
-
-    def collect(self, policy_step: int) -> Collected:
-        """Groups, or stretches, for one step."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes up where `state_dict` was asked."""
-        ...
-
-
-class InParts(Protocol):
-    """Micro-batches that come while their step is still being drawn."""
-
-    def following(self) -> Batch:
-        """The next micro-batch, with counts; waits for it."""
-        ...
-
-    def settled(self, loss: torch.Tensor, micro: Batch, *, last: bool) -> torch.Tensor:
-        """A micro-batch has gone through backward.
-
-        Args:
-            loss: of it.
-            micro: as `following` gave it.
-            last: whether the weights move now.
-
-        Returns:
-            What to report for it, so that the reports add up to the step's loss.
-        """
-        ...
 
 
 class PolicyTrainer(Published, GRPOTrainer):
@@ -139,6 +106,9 @@ class PolicyTrainer(Published, GRPOTrainer):
         self.source = make_source(self)
         self.critic = make_critic(self)
         self.across = Across(self._gather_rows, self.accelerator.process_index)
+        self.packing = packing.Packing(
+            config.optim.micro_batch, config.optim.micro_batch_tokens, self._most
+        )
         self.collected = Collected([], [])
         self.judged = 0
         self.signal_ratio = 0.0
@@ -154,14 +124,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._peaks: dict[str, torch.Tensor] = {}
         self._drift = DriftReport()
         self._ranks = AccelerateRanks(self.accelerator)
-        made = (hook.in_parts(self) for hook in self.hooks)
-        self._parts = next(filter(None, made), None)
+        self._parts = next(filter(None, (hook.in_parts(self) for hook in self.hooks)), None)
 
     def close(self) -> None:
         """Ends what is drawn beside the training. May be called twice."""
-        closes = getattr(self.source, "close", None)
-        if closes is not None:
-            closes()
+        getattr(self.source, "close", lambda: None)()
 
     def release(self) -> None:
         """Ends the engine, when nothing more is asked of the policy. May be called twice."""
@@ -203,15 +170,16 @@ class PolicyTrainer(Published, GRPOTrainer):
         """The tensors of a step, or of a part of it, with log-probabilities and advantages."""
         method, updates = self.config.method, self.config.updates_per_rollout
         batch = self.padded(collected)
+        passes = self.packing.passes(batch)
         self.judged = int(self.accelerator.reduce((~batch["rewards"].isnan()).sum()))
         kl_in_reward = bool(method.loss.kl_most) and method.loss.kl_place == "reward"
-        computed = self._logps(self.model, batch) if updates > 1 or kl_in_reward else None
+        computed = self._logps(self.model, batch, passes) if updates > 1 or kl_in_reward else None
         decoupled = method.loss.importance_correction == "decoupled"
         batch["old_logps"] = batches.old_logps(
             batch, computed if updates > 1 else None, decoupled=decoupled
         )
         if method.loss.kl_most:
-            batch["ref_logps"] = self._reference_logps(batch)
+            batch["ref_logps"] = self._reference_logps(batch, passes)
         if self.critic is None:
             advantages_BT = batches.group_advantages(
                 batch,
@@ -225,7 +193,7 @@ class PolicyTrainer(Published, GRPOTrainer):
             if computed is not None:
                 batch["kl_logps"] = computed
             batch["value_mask"] = batches.value_mask(batch)
-            batch["values"] = self.critic.values(batch, self.args.per_device_train_batch_size)
+            batch["values"] = self.critic.values(batch, passes)
             advantages_BT, batch["returns"], lam_B = batches.critic_advantages(
                 batch, method, self.hooks
             )
@@ -269,25 +237,41 @@ class PolicyTrainer(Published, GRPOTrainer):
             self.collected.judged = [refused.get(id(r), r) for r in self.collected.judged]
         return scored
 
-    def _logps(self, model: Any, batch: Batch) -> torch.Tensor:
+    def _logps(self, model: Any, batch: Batch, passes: Sequence[torch.Tensor]) -> torch.Tensor:
         """Log pi of each response token (B, T), without gradient."""
-        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
-        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
-        logps: torch.Tensor = self._get_per_token_logps_and_entropies(
-            model,
-            ids,
-            mask,
-            batch["completion_ids"].shape[1],
-            batch_size=self.args.per_device_train_batch_size,
-        )[0]
-        return logps
+        return packing.over_passes(batch, passes, lambda rows: self._of_tokens(model, rows)[0])
 
-    def _reference_logps(self, batch: Batch) -> torch.Tensor:
+    def _of_tokens(self, model: Any, batch: Batch, **wanted: Any) -> tuple[Any, Any, Any]:
+        """As TRL's function: log pi and entropies (B, T), 0 on padding, and a router's loss."""
+        laid = packing.laid(batch)
+        shortest = int(laid.starts_B.min())
+        scored = laid.ids_BL.shape[1] - shortest
+        *seen, aux_loss = self._get_per_token_logps_and_entropies(
+            model, laid.ids_BL, laid.mask_BL, scored, **wanted
+        )
+        padding_BT = ~batch["completion_mask"].bool()
+        logps_BT, entropies_BT = (
+            None
+            if values_BK is None
+            else packing.of_tokens(
+                values_BK, laid.starts_B - shortest, padding_BT.shape[1]
+            ).masked_fill(padding_BT, 0.0)
+            for values_BK in seen
+        )
+        return logps_BT, entropies_BT, aux_loss
+
+    def _reference_logps(self, batch: Batch, passes: Sequence[torch.Tensor]) -> torch.Tensor:
         if self.ref_model is not None:
-            return self._logps(self.ref_model, batch)
+            return self._logps(self.ref_model, batch, passes)
         model = self.accelerator.unwrap_model(self.model)
         with use_adapter(model, adapter_name=None):
-            return self._logps(self.model, batch)
+            return self._logps(self.model, batch, passes)
+
+    def _most(self, count: int) -> int:
+        if self.accelerator.num_processes == 1:
+            return count
+        counts = torch.tensor([count], device=self.accelerator.device)
+        return int(self.accelerator.gather(counts).max())
 
     def _gather_rows(self, rows: torch.Tensor) -> torch.Tensor:
         if self.accelerator.num_processes == 1:
@@ -298,19 +282,35 @@ class PolicyTrainer(Published, GRPOTrainer):
         return gathered
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        """The micro-batch that is next; in a fresh rollout, first what each mini-batch holds."""
+        """The micro-batch at hand: `training_step` deals them out."""
+        del generation_batch
+        return self._micro
+
+    def _micro_batches(self, inputs: Any) -> Iterator[tuple[Batch, bool]]:
+        """Those of the mini-batch that is next, and whether each is the last; first the rollout."""
         if self._parts is not None:
-            return self._parts.following()
-        inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
+            last = False
+            while not last:
+                micro, last = self._parts.following()
+                yield micro, last
+            return
+        micro_batches: Any = super()._prepare_inputs(inputs)
         if self._fresh:
             self._fresh = False
-            micro_batches: Any = self._cut(self._buffered_inputs)
-            self._buffered_inputs = micro_batches
-            window = self.args.gradient_accumulation_steps
-            for start in range(0, len(micro_batches), window):
-                self._count(micro_batches[start : start + window])
-            inputs = micro_batches[self._step % len(micro_batches)]
-        return inputs
+            packed: Any = [
+                [packing.cut(rows, rows_N) for rows_N in self.packing.passes(rows)]
+                for rows in map(self._counted, self._cut(self._buffered_inputs))
+            ]
+            self._buffered_inputs = packed
+            micro_batches = packed[self._step % len(packed)]
+        for number, micro in enumerate(micro_batches, start=1):
+            yield micro, number == len(micro_batches)
+
+    def _counted(self, mini_batch: Batch) -> Batch:
+        """A mini-batch, with what it holds over all processes."""
+        held = objective.window(mini_batch)
+        everyone = self.accelerator.reduce(torch.stack(list(held.values()))).unbind()
+        return mini_batch | dict(zip(held, everyone, strict=True))
 
     def conclude(self, whole: Collected, seen: Batch, *, judged: int) -> None:
         """A step whose rollouts came part by part is all there.
@@ -326,22 +326,20 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._observe_shaped(seen)
 
     def _cut(self, shuffled: Any) -> list[Batch]:
-        """The rollout's micro-batches, cut so that the number of processes does not matter."""
+        """The rollout's mini-batches, cut so that the number of processes does not matter."""
         batch: Batch = {name: torch.cat([part[name] for part in shuffled]) for name in shuffled[0]}
         rows = batch["row"].argsort()
+        batch = {name: values[rows] for name, values in batch.items()}
+        mini_batches = self.config.optim.mini_batches
         order = minibatches.order(
             len(rows),
-            self.config.optim.mini_batches,
+            mini_batches,
             process=self.accelerator.process_index,
             processes=self.accelerator.num_processes,
             seed=self.config.run.seed,
             step=self.state.global_step,
         )
-        chosen = rows[order]
-        micro_batches: Any = split_tensor_dict(
-            {name: values[chosen] for name, values in batch.items()}, len(shuffled)
-        )
-        return list(micro_batches)
+        return [packing.cut(batch, part) for part in rows.new_tensor(order).chunk(mini_batches)]
 
     def _observe_shaped(self, batch: Batch) -> None:
         """The mean of what trains, over judged rollouts of all processes."""
@@ -356,21 +354,6 @@ class PolicyTrainer(Published, GRPOTrainer):
             left_out = float(self.accelerator.reduce(idle_B.sum())) / self.judged
             self._metrics["train"]["left_out_ratio"].append(left_out)
 
-    def _count(self, micro_batches: Sequence[Batch]) -> None:
-        """Writes a mini-batch's counts, over all processes, into its micro-batches."""
-        none = torch.zeros((), device=self.accelerator.device)
-        local = torch.zeros(4, device=self.accelerator.device)
-        for micro in micro_batches:
-            counts = objective.count(micro)
-            values = micro["value_mask"].sum() if "value_mask" in micro else none
-            local += torch.stack(
-                [counts.tokens, counts.rows, counts.positive_tokens, values]
-            ).float()
-        counted = self.accelerator.reduce(local).unbind()
-        names = ("window_tokens", "window_rows", "window_positive", "window_value_tokens")
-        for micro in micro_batches:
-            micro.update(zip(names, counted, strict=True))
-
     # -- the update -------------------------------------------------------------------------------
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
@@ -379,16 +362,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         Raises:
             TrainingStoppedError: it is not a number.
         """
-        self._micro = inputs
-        ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
-        mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
         trunk = self.critic if isinstance(self.critic, TrunkCritic) else None
         with trunk.watch() if trunk else nullcontext():
-            logps_BT, entropies_BT, aux_loss = self._get_per_token_logps_and_entropies(
+            logps_BT, entropies_BT, aux_loss = self._of_tokens(
                 model,
-                ids,
-                mask,
-                inputs["completion_ids"].shape[1],
+                inputs,
                 compute_entropy=True,
                 compute_aux_loss=self.aux_loss_enabled,
             )
@@ -406,13 +384,14 @@ class PolicyTrainer(Published, GRPOTrainer):
             hooks=self.hooks,
         )
         # gradients are averaged over processes, but the loss is a sum over them
-        loss = outcome.loss * self.accelerator.num_processes
-        if self.aux_loss_enabled:
-            loss = loss + self.router_aux_loss_coef * aux_loss / (
-                self.current_gradient_accumulation_steps
-            )
+        processes = self.accelerator.num_processes
+        loss = outcome.loss * processes
+        if aux_loss is not None:
+            share = len(inputs["rewards"]) / inputs["window_samples"]
+            loss = loss + self.router_aux_loss_coef * aux_loss * share * processes
         if trunk:
             value_loss, sums = trunk.loss_from_last_forward(
+                inputs,
                 inputs["returns"],
                 inputs["values"],
                 inputs["value_mask"],
@@ -422,35 +401,43 @@ class PolicyTrainer(Published, GRPOTrainer):
             self._observe_critic(sums)
         if not bool(loss.isfinite()):
             raise TrainingStoppedError(self._on_broken(inputs, float(loss.detach())))
+        outcome.sums["padding_ratio"] = packing.computed(inputs)
         self._observe(outcome, logps_BT.detach(), inputs)
         return loss
 
     def training_step(
         self, model: Any, inputs: Any, num_items_in_batch: Any = None
     ) -> torch.Tensor:
-        """The policy's micro-batch, then the critic's."""
-        loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
-        last = self.accelerator.sync_gradients
-        if self._parts is not None:
-            loss = self._parts.settled(loss, self._micro, last=last)
-        if isinstance(self.critic, Critic):
-            micro = self._micro
-            sums = self.critic.backward(
-                micro,
-                micro["returns"],
-                micro["values"],
-                micro["value_mask"],
-                tokens=micro["window_value_tokens"],
-                sync=last,
-            )
-            self._observe_critic(sums)
-        if self.critic is not None and last:
+        """A mini-batch: the policy's micro-batches, each before the critic's."""
+        model.train()
+        step, total = self._step, torch.zeros((), device=self.accelerator.device)
+        for micro, last in self._micro_batches(inputs):
+            self._micro = micro
+            # as transformers' loop has it for micro-batches of its own
+            self.accelerator.gradient_state._set_sync_gradients(last)  # noqa: SLF001
+            sharded = self.accelerator.distributed_type == DistributedType.DEEPSPEED
+            with nullcontext() if last or sharded else self.accelerator.no_sync(model):
+                loss = super().training_step(model, inputs, num_items_in_batch)
+            if self._parts is not None:
+                loss = self._parts.settled(loss, micro, last=last)
+            total = total + loss
+            if isinstance(self.critic, Critic):
+                sums = self.critic.backward(
+                    micro,
+                    micro["returns"],
+                    micro["values"],
+                    micro["value_mask"],
+                    tokens=micro["window_value_tokens"],
+                    sync=last,
+                )
+                self._observe_critic(sums)
+        self._step = step + 1
+        if self.critic is not None:
             moved = self.critic.step()
             self._metrics["train"]["value_grad_norm"].append(moved["grad_norm"])
             self._metrics["train"]["value_learning_rate"].append(moved["lr"])
-        if last:
-            self._publish()
-        return loss
+        self._publish()
+        return total
 
     @property
     def moves(self) -> bool:
@@ -557,6 +544,13 @@ class PolicyTrainer(Published, GRPOTrainer):
         state = {"source": self.source.state_dict(), "judged": self.judged}
         if self.accelerator.is_main_process:
             torch.save(state, folder / ROLLOUT_STATE)
+
+    def save_between_steps(self) -> None:
+        """A checkpoint of the steps that are done, where the one after them was left undone."""
+        folder = Path(str(self.args.output_dir)) / checkpoints.name_of(self.state.global_step)
+        if self.state.global_step and not folder.exists():
+            self._save_checkpoint(self.model, None)
+            self.control = self.callback_handler.on_save(self.args, self.state, self.control)
 
     def _load_optimizer_and_scheduler(self, checkpoint: Any) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)

@@ -58,8 +58,13 @@ class World:
             PartialState().wait_for_everyone()
 
 
-def join(*, on_cuda: bool) -> World:
+def join(*, on_cuda: bool, max_outage_s: float = 0.0) -> World:
     """The world that a launcher (`accelerate launch`, `torchrun`) made; alone without one.
+
+    Args:
+        on_cuda: whether the policy is on CUDA devices.
+        max_outage_s: how long one process may be held for the reward services, while the others
+            wait for it.
 
     Raises:
         ConfigError: the launcher's settings have only the first process load the weights.
@@ -71,7 +76,8 @@ def join(*, on_cuda: bool) -> World:
             "false in accelerate's config, as configs/accelerate/fsdp2.yaml does"
         )
     # a process waits in a collective for as long as another's generation or judging takes
-    state = PartialState(cpu=not on_cuda, timeout=_PATIENCE)
+    patience = _PATIENCE + timedelta(seconds=max_outage_s)
+    state = PartialState(cpu=not on_cuda, timeout=patience)
     if on_cuda and state.num_processes > 1:
         torch.cuda.set_device(state.local_process_index)
     return World(state.process_index, state.num_processes, state.local_process_index)

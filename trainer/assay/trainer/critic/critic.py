@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.nn.parallel import DistributedDataParallel
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.algos import packing
 from assay.trainer.critic import objective
 from assay.trainer.critic.model import MEANING, check_meaning
 from assay.trainer.critic.stepping import Stepper, make_adamw
@@ -75,25 +76,25 @@ class Critic:
         return self._stepper.steps
 
     @torch.no_grad()
-    def values(self, batch: Mapping[str, Tensor], micro_batch: int) -> Tensor:
+    def values(self, batch: Mapping[str, Tensor], passes: Sequence[Tensor]) -> Tensor:
         """V(s_t) of each response token.
 
         Args:
             batch: prompt_ids and prompt_mask (B, P), padded on the left; completion_ids and
-                completion_mask (B, T), padded on the right. Under FSDP every process calls this
-                equally often with equally many rows.
-            micro_batch: rows in one forward pass, at least 1.
+                completion_mask (B, T), padded on the right.
+            passes: row numbers of each forward pass; under FSDP as many on every process.
 
         Returns:
             values_BT, float32; 0 where completion_mask is.
         """
         self._inner.eval()
-        parts = [
-            objective.to_values(self._outputs(self._inner, rows), self._config)
-            for rows in objective.chunks(batch, micro_batch)
-        ]
+        values_BT = packing.over_passes(
+            batch,
+            passes,
+            lambda rows: objective.to_values(self._outputs(self._inner, rows), self._config),
+        )
         self._inner.train()
-        return torch.cat(parts).masked_fill(~batch["completion_mask"].bool(), 0.0)
+        return values_BT
 
     def backward(
         self,
@@ -185,8 +186,7 @@ class Critic:
     def _outputs(self, model: Any, batch: Mapping[str, Tensor]) -> Tensor:
         with self._accelerator.autocast():
             logits_BLK = model(**objective.model_inputs(batch)).logits
-        length = batch["completion_ids"].shape[1]
-        return objective.before_each_token(logits_BLK, length).float()
+        return objective.before_each_token(logits_BLK, batch).float()
 
 
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)

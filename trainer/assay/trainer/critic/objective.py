@@ -10,12 +10,13 @@ the state before response token t: prompt + response[:t].
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from assay.trainer.algos.packing import laid, of_tokens
 from assay.trainer.algos.value_losses import (
     ValueBins,
     clipped_value_losses,
@@ -116,37 +117,26 @@ def _bins(config: CriticConfig) -> ValueBins:
 
 
 def model_inputs(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a model takes: prompt and response in one row.
+    """What a model takes: prompt and response in one row, from the first column on.
 
     Args:
         batch: prompt_ids and prompt_mask (B, P), padded on the left; completion_ids and
             completion_mask (B, T), padded on the right.
 
     Returns:
-        input_ids, attention_mask and position_ids (B, P + T). Positions count real tokens, so that
-        a row's values do not depend on how far it is padded; transformers by itself counts the
-        padding as well, which matters to models with absolute positions.
+        input_ids and attention_mask (B, L). What transformers makes of positions is right: the
+        padding is behind the tokens.
     """
-    mask_BL = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1).long()
-    return {
-        "input_ids": torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
-        "attention_mask": mask_BL,
-        "position_ids": (mask_BL.cumsum(dim=1) - 1).clamp(min=0),
-    }
+    rows = laid(batch)
+    return {"input_ids": rows.ids_BL, "attention_mask": rows.mask_BL}
 
 
-def before_each_token(states_BLX: Tensor, length: int) -> Tensor:
-    """From L = P + T positions the T whose outputs see prompt + response[:t]: P - 1 ... P + T - 2.
+def before_each_token(states_BLX: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+    """Of L positions the T whose outputs see prompt + response[:t]; (B, T, ...).
 
     Args:
-        states_BLX: outputs at every position of prompt and response.
-        length: T.
+        states_BLX: outputs at every position of `model_inputs`.
+        batch: the rows.
     """
-    return states_BLX[:, -length - 1 : -1]
-
-
-def chunks(batch: Mapping[str, Tensor], size: int) -> Iterator[dict[str, Tensor]]:
-    """The rows of a batch, `size` at a time; only what a forward pass needs."""
-    keys = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask")
-    for start in range(0, batch["completion_ids"].shape[0], size):
-        yield {key: batch[key][start : start + size] for key in keys}
+    starts_B, length = batch["prompt_mask"].sum(dim=1), batch["completion_ids"].shape[1]
+    return of_tokens(states_BLX, starts_B - 1, length)

@@ -27,7 +27,9 @@ import torch
 from torch import Tensor
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.algos import packing
 from assay.trainer.algos.gae import decoupled_gae, explained_variance
+from assay.trainer.algos.packing import Packing
 from assay.trainer.critic.critic import Critic
 from assay.trainer.settings.objective import CriticConfig
 
@@ -163,13 +165,13 @@ class Updates:
 
     Attributes:
         mini_batches: critic steps in one pass; divides a process's rows.
-        micro_batch: rows of one process in a forward and backward pass.
+        packing: of one process's rows into forward and backward passes.
         epochs: passes.
         seed: of the order of rows.
     """
 
     mini_batches: int = 1
-    micro_batch: int = 1
+    packing: Packing = Packing(rows=1)  # noqa: RUF009  # frozen
     epochs: int = 1
     seed: int = 0
 
@@ -194,7 +196,7 @@ def pretrain(
         collect: given the step's number, from 1, a fresh rollout; equally many rows on each
             process.
         config: how long, and when to stop.
-        updates: mini-batches, micro-batches, passes.
+        updates: mini-batches, their packing, passes.
         accelerator: of the policy's trainer.
         gamma: discount of the returns.
         position: where to go on; None starts.
@@ -236,14 +238,20 @@ def _learn(
     returns_BT = monte_carlo_returns(
         experience.rewards_BT, mask_BT, gamma=gamma, estimate=experience.estimate
     )
-    values_BT = critic.values(batch, updates.micro_batch)
+    values_BT = critic.values(batch, updates.packing.passes(batch))
     measured = measure(values_BT, returns_BT, mask_BT, accelerator)
+    everything = {
+        **{name: batch[name] for name in packing.INPUTS},
+        "returns": returns_BT,
+        "values": values_BT,
+        "value_mask": mask_BT,
+    }
     loss = tokens = torch.zeros((), device=mask_BT.device)
     report = {"grad_norm": 0.0, "lr": 0.0}
     for epoch in range(updates.epochs):
         for rows_N in _mini_batches(len(mask_BT), step * updates.epochs + epoch, updates):
-            targets = _Targets(batch, returns_BT, values_BT, mask_BT)
-            sums = _update(critic, targets, rows_N.to(mask_BT.device), updates, accelerator)
+            rows = packing.cut(everything, rows_N.to(mask_BT.device))
+            sums = _update(critic, rows, updates, accelerator)
             if epoch == 0:
                 loss, tokens = loss + sums["loss"], tokens + sums["tokens"]
             moved = critic.step()
@@ -261,14 +269,6 @@ def _learn(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Targets:
-    batch: Mapping[str, Tensor]
-    returns_BT: Tensor
-    values_BT: Tensor
-    mask_BT: Tensor
-
-
 def _mini_batches(rows: int, salt: int, updates: Updates) -> Iterator[Tensor]:
     """The rows of each mini-batch, in an order that seed and step alone decide."""
     generator = torch.Generator().manual_seed(updates.seed * 1_000_003 + salt)
@@ -276,20 +276,21 @@ def _mini_batches(rows: int, salt: int, updates: Updates) -> Iterator[Tensor]:
 
 
 def _update(
-    critic: Critic, targets: _Targets, rows_N: Tensor, updates: Updates, accelerator: Any
+    critic: Critic, batch: Mapping[str, Tensor], updates: Updates, accelerator: Any
 ) -> dict[str, Tensor]:
     """Adds up the gradient of one mini-batch."""
-    tokens = accelerator.reduce(targets.mask_BT[rows_N].sum())
-    parts = rows_N.split(updates.micro_batch)
+    tokens = accelerator.reduce(batch["value_mask"].sum())
+    passes = updates.packing.passes(batch)
     total: dict[str, Tensor] = {}
-    for number, part in enumerate(parts, start=1):
+    for number, rows_N in enumerate(passes, start=1):
+        micro = packing.cut(batch, rows_N)
         sums = critic.backward(
-            {key: value[part] for key, value in targets.batch.items()},
-            targets.returns_BT[part],
-            targets.values_BT[part],
-            targets.mask_BT[part],
+            micro,
+            micro["returns"],
+            micro["values"],
+            micro["value_mask"],
             tokens=tokens,
-            sync=number == len(parts),
+            sync=number == len(passes),
         )
         total = {name: total.get(name, 0.0) + value for name, value in sums.items()}
     return total

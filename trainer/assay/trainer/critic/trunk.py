@@ -5,7 +5,7 @@ backbone sees them on their way, so that policy and value loss share one forward
 
     with critic.watch():
         logps = ...                     one or several forward passes of the policy
-    loss = policy_loss + critic.loss_from_last_forward(returns, old_values, mask, tokens=...)[0]
+    loss = policy_loss + critic.loss_from_last_forward(batch, returns, old_values, mask, ...)[0]
     loss.backward()
     optimizer.step(); critic.step()
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.algos import packing
 from assay.trainer.critic import objective
 from assay.trainer.critic.critic import OPTIMIZER
 from assay.trainer.critic.model import MEANING, check_meaning
@@ -100,24 +101,32 @@ class TrunkCritic:
         if self._watching:
             self._seen.append(output[0] if isinstance(output, tuple) else output.last_hidden_state)
 
-    def _outputs(self, length: int) -> Tensor:
-        """Of the passes watched last; they are dropped."""
+    def _outputs(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """Of the passes watched last, which had these rows; they are dropped."""
         if not self._seen:
             raise RuntimeError("no forward pass of the policy ran within watch()")
         states_BLH = torch.cat(self._seen)
         self._seen = []
-        states_BTH = objective.before_each_token(states_BLH, length)
+        states_BTH = objective.before_each_token(states_BLH, batch)
         with torch.autocast(states_BTH.device.type, enabled=False):
             outputs: Tensor = self.head(states_BTH.float())
         return outputs
 
     def loss_from_last_forward(
-        self, returns_BT: Tensor, old_values_BT: Tensor, mask_BT: Tensor, *, tokens: Tensor
+        self,
+        batch: Mapping[str, Tensor],
+        returns_BT: Tensor,
+        old_values_BT: Tensor,
+        mask_BT: Tensor,
+        *,
+        tokens: Tensor,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """What to add to the policy's loss of a micro-batch.
 
         Args:
-            returns_BT: targets of the rows that the passes within `watch` saw, in their order.
+            batch: the rows that the passes within `watch` saw, in their order, as
+                `objective.model_inputs` lays them.
+            returns_BT: targets of these rows.
             old_values_BT: values at the rollout.
             mask_BT: value tokens: the policy's own, of judged rows. It may be empty.
             tokens: 0-dim; value tokens of the whole mini-batch over all processes.
@@ -131,7 +140,7 @@ class TrunkCritic:
         Raises:
             RuntimeError: no forward pass ran within `watch`.
         """
-        outputs_BTK = self._outputs(returns_BT.shape[1])
+        outputs_BTK = self._outputs(batch)
         total, sums = objective.value_loss(
             outputs_BTK, old_values_BT, returns_BT, mask_BT, self._config
         )
@@ -140,12 +149,12 @@ class TrunkCritic:
         return total * scale, sums
 
     @torch.no_grad()
-    def values(self, batch: Mapping[str, Tensor], micro_batch: int) -> Tensor:
+    def values(self, batch: Mapping[str, Tensor], passes: Sequence[Tensor]) -> Tensor:
         """V(s_t) of each response token, by forward passes of the policy.
 
         Args:
             batch: as for `Critic.values`.
-            micro_batch: rows in one forward pass, at least 1.
+            passes: as for `Critic.values`.
 
         Returns:
             values_BT, float32; 0 where completion_mask is.
@@ -154,16 +163,15 @@ class TrunkCritic:
         few = {"logits_to_keep": 1} if self._keep_one_logit else {}
         training = self._policy.training
         self._policy.eval()
-        parts = []
-        for rows in objective.chunks(batch, micro_batch):
-            inputs = objective.model_inputs(rows)
-            del inputs["position_ids"]  # the policy's own passes have none either
+
+        def of_rows(rows: Mapping[str, Tensor]) -> Tensor:
             with self.watch(), self._accelerator.autocast():
-                self._policy(**inputs, **few, use_cache=False)
-            outputs_BTK = self._outputs(rows["completion_ids"].shape[1])
-            parts.append(objective.to_values(outputs_BTK, self._config))
+                self._policy(**objective.model_inputs(rows), **few, use_cache=False)
+            return objective.to_values(self._outputs(rows), self._config)
+
+        values_BT = packing.over_passes(batch, passes, of_rows)
         self._policy.train(training)
-        return torch.cat(parts).masked_fill(~batch["completion_mask"].bool(), 0.0)
+        return values_BT
 
     def step(self) -> dict[str, float]:
         """Averages the head's gradients over processes, clips, steps and clears them.

@@ -34,28 +34,20 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to answer.
+    """One thing to answer."""
 
-    Attributes:
-        id: unique within the run; "train-17" or "eval-3".
-        question: the bare question, as the data set has it.
-        messages: the conversation that the policy continues; roles and contents.
-        reference: what the response is judged against.
-        task: which kind it is, from the row's `task`; empty where it has none.
-        anchor: a response to beat, from data.columns.anchor; empty where that names no column.
-        tests: of a program, as JSON in a shape of assay.clients.row_tests; empty for none. Then
-            there is no reference.
-        solution: a worked one, where data.columns.solution names a column.
-    """
-
-    id: str
-    question: str
+    id: str  # unique within the run; "train-17" or "eval-3"
+    question: str  # the bare question, as the data set has it
+    # the conversation that the policy continues; roles and contents
     messages: tuple[tuple[str, str], ...]
-    reference: str | tuple[str, ...]
-    task: str = ""
+    reference: str | tuple[str, ...]  # what the response is judged against
+    task: str = ""  # which kind it is, from the row's `task`; empty where it has none
+    # a response to beat, from data.columns.anchor; empty where that names no column
     anchor: str = ""
+    # of a program, as JSON in a shape of assay.clients.row_tests; empty for none. Then there is no
+    # reference.
     tests: str = ""
-    solution: str = ""
+    solution: str = ""  # a worked one, where data.columns.solution names a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +59,7 @@ class Problems:
 
 
 def load_problems(config: DataConfig, *, eval_prompts: int) -> Problems:
-    """Reads the configured source.
-
-    Args:
-        config: where from and how to read it.
-        eval_prompts: how many problems to hold out, exactly; 0 for none.
+    """Reads the configured source; `eval_prompts` problems are held out, exactly so many.
 
     Raises:
         ConfigError: the source is not there, a row lacks a column or a reference, or there is too
@@ -244,15 +232,16 @@ def _problem(
         ConfigError: a column is missing or empty; the message names row and column.
     """
     where = f"{_origin(config)}, row {number}" if number else _origin(config)
-    anchor, tests = config.columns.anchor, config.columns.tests
+    anchor, tests, solution = config.columns.anchor, config.columns.tests, config.columns.solution
     named = [("prompt", prompt), ("tests", tests) if tests else ("reference", reference)]
-    for setting, column in [*named, ("anchor", anchor)] if anchor else named:
+    named += [(key, name) for key, name in (("anchor", anchor), ("solution", solution)) if name]
+    for setting, column in named:
         if column not in row:
             raise ConfigError(
                 f"{where}: no column {column!r}, which data.columns.{setting} names; it has: "
                 f"{', '.join(map(str, row))}"
             )
-        if row[column] in (None, "", []):
+        if row[column] in (None, "", []) and setting != "solution":  # which a row may lack
             raise ConfigError(
                 f"{where}: column {column!r} is empty; every problem needs a {setting}"
             )
@@ -273,7 +262,7 @@ def _problem(
         task=str(row.get("task") or ""),
         anchor=str(row[anchor]) if anchor else "",
         tests=_tests(row[tests], f"{where}: column {tests!r}") if tests else "",
-        solution=_solution(row, config.columns.solution, where),
+        solution=str(row[solution] or "") if solution else "",
     )
 
 
@@ -284,16 +273,6 @@ def _tests(value: Any, where: str) -> str:
         return json.dumps(value, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
-
-
-def _solution(row: Row, column: str, where: str) -> str:
-    """The row's solution; a row may be without one, the column may not be."""
-    if column and column not in row:
-        raise ConfigError(
-            f"{where}: no column {column!r}, which data.columns.solution names; it has: "
-            f"{', '.join(map(str, row))}"
-        )
-    return str(row[column] or "") if column else ""
 
 
 def _extract(value: Any, pattern: str, where: str) -> Any:
@@ -354,24 +333,3 @@ def render(problem: Problem, tokenizer: Any) -> str:
 def _adds_bos(tokenizer: Any) -> bool:
     ids: Sequence[int] = tokenizer("a")["input_ids"]
     return bool(ids) and ids[0] == tokenizer.bos_token_id
-
-
-def training_order(count: int, needed: int, seed: int) -> list[int]:
-    """Which problem comes when: pass after pass over all of them, each pass in an order of its own.
-
-    The order of n steps is the beginning of the order of more, so a run can be resumed, and resumed
-    for longer.
-
-    Args:
-        count: how many problems there are, at least 1.
-        needed: how many the run takes.
-        seed: of the order.
-    """
-    order: list[int] = []
-    epoch = 0
-    while len(order) < needed:
-        one_pass = list(range(count))
-        random.Random(f"{seed}-{epoch}").shuffle(one_pass)  # noqa: S311  # a shuffle, no secret
-        order += one_pass
-        epoch += 1
-    return order[:needed]

@@ -10,4 +10,4 @@ PAGED = Engine(
     "assay.trainer.engines.paged:make_paged",
     takes={"beside": "torch's random state is set beside the training"},
 )
-VLLM = Engine("vllm", "assay.trainer.engines.vllm:make_vllm")
+VLLM = Engine("vllm", "assay.trainer.engines.vllm:make_vllm", correction="token-truncate")

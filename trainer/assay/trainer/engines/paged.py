@@ -43,7 +43,7 @@ from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.errors import TrainingStoppedError
 
-_POLL_S = 1.0
+_POLL_S = 0.1
 _CPU_PAGE_TOKENS = 32
 _CPU_BATCH_TOKENS = 512
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.trainer.explain.presets import departures
-from assay.trainer.settings.method import SECTIONS
+from assay.trainer.settings.method import SECTIONS, Earned
 from assay.trainer.settings.part import Part
-from assay.trainer.settings.registry import estimator_of, methods, part_names, parts_on
+from assay.trainer.settings.registry import estimator_of, methods_on, part_names, parts_on
 from assay.trainer.settings.words import begun, count
 
 if TYPE_CHECKING:
@@ -32,23 +32,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A composition in words.
+    """A composition in words."""
 
-    Attributes:
-        title: the method's name and its scale.
-        sections: in the order of a step.
-        on: the parts, in the order of the table.
-        off: the parts that `ablate` switched off.
-        missing: parts that the method of this name has and these settings lack, besides those.
-        added: parts that these settings add to it.
-    """
-
-    title: str
-    sections: tuple[Section, ...]
-    on: tuple[Part, ...]
-    off: tuple[Part, ...]
+    title: str  # the method's name and its scale
+    sections: tuple[Section, ...]  # in the order of a step
+    on: tuple[Part, ...]  # the parts, in the order of the table
+    off: tuple[Part, ...]  # the parts that `ablate` switched off
+    # parts that the method of this name has and these settings lack, besides those
     missing: tuple[str, ...]
-    added: tuple[str, ...]
+    added: tuple[str, ...]  # parts that these settings add to it
 
 
 def explain(config: Config) -> Explanation:
@@ -67,22 +59,30 @@ def explain(config: Config) -> Explanation:
 
 
 def _lines(title: str, config: Config) -> list[str]:
-    """What the core and every method say under a heading, in order."""
+    """What the core and every method that is on say under a heading, in order."""
     core: dict[str, list[tuple[int, Callable[[Config], list[str]]]]] = {
         "Sampling": [(0, _sampling)],
         "Reward": [(0, _reward), (90, _faults)],
         "Advantage": [(0, estimator_of(config.method.advantage).lines)],
         "Optimiser": [(0, _optimiser)],
     }
-    told = [(one.rank, one.write) for m in methods() for one in m.lines if one.section == title]
+    on = methods_on(config)
+    told = [(one.rank, one.write) for m in on for one in m.lines if one.section == title]
     writers = sorted([*core.get(title, []), *told], key=lambda one: one[0])
     return [line for _, write in writers for line in write(config)]
 
 
+def _earned(config: Config) -> Earned | None:
+    """R as the methods make it; None where one says itself what earns."""
+    earned: Earned | None = Earned()
+    for method in methods_on(config):
+        earned = earned and method.earns(config, earned)
+    return earned
+
+
 def _faults(config: Config) -> list[str]:
-    if config.method.turns.on:
-        return []
-    return ["a response without a judgement (a fault) has no reward and leaves the loss"]
+    told = "a response without a judgement (a fault) has no reward and leaves the loss"
+    return [told] if _earned(config) else []
 
 
 def _sampling(config: Config) -> list[str]:
@@ -104,27 +104,13 @@ def _sampling(config: Config) -> list[str]:
 
 def _reward(config: Config) -> list[str]:
     """Where rewards come from."""
-    if config.method.turns.on:
+    earned = _earned(config)
+    if earned is None:
         return []
-    shaping = config.method.shaping
-    given = "J" if config.method.pairwise.against == "none" else "w"
-    source = "correct or not, says" if shaping.cosine else f"{given}: what is given by"
     return [
-        f"R = {' + '.join(_reward_terms(config))}",
-        f"{source} the verifier {config.reward.verifier}",
+        f"R = {' + '.join(earned.terms)}",
+        f"{earned.judged} the verifier {config.reward.verifier}",
     ]
-
-
-def _reward_terms(config: Config) -> list[str]:
-    shaping = config.method.shaping
-    terms = ["C(L)" if shaping.cosine else "J"]
-    if shaping.overlong == "soft":
-        terms.append("O(L)")
-    if shaping.repetition_ngram:
-        terms.append("rep")
-    if config.method.dense.weight:
-        terms.append("sum of r_t")
-    return terms
 
 
 def _optimiser(config: Config) -> list[str]:

@@ -1,9 +1,4 @@
-"""Methods as compositions of named parts: the table, switching parts off, and saying it in words.
+"""The methods, a room for each: its settings and declaration, and the code of its hooks.
 
-parts      the table: what a part is, its paper, whether it is on, how to switch it off
-ablation   settings with parts switched off
-presets    which parts each published method is made of
-explain    a composition in words
-
-Nothing here imports torch: a composition is told, and a mistake in it refused, at once.
+A declaration imports no torch: a composition is told, and a mistake in it refused, at once.
 """

@@ -66,11 +66,7 @@ class RunHooks(Hooks):
     ) -> bool:
         """What is done with the policy as it was loaded, before it is evaluated.
 
-        Args:
-            session: of the run.
-            trainer: whose policy has not moved, and whose checkpoint is not loaded yet.
-            stream: of prompts.
-            resumed: whether there is a checkpoint.
+        The trainer's checkpoint, if there is one (`resumed`), is not loaded yet.
 
         Returns:
             False when it was interrupted.

@@ -25,6 +25,7 @@ from rich.console import Console
 from transformers import set_seed
 
 from assay.clients.runs import checkpoints
+from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.progress import duration
 from assay.clients.runs.records import read_rows, truncate_after
 from assay.clients.transport import Transport
@@ -40,28 +41,25 @@ from assay.trainer.core.build import (
 )
 from assay.trainer.core.evaluation import Evaluation, evaluate
 from assay.trainer.core.hooks import Hooks, hooks_of
-from assay.trainer.core.rewards import Judge, open_judge, own_services
+from assay.trainer.core.rewards import FaultWatch, Judge, open_judge, own_services
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World, check_engine, join
 from assay.trainer.critic.pretraining import check_floor
 from assay.trainer.data.problems import load_problems
 from assay.trainer.engines.models import device_of, load_policy
-from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.errors import OutageError, TrainingStoppedError
 from assay.trainer.explain.explanation import explain
 from assay.trainer.recipes.hooks import Beside, RunHooks, Session
 from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
-from assay.trainer.records.callbacks import StepRecorder
+from assay.trainer.records.callbacks import StepRecorder, StepSpans
 from assay.trainer.records.folder import RunFolder, record
 from assay.trainer.records.progress import Display, interruptible
 from assay.trainer.records.reporting import attach, check_reporters
 from assay.trainer.records.saving import save_outcome
-from assay.trainer.records.step_spans import StepSpans
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.settings.config import Config
-
-INTERRUPTED = 130
 
 
 def run(
@@ -73,11 +71,8 @@ def run(
 ) -> dict[str, Any] | None:
     """Runs, or continues, what a folder holds.
 
-    Args:
-        config: the settings.
-        folder: of the run; where it holds a checkpoint, the run continues from the newest.
-        console: where progress is shown.
-        transport: makes what goes to the reward service in place of the network.
+    From the folder's newest checkpoint, where it holds one. `transport` makes what goes to the
+    reward service in place of the network.
 
     Returns:
         The report (see report.compare, with `run` beside it), without the comparison when
@@ -87,16 +82,36 @@ def run(
         ConfigError: something that the settings name is not there or not usable. Raised before
             anything is trained.
         StartupError: the run's own services could not start.
-        TrainingStoppedError: too many faults, too few prompts to learn from, or the loss is no
-            longer a number.
+        TrainingStoppedError: too many faults, the reward services away for too long, too few
+            prompts to learn from, or the loss is no longer a number.
     """
     tracing.set_up("trainer")
-    world = join(on_cuda=device_of(config.model).type == "cuda")
+    world = join(
+        on_cuda=device_of(config.model).type == "cuda", max_outage_s=config.reward.max_outage_s
+    )
+    display = Display(console if world.main else Console(file=io.StringIO()))
+    try:
+        return _run(config, folder, display, world, transport)
+    except OutageError as outage:
+        resume = f"continue with `assay train --resume {folder.path}`"
+        if not outage.interrupted:
+            raise TrainingStoppedError(f"{outage}; {resume}") from outage
+        display.note(f"interrupted; {resume}")
+        return None
+
+
+def _run(
+    config: Config,
+    folder: RunFolder,
+    display: Display,
+    world: World,
+    transport: Callable[[], Transport] | None,
+) -> dict[str, Any] | None:
+    """See `run`; raises OutageError too, also where it was interrupted in an outage."""
     hooks = hooks_of(config)
     around = [hook for hook in hooks if isinstance(hook, RunHooks)]
     check_processes(config, world.count, hooks)
     check_reporters(config.run.report_to)
-    display = Display(console if world.main else Console(file=io.StringIO()))
     for hook in around:
         hook.settle(folder)
     checkpoint = checkpoints.latest(folder.checkpoints)
@@ -118,6 +133,7 @@ def run(
             if world.main:
                 record(folder, config)
             with interruptible(display) as stop:
+                _watch_outages(judge, display, stop)
                 session = Session(config, folder, display, world, problems, policy, judge, stop)
                 recorder, trainer = _prepare(session, stream, hooks, checkpoint)
                 ends += [recorder.close, trainer.release]
@@ -129,10 +145,12 @@ def run(
                 if checkpoint is None:
                     before = _evaluate(session, trainer, "before")
                     _score_prompts(session, trainer, stream)
-                    if not _pretrain(session, trainer, stream):
+                    if not pretrain_critic(
+                        session, trainer, _workshop(session, trainer, stream).source(whole=False)
+                    ):
                         return None
                 else:
-                    before = _stored(folder, "before")
+                    before = _stored(folder)
                 interrupted, train_s = _train(
                     session, trainer, recorder, checkpoint, partner=partner
                 )
@@ -163,6 +181,13 @@ def _judge(
         world.wait()
 
 
+def _watch_outages(judge: Judge, display: Display, stop: Interrupt) -> None:
+    """Who is told where the services are away, and what ends the waiting."""
+    patience = judge.patience
+    patience.say, patience.aside = display.note, display.aside
+    patience.interrupted = lambda: stop.requested
+
+
 def _prepare(
     session: Session, stream: PromptStream, hooks: Sequence[Hooks], checkpoint: Path | None
 ) -> tuple[StepRecorder, PolicyTrainer]:
@@ -190,6 +215,7 @@ def _prepare(
         world=session.world,
         first_step=done + 1,
         evaluate=lambda step: _evaluate_within(session, held[0], recorder, step),
+        held_s=lambda: session.judge.patience.held_s,
     )
     trainer = build_trainer(
         config,
@@ -219,33 +245,27 @@ def _prepare(
 
 
 def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
-    """What a selector must know of problems before the first draw (Pre-PPO, MMR1's sampling)."""
+    """What a selector must know of problems before the first draw (Pre-PPO, MMR1's sampling).
+
+    Raises:
+        TrainingStoppedError: more of it went unjudged than reward.max_fault_ratio allows.
+    """
     config, display = session.config, session.display
     survey = _workshop(session, trainer, stream).survey()
     count = survey.due
     if not count:
         return
     display.begin("scoring the prompts", count)
-    survey(display.advance)
+    results = survey(display.advance)
     display.end()
+    stopped = FaultWatch(max_ratio=config.reward.max_fault_ratio, window=1).add(results)
+    if stopped:
+        raise TrainingStoppedError(f"stopped after the prompts were scored: {stopped}")
     display.note(f"scored {count} prompts for data.selection.name={config.data.selection.name}")
 
 
 def _workshop(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> Workshop:
     return Workshop(trainer, session.config, session.policy, stream, session.judge, trainer.hooks)
-
-
-def _pretrain(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> bool:
-    """Value pre-training; false when it was interrupted."""
-    return pretrain_critic(
-        trainer,
-        _workshop(session, trainer, stream).source(whole=False),
-        session.config,
-        folder=session.folder,
-        display=session.display,
-        world=session.world,
-        stop=session.stop,
-    )
 
 
 def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation | None:
@@ -270,9 +290,7 @@ def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation
     )
     display.end()
     if session.world.main and when in ("before", "after"):
-        session.folder.evaluation(when).write_text(
-            json.dumps(evaluation.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-        )
+        session.folder.keep_evaluation(when, evaluation.to_json())
     display.note(f"{when}: {_told(evaluation)} ({duration(time.perf_counter() - started)})")
     return evaluation
 
@@ -301,13 +319,9 @@ def _evaluate_within(
     recorder.report_evaluation(row)
 
 
-def _stored(folder: RunFolder, when: str) -> Evaluation | None:
-    path = folder.evaluation(when)
-    return (
-        Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
-        if path.is_file()
-        else None
-    )
+def _stored(folder: RunFolder) -> Evaluation | None:
+    told = folder.kept_evaluation("before")
+    return None if told is None else Evaluation.from_json(told)
 
 
 def _train(
@@ -327,6 +341,7 @@ def _train(
     updates = config.updates_per_rollout
     done = checkpoints.steps(folder.checkpoints)[-1] // updates if checkpoint else 0
     started = time.perf_counter()
+    outage: OutageError | None = None
     try:
         if checkpoint:
             display.note(f"continuing after step {done}, from {checkpoint}")
@@ -337,15 +352,20 @@ def _train(
             trainer.train(resume_from_checkpoint=resume_from)
         else:
             partner.train(lambda: trainer.train(resume_from_checkpoint=resume_from))
+    except OutageError as error:
+        if partner is not None:
+            raise
+        outage = error
+        trainer.save_between_steps()
     finally:
         trainer.close()
         display.end()
     step = trainer.state.global_step // updates
     resume = f"continue with `assay train --resume {folder.path}`"
-    if recorder.stopped_by_faults:
+    ended = outage if outage and not outage.interrupted else recorder.stopped_by_faults
+    if ended:
         raise TrainingStoppedError(
-            f"stopped after step {step}: {recorder.stopped_by_faults}; a checkpoint is saved, "
-            f"{resume}"
+            f"stopped after step {step}: {ended}; a checkpoint is saved, {resume}"
         )
     interrupted = session.world.any(session.stop.requested) and step < config.run.steps
     if interrupted:
@@ -397,7 +417,8 @@ def _finish(
         display.console.print(report.table(outcome))
         display.note(report.change_line(outcome))
     outcome["faults"] = report.faults_by_reason(rows)
-    report.write(folder.path, outcome, before, after, show=config.eval.show, method=_method(config))
+    text = report.markdown(outcome, before, after, show=config.eval.show, method=_method(config))
+    report.write(folder.path, outcome, text)
     batch = f"{config.run.steps} steps of {config.samples_per_step} samples"
     title = f"{name}: {Path(config.model.name).name}, {batch}, seed {config.run.seed}"
     evaluations = read_rows(folder.evals) if folder.evals.exists() else []

@@ -12,13 +12,11 @@ from dataclasses import asdict
 import torch
 
 from assay.clients.runs import checkpoints
-from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.records import JsonLines, truncate_after
 from assay.trainer.algos.gae import decoupled_gae
 from assay.trainer.core import batch as batches
 from assay.trainer.core.rewards import FaultWatch
-from assay.trainer.core.trainer import CRITIC, PolicyTrainer, Source
-from assay.trainer.core.world import World
+from assay.trainer.core.trainer import CRITIC, PolicyTrainer
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import (
     Experience,
@@ -29,9 +27,9 @@ from assay.trainer.critic.pretraining import (
     pretrain,
 )
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.recipes.hooks import Session
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.records.progress import Display
-from assay.trainer.settings.config import Config
+from assay.trainer.rollouts.types import Source
 
 STATE = "pretraining.pt"
 _HEADER = f"{'step':>9}{'value loss':>12}{'explained':>11}{'return':>9}{'±':>7}{'gradient':>10}"
@@ -41,26 +39,10 @@ class _InterruptedError(Exception):
     """The user wants to stop; everything is saved."""
 
 
-def pretrain_critic(
-    trainer: PolicyTrainer,
-    source: Source,
-    config: Config,
-    *,
-    folder: RunFolder,
-    display: Display,
-    world: World,
-    stop: Interrupt,
-) -> bool:
+def pretrain_critic(session: Session, trainer: PolicyTrainer, source: Source) -> bool:
     """Pre-trains the critic where the method asks for it, or goes on with that.
 
-    Args:
-        trainer: with the critic.
-        source: of rollouts of the policy as it is, without dynamic sampling.
-        config: of the run.
-        folder: of the run.
-        display: where steps are shown.
-        world: the processes.
-        stop: says whether to stop.
+    `source` draws with the policy as it is, without dynamic sampling.
 
     Returns:
         False when it was interrupted.
@@ -69,22 +51,14 @@ def pretrain_critic(
         ConfigError: rollouts are to be truncated, and the critic explains less than the floor.
         TrainingStoppedError: too much went unjudged, or the critic's gradient is no number.
     """
+    config, folder, display = session.config, session.folder, session.display
     critic, settings = trainer.critic, config.method.critic
     if not isinstance(critic, Critic) or not settings.pretrain_steps:
         return True
     position = _resumed(critic, source, folder)
-    if world.main:
+    if session.world.main:
         truncate_after(folder.pretraining, position.step if position else 0)
-    steps = Steps(
-        trainer,
-        critic,
-        source,
-        config=config,
-        folder=folder,
-        display=display,
-        world=world,
-        stop=stop,
-    )
+    steps = _Steps(session, trainer, critic, source)
     display.begin("value pre-training", settings.pretrain_steps, position.step if position else 0)
     try:
         reached = pretrain(
@@ -93,7 +67,7 @@ def pretrain_critic(
             settings,
             Updates(
                 mini_batches=config.optim.mini_batches,
-                micro_batch=trainer.args.per_device_train_batch_size,
+                packing=trainer.packing,
                 epochs=config.optim.epochs,
                 seed=config.run.seed,
             ),
@@ -133,33 +107,21 @@ def _resumed(critic: Critic, source: Source, folder: RunFolder) -> Position | No
     return Position.from_state(state["position"])
 
 
-class Steps:
+class _Steps:
     """Rollouts in, records out."""
 
     def __init__(
-        self,
-        trainer: PolicyTrainer,
-        critic: Critic,
-        source: Source,
-        *,
-        config: Config,
-        folder: RunFolder,
-        display: Display,
-        world: World,
-        stop: Interrupt,
+        self, session: Session, trainer: PolicyTrainer, critic: Critic, source: Source
     ) -> None:
+        self._session = session
         self._trainer = trainer
         self._critic = critic
         self._source = source
-        self._config = config
-        self._folder = folder
-        self._display = display
-        self._world = world
-        self._stop = stop
+        config = self._config = session.config
         self._watch = FaultWatch(
             max_ratio=config.reward.max_fault_ratio, window=config.reward.fault_window
         )
-        self._rows = JsonLines(folder.pretraining) if world.main else None
+        self._rows = JsonLines(session.folder.pretraining) if session.world.main else None
 
     def collect(self, _step: int) -> Experience:
         """One rollout of the policy as it is."""
@@ -178,11 +140,7 @@ class Steps:
         )
 
     def done(self, row: Row, position: Position) -> None:
-        """Records a step; saves where it is due.
-
-        Raises:
-            _InterruptedError: a signal came.
-        """
+        """Records a step; saves where it is due. Raises _InterruptedError: a signal came."""
         numbers = {
             name: value if value == value else None  # noqa: PLR0124  # NaN: not measured
             for name, value in asdict(row).items()
@@ -190,32 +148,29 @@ class Steps:
         if self._rows is not None:
             self._rows.write(numbers)
         total = self._config.method.critic.pretrain_steps
-        self._display.row(
+        self._session.display.row(
             _HEADER,
             f"{f'{row.step}/{total}':>9}{row.value_loss:>12.4f}{row.explained_variance:>11.3f}"
             f"{row.returns_mean:>9.3f}{row.returns_std:>7.2f}{row.grad_norm:>10.3f}",
         )
-        self._display.advance(row.step)
+        self._session.display.advance(row.step)
         every = self._config.run.checkpoint_every
-        stop = self._world.any(self._stop.requested)
-        if (
-            stop
-            or position.finished(self._config.method.critic)
-            or (every and row.step % every == 0)
-        ):
+        stop = self._session.world.any(self._session.stop.requested)
+        finished = position.finished(self._config.method.critic)
+        if stop or finished or (every and row.step % every == 0):
             self._save(position)
-        if stop and not position.finished(self._config.method.critic):
+        if stop and not finished:
             raise _InterruptedError
 
     def _save(self, position: Position) -> None:
-        folder = self._folder.pretraining_checkpoints
+        folder = self._session.folder.pretraining_checkpoints
         with self._trainer.staged(folder, position.step) as staging:
             target = staging / checkpoints.name_of(position.step)
             self._critic.save(target / CRITIC)
-            if self._world.main:
+            if self._session.world.main:
                 state = {"source": self._source.state_dict(), "position": position.state_dict()}
                 torch.save(state, target / STATE)
-        if self._world.main:
+        if self._session.world.main:
             checkpoints.prune(folder, 1)
 
     def close(self) -> None:

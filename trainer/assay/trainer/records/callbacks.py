@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from transformers import TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.records import JsonLines, Row
+from assay.rpc import tracing
 from assay.trainer.core.rewards import FaultWatch
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
@@ -23,7 +24,7 @@ from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.metrics import reported, reported_evaluation, step_row
 from assay.trainer.records.progress import Display
 from assay.trainer.records.recorder import RunRecorder
-from assay.trainer.records.reporting import Reporter
+from assay.trainer.records.reporting import RunReporter
 from assay.trainer.records.samples import sample_rows, samples_table, telling
 from assay.trainer.settings.config import Config
 
@@ -35,17 +36,9 @@ _TELLING = 8
 class StepRecorder(RunRecorder):
     """Records steps, and stops the run when it is interrupted or when too much goes unjudged.
 
-    Args:
-        config: of the run.
-        folder: where the records go.
-        display: where steps are shown.
-        interrupt: says whether to stop.
-        world: the processes; the first one writes.
-        first_step: the first step of this session, counted from 1.
-        evaluate: evaluates within the run, given the step.
-
-    Attributes:
-        stopped_by_faults: why the run was stopped, if it was.
+    `evaluate` evaluates within the run, given the step, from 1; `held_s` says for how many seconds
+    steps were held so far, for the reward services; `stopped_by_faults` says why the run was
+    stopped, if it was.
     """
 
     def __init__(
@@ -58,6 +51,7 @@ class StepRecorder(RunRecorder):
         world: World,
         first_step: int,
         evaluate: Callable[[int], None],
+        held_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         super().__init__(
             config.run, folder, display, interrupt=interrupt, world=world, first_step=first_step
@@ -69,12 +63,14 @@ class StepRecorder(RunRecorder):
         )
         self._started = time.perf_counter()
         self._evaluate = evaluate
+        self._held_s = held_s
+        self._held_before_s = 0.0
         self._trainer: PolicyTrainer | None = None
         self._alarmed = False
         self._recent: deque[Row] = deque(maxlen=_REMEMBERED)
         self.stopped_by_faults: str | None = None
 
-    def watch(self, trainer: PolicyTrainer, reporters: list[Reporter]) -> None:
+    def watch(self, trainer: PolicyTrainer, reporters: list[RunReporter]) -> None:
         """Names the trainer whose steps are recorded, and who is told of them."""
         self._trainer = trainer
         self.reporters = reporters
@@ -95,23 +91,20 @@ class StepRecorder(RunRecorder):
             ranks=self._world.count,
         )
 
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Starts the step's clock."""
         if state.global_step % self._config.updates_per_rollout == 0:
             self._started = time.perf_counter()
+            self._held_before_s = self._held_s()
 
     def on_pre_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+        self, args: Any, state: TrainerState, control: Any, **kwargs: Any
     ) -> None:
         """Nothing moves without a judgement, not even by the optimizer's momentum."""
         if self._trainer is not None and not self._trainer.moves:
             kwargs["model"].zero_grad(set_to_none=True)
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Decides on stopping and saving, when all updates of the rollout are made."""
         step, rest = divmod(state.global_step, self._config.updates_per_rollout)
         control.should_save = False
@@ -121,12 +114,7 @@ class StepRecorder(RunRecorder):
         self.decide(step, state, control, stop=self.stopped_by_faults is not None)
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: Any = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any
     ) -> None:
         """Writes the step's row; what TRL logs when training ends has no step in it."""
         if "loss" not in logs or self._trainer is None:
@@ -143,7 +131,11 @@ class StepRecorder(RunRecorder):
             return
         row = step_row(
             step,
-            {**logs, "signal_ratio": trainer.signal_ratio},
+            {
+                **logs,
+                "signal_ratio": trainer.signal_ratio,
+                "held_s": round(self._held_s() - self._held_before_s, 4),
+            },
             trainer.collected,
             step_s=time.perf_counter() - self._started,
         )
@@ -185,3 +177,27 @@ class StepRecorder(RunRecorder):
         super().close()
         if self._samples is not None:
             self._samples.close()
+
+
+class StepSpans(TrainerCallback):
+    """Opens a span when a step begins, and ends it with its last update.
+
+    What is drawn ahead of time hangs below the step that ordered it.
+    """
+
+    def __init__(self, updates: int) -> None:
+        self._updates = updates
+        self._span = tracing.Span()
+
+    def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Opens the span."""
+        step, rest = divmod(state.global_step, self._updates)
+        if not rest:
+            self._span = tracing.span("step", {"assay.step": step + 1})
+            self._span.__enter__()
+
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Ends it."""
+        if state.global_step % self._updates == 0:
+            span, self._span = self._span, tracing.Span()
+            span.__exit__(None, None, None)

@@ -8,6 +8,7 @@ tensorboard/    the same numbers
 checkpoints/    see checkpoints.py
 evals.jsonl     evaluations within the run, where eval.every asks for them
 anchors.jsonl   the responses to beat, where the initial policy made them
+pretraining.jsonl, pretraining/     steps of value pre-training, and its checkpoints
 critic-pretrained/   the critic after value pre-training, for other runs as well
 postmortem/     what led to a loss that is no number
 eval_before.json, eval_after.json   every held-out answer
@@ -22,10 +23,11 @@ tokenizer/      of a reward model from scratch, kept for a resumed run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from assay.clients.runs import provenance
 from assay.clients.runs.folders import RunPaths, check_resumed, make
@@ -33,17 +35,9 @@ from assay.trainer.settings import config as configs
 from assay.trainer.settings.sections import RunSection
 
 _REPORTED = (
-    "assay-trainer",
-    "assay-genrm",
-    "torch",
-    "transformers",
-    "trl",
-    "accelerate",
-    "peft",
-    "datasets",
-    "reasoning-gym",
-    "grpcio",
-)
+    "assay-trainer", "assay-genrm", "torch", "transformers", "trl", "accelerate", "peft",
+    "datasets", "reasoning-gym", "grpcio",
+)  # fmt: skip
 
 
 class Settings(Protocol):
@@ -57,99 +51,69 @@ class Settings(Protocol):
 C = TypeVar("C", bound=Settings)
 
 
+class _Folder(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+
+class Inside:
+    """The path of a file or folder within the folder whose class has it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: _Folder, _kind: type[_Folder]) -> Path:
+        return folder.path / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder(RunPaths):
-    """Paths of a run."""
+    """Paths of a run; what they hold is said above."""
 
-    @property
-    def samples(self) -> Path:
-        """Rollouts with their judgements."""
-        return self.path / "samples.jsonl"
+    samples = Inside("samples.jsonl")
+    evals = Inside("evals.jsonl")
+    anchors = Inside("anchors.jsonl")
+    adapter = Inside("adapter")
+    critic = Inside("critic")
+    pretrained_critic = Inside("critic-pretrained")
+    pretraining = Inside("pretraining.jsonl")
+    pretraining_checkpoints = Inside("pretraining")
+    postmortem = Inside("postmortem")
+    tensorboard = Inside("tensorboard")
+    curves = Inside("curves.png")
+    tokenizer = Inside("tokenizer")
 
-    @property
-    def evals(self) -> Path:
-        """One row for each evaluation within the run."""
-        return self.path / "evals.jsonl"
+    def keep_evaluation(self, when: str, told: Mapping[str, Any]) -> None:
+        """Writes what came of held-out rows, `before` or `after`."""
+        text = json.dumps(told, ensure_ascii=False, indent=1)
+        self.evaluation(when).write_text(f"{text}\n", encoding="utf-8")
 
-    @property
-    def anchors(self) -> Path:
-        """The responses to beat, one row for each problem."""
-        return self.path / "anchors.jsonl"
-
-    @property
-    def adapter(self) -> Path:
-        """With LoRA, what was trained, without the weights beneath it."""
-        return self.path / "adapter"
-
-    @property
-    def critic(self) -> Path:
-        """The trained value function."""
-        return self.path / "critic"
-
-    @property
-    def pretrained_critic(self) -> Path:
-        """The value function before the policy's first step."""
-        return self.path / "critic-pretrained"
-
-    @property
-    def pretraining(self) -> Path:
-        """One row for each step of value pre-training."""
-        return self.path / "pretraining.jsonl"
-
-    @property
-    def pretraining_checkpoints(self) -> Path:
-        """Of value pre-training."""
-        return self.path / "pretraining"
-
-    @property
-    def postmortem(self) -> Path:
-        """What led to a loss that is no number."""
-        return self.path / "postmortem"
-
-    @property
-    def tensorboard(self) -> Path:
-        """Event files."""
-        return self.path / "tensorboard"
-
-    @property
-    def curves(self) -> Path:
-        """The picture."""
-        return self.path / "curves.png"
-
-    @property
-    def tokenizer(self) -> Path:
-        """The tokenizer of a reward model from scratch."""
-        return self.path / "tokenizer"
+    def kept_evaluation(self, when: str) -> dict[str, Any] | None:
+        """What was written; None where nothing was."""
+        path = self.evaluation(when)
+        found: dict[str, Any] | None = None
+        if path.is_file():
+            found = json.loads(path.read_text(encoding="utf-8"))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class RunKind(Generic[C]):
-    """A kind of run: how its settings are read and written.
+    """A kind of run: how its settings are read and written."""
 
-    Attributes:
-        command: that trains it: `assay COMMAND`.
-        example: a config file to begin with, for messages.
-        load: reads a config file, with overrides.
-        build: makes settings of nested tables, given their `origin` for messages.
-        to_toml: writes one.
-        may_change: how the overrides begin that a resumed run takes, its seed excepted: anything
-            else would be another curve.
-    """
-
-    command: str
-    example: str
-    load: Callable[[Path, Iterable[str]], C]
-    build: Callable[..., C]
-    to_toml: Callable[[C], str]
+    command: str  # that trains it: `assay COMMAND`
+    example: str  # a config file to begin with, for messages
+    load: Callable[[Path, Iterable[str]], C]  # reads a config file, with overrides
+    build: Callable[..., C]  # makes settings of nested tables, given their `origin` for messages
+    to_toml: Callable[[C], str]  # writes one
+    # how the overrides begin that a resumed run takes, its seed excepted: anything else would be
+    # another curve
     may_change: tuple[str, ...]
 
     def create(self, config: C, name: str, run_dir: Path | None) -> RunFolder:
         """Makes the folder of a new run and saves its settings.
 
-        Args:
-            config: of the run.
-            name: of the run.
-            run_dir: where, exactly; by default <run.dir>/<name>-<time>.
+        `run_dir` says where, exactly; without it <run.dir>/<name>-<time>.
 
         Raises:
             ConfigError: the folder holds something, or cannot be made.

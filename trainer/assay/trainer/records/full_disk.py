@@ -18,11 +18,7 @@ _TORCH = ("PytorchStreamWriter failed writing", "inline_container")
 
 @contextmanager
 def said_when_full(folder: Path, command: str = "train") -> Iterator[None]:
-    """Around a run that writes into a folder.
-
-    Args:
-        folder: of the run.
-        command: that continues it: `assay COMMAND --resume`.
+    """Around a run of `assay COMMAND` that writes into a folder.
 
     Raises:
         TrainingStoppedError: its disk is full.

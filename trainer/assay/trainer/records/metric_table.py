@@ -9,7 +9,7 @@ TensorBoard, Weights & Biases and trackio show them under `group/shown`.
 from __future__ import annotations
 
 from assay.rpc.errors import ConfigError
-from assay.trainer.settings.metric import Metric, metric
+from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.registry import methods
 
 _GROUPS: dict[str, str] = {
@@ -24,288 +24,158 @@ _GROUPS: dict[str, str] = {
 }
 
 _TABLE = (
-    metric(
-        "reward", "reward", "reward",
-        "Mean reward of the judgements, before any shaping.",
-        shown="mean",
+    *metrics("reward",
+        ("reward", "reward", "Mean reward of the judgements, before any shaping.", "mean"),
+        ("reward_std", "reward", "Sample deviation (n - 1) of those rewards.", "std"),
+        ("shaped_reward", "reward",
+         ("Mean of what trains: the reward with penalties for length and repetition. Null without "
+          "shaping."), "shaped"),
+        ("correct", "share",
+         ("Judged rollouts with the verdict `correct`. Dropped groups count, so that this is the "
+          "policy's accuracy, not that of the batch.")),
+        ("verdicts", "counts", "Judged rollouts by verdict."),
+        ("signal_ratio", "share",
+         ("Groups of the batch with an advantage other than 0: the others teach nothing. Of "
+          "responses, with truncation.")),
+        ("left_out_ratio", "share",
+         ("Judged responses of the batch none of whose tokens are in the loss: cut ones with "
+          '`overlong = "filter"`, void ones, what recomposition leaves to another step, responses '
+          "without an unsure token with segments. Those that PROF or the spread of rewards drop "
+          "are not counted as judged.")),
+        ("advantage_std", "advantage", "Deviation of the advantages over the tokens in the loss."),
     ),
-    metric(
-        "reward_std", "reward", "reward",
-        "Sample deviation (n - 1) of those rewards.",
-        shown="std",
+    *metrics("faults",
+        ("fault_ratio", "share",
+         ("Rollouts without a judgement, dialogues with an attempt without one included. They are "
+          "in no mean of rewards and in no loss, but for turns that earn nothing from what is "
+          "missing."), "ratio"),
+        ("faults", "counts", "Rollouts without a judgement by reason; see errors.md."),
     ),
-    metric(
-        "shaped_reward", "reward", "reward",
-        "Mean of what trains: the reward with penalties for length and repetition. Null "
-        "without shaping.",
-        shown="shaped",
+    *metrics("response",
+        ("responses", "responses",
+         ("Rollouts that were asked for and came back, judged or not, over all processes, those "
+          "of dropped groups included."), "count"),
+        ("generated_tokens", "tokens",
+         ("Their tokens, end-of-sequence included. With truncation: those that this step drew; "
+          "the other lines here are about the responses that ended in it.")),
+        ("response_length", "tokens", "Their mean length.", "length_mean"),
+        ("response_length_p95", "tokens",
+         "The length that 95 % of them do not exceed.", "length_p95"),
+        ("truncated", "share", "Cut at rollout.max_new_tokens."),
     ),
-    metric(
-        "correct", "reward", "share",
-        "Judged rollouts with the verdict `correct`. Dropped groups count, so that this is "
-        "the policy's accuracy, not that of the batch.",
+    *metrics("sampling",
+        ("draws", "groups",
+         "Prompts answered in this step: drawn, and as often again as they were hinted at."),
+        ("rounds", "rounds", "Times that the policy was asked."),
+        ("generated_per_used", "ratio",
+         ("draws / rollout.prompts_per_step; with dynamic sampling near 1 / P(keep) "
+          "[derivation].")),
+        ("groups_all_correct", "groups", "Drawn groups whose judged responses are all correct."),
+        ("groups_all_wrong", "groups", "Drawn groups of which none is correct."),
+        ("groups_faulted", "groups",
+         ("Drawn groups with fewer than two judgements; without any, where groups have one "
+          "response.")),
+        ("surplus", "groups", "Kept groups that the step did not need."),
+        ("stale_groups", "groups", "Groups of the batch that an earlier policy answered."),
+        ("surveyed", "responses",
+         ("Responses asked for before the step, to tell `data.selection` of problems (`name = "
+          '"vas"`). They are in no other line here.')),
+        ("selection_estimate", "share",
+         ("Success that was expected of the step's problems before it; of those that something "
+          "was known of. Null where `data.selection` expects nothing.")),
+        ("selection_entropy", "share",
+         ("Entropy of the run's draws over problems / log(problems): 1 is even. Null with "
+          "`uniform`.")),
+        ("selection_reached", "share",
+         "Problems that the run has drawn at least once. Null with `uniform`."),
+        ("tasks", "counts", "Rollouts by the task of their problem, where rows have one."),
     ),
-    metric(
-        "verdicts", "reward", "counts",
-        "Judged rollouts by verdict.",
+    *metrics("policy",
+        ("loss", "loss", "What was minimised, mean over the step's updates."),
+        ("policy_loss", "loss",
+         ("The policy's part of it, mean over tokens: without KL, entropy and LM terms, and "
+          "before the aggregation weighs responses.")),
+        ("tokens", "tokens",
+         "Response tokens in the loss, over all processes, in one pass over the batch."),
+        ("entropy", "nats/token",
+         "Mean of -sum p log p of the distributions that response tokens were drawn from."),
+        ("clip_low", "share",
+         ("Tokens whose gradient the lower bound 1 - method.loss.clip_low cut off: A < 0 and "
+          "ratio below it.")),
+        ("clip_high", "share",
+         ("Tokens whose gradient the upper bound 1 + method.loss.clip_high cut off: A > 0 and "
+          "ratio above it.")),
+        ("dual_clip", "share",
+         ("Tokens at the dual bound: A < 0 and ratio above method.loss.dual_clip (arXiv "
+          "1912.09729).")),
+        ("approx_kl", "nats/token",
+         ("How far the updates moved the policy from the one that sampled: mean of r - 1 - log r "
+          "with r = pi / pi_old.")),
+        ("ratio_max", "ratio", "The largest pi / pi_old of a token, mean over the step's updates."),
+        ("kl", "nats/token",
+         ("KL to the initial policy by method.loss.kl_estimator. Null where method.loss.kl_coef = "
+          "0, for every task: nothing to compare with is kept.")),
+        ("lm_loss", "nats/token",
+         "Negative log-likelihood of the correct responses (arXiv 2504.05118)."),
+        ("lm_share", "share", "Tokens of correct responses among those in the loss."),
+        ("padding_ratio", "ratio",
+         ("Positions that the forward passes of the updates computed / tokens among them, of "
+          "prompts and responses; 1 is no padding. See `optim.micro_batch_tokens`.")),
+        ("grad_norm", "norm",
+         "Of the policy's gradient before clipping, at the step's last update."),
+        ("learning_rate", "", "Of the policy, after the step."),
     ),
-    metric(
-        "signal_ratio", "reward", "share",
-        "Groups of the batch with an advantage other than 0: the others teach nothing. Of "
-        "responses, with truncation.",
+    *metrics("drift",
+        ("drift_mean", "nats/token",
+         ("Mean |log pi_trainer - log pi_sampler| of freshly sampled tokens before any update; "
+          "compared with rollout.drift_alarm."), "mean_abs"),
+        ("drift_max", "nats", "The largest such difference.", "max_abs"),
+        ("drift_kl", "nats/token",
+         ("KL(sampler || trainer): mean of exp(d) - 1 - d with d = log pi_trainer - log "
+          "pi_sampler."), "kl"),
+        ("importance_weight", "ratio",
+         ("Mean weight of the tokens in the loss, by method.loss.importance_correction: the ratio "
+          "pi_trainer / pi_sampler within its limits. Null without a correction.")),
+        ("importance_ratio", "ratio",
+         "Mean of that ratio before the limits; of the whole response, where that has one."),
+        ("importance_outside", "share",
+         "Tokens in the loss whose ratio is beyond a limit: cut, or masked."),
+        ("importance_outside_rows", "share",
+         "Responses whose ratio is; null where each token has its own."),
     ),
-    metric(
-        "left_out_ratio", "reward", "share",
-        "Judged responses of the batch none of whose tokens are in the loss: cut ones with "
-        "`overlong = \"filter\"`, void ones, what recomposition leaves to another step, responses "
-        "without an unsure token with segments. Those that PROF or the spread of rewards drop are "
-        "not counted as judged.",
+    *metrics("critic",
+        ("value_loss", "loss", "The critic's loss, mean over the step's updates."),
+        ("value_clipped", "share",
+         "Values whose gradient method.critic.clip cut off (loss `clipped`)."),
+        ("value_outside", "share",
+         "Targets beyond method.critic.value_min and value_max, which bins cannot say."),
+        ("explained_variance", "share",
+         ("1 - Var(return - value) / Var(return) over response tokens, before the critic learns "
+          "from them; at most 1, below 0 where a constant would do better.")),
+        ("value_mean", "reward", "Mean value of the states before response tokens."),
+        ("return_mean", "reward", "Mean of the critic's targets."),
+        ("return_std", "reward",
+         ("Their deviation: without one there is nothing to explain, and explained_variance is "
+          "null.")),
+        ("value_grad_norm", "norm", "Of the critic's gradient before clipping."),
+        ("value_learning_rate", "", "Of the critic, after the step."),
+        ("lam_mean", "",
+         ("Mean lambda of the responses; differs from method.advantage.lam where it adapts to "
+          "their length (arXiv 2504.05118).")),
+        ("lam_floor_share", "share",
+         "Responses so short that their lambda is method.advantage.min_lam."),
     ),
-    metric(
-        "advantage_std", "reward", "advantage",
-        "Deviation of the advantages over the tokens in the loss.",
-    ),
-    metric(
-        "fault_ratio", "faults", "share",
-        "Rollouts without a judgement, dialogues with an attempt without one included. They are in "
-        "no mean of rewards and in no loss, but for turns that earn nothing from what is missing.",
-        shown="ratio",
-    ),
-    metric(
-        "faults", "faults", "counts",
-        "Rollouts without a judgement by reason; see errors.md.",
-    ),
-    metric(
-        "responses", "response", "responses",
-        "Rollouts that were asked for and came back, judged or not, over all processes, "
-        "those of dropped groups included.",
-        shown="count",
-    ),
-    metric(
-        "generated_tokens", "response", "tokens",
-        "Their tokens, end-of-sequence included. With truncation: those that this step drew; the "
-        "other lines here are about the responses that ended in it.",
-    ),
-    metric(
-        "response_length", "response", "tokens",
-        "Their mean length.",
-        shown="length_mean",
-    ),
-    metric(
-        "response_length_p95", "response", "tokens",
-        "The length that 95 % of them do not exceed.",
-        shown="length_p95",
-    ),
-    metric(
-        "truncated", "response", "share",
-        "Cut at rollout.max_new_tokens.",
-    ),
-    metric(
-        "draws", "sampling", "groups",
-        "Prompts answered in this step: drawn, and as often again as they were hinted at.",
-    ),
-    metric(
-        "rounds", "sampling", "rounds",
-        "Times that the policy was asked.",
-    ),
-    metric(
-        "generated_per_used", "sampling", "ratio",
-        "draws / rollout.prompts_per_step; with dynamic sampling near 1 / P(keep) [derivation].",
-    ),
-    metric(
-        "groups_all_correct", "sampling", "groups",
-        "Drawn groups whose judged responses are all correct.",
-    ),
-    metric(
-        "groups_all_wrong", "sampling", "groups",
-        "Drawn groups of which none is correct.",
-    ),
-    metric(
-        "groups_faulted", "sampling", "groups",
-        "Drawn groups with fewer than two judgements; without any, where groups have one response.",
-    ),
-    metric(
-        "surplus", "sampling", "groups",
-        "Kept groups that the step did not need.",
-    ),
-    metric(
-        "stale_groups", "sampling", "groups",
-        "Groups of the batch that an earlier policy answered.",
-    ),
-    metric(
-        "surveyed", "sampling", "responses",
-        "Responses asked for before the step, to tell `data.selection` of problems "
-        '(`name = "vas"`). They are in no other line here.',
-    ),
-    metric(
-        "selection_estimate", "sampling", "share",
-        "Success that was expected of the step's problems before it; of those that something "
-        "was known of. Null where `data.selection` expects nothing.",
-    ),
-    metric(
-        "selection_entropy", "sampling", "share",
-        "Entropy of the run's draws over problems / log(problems): 1 is even. Null with "
-        "`uniform`.",
-    ),
-    metric(
-        "selection_reached", "sampling", "share",
-        "Problems that the run has drawn at least once. Null with `uniform`.",
-    ),
-    metric(
-        "tasks", "sampling", "counts",
-        "Rollouts by the task of their problem, where rows have one.",
-    ),
-    metric(
-        "loss", "policy", "loss",
-        "What was minimised, mean over the step's updates.",
-    ),
-    metric(
-        "policy_loss", "policy", "loss",
-        "The policy's part of it, mean over tokens: without KL, entropy and LM terms, and "
-        "before the aggregation weighs responses.",
-    ),
-    metric(
-        "tokens", "policy", "tokens",
-        "Response tokens in the loss, over all processes, in one pass over the batch.",
-    ),
-    metric(
-        "entropy", "policy", "nats/token",
-        "Mean of -sum p log p of the distributions that response tokens were drawn from.",
-    ),
-    metric(
-        "clip_low", "policy", "share",
-        "Tokens whose gradient the lower bound 1 - method.loss.clip_low cut off: A < 0 "
-        "and ratio below it.",
-    ),
-    metric(
-        "clip_high", "policy", "share",
-        "Tokens whose gradient the upper bound 1 + method.loss.clip_high cut off: A > 0 "
-        "and ratio above it.",
-    ),
-    metric(
-        "dual_clip", "policy", "share",
-        "Tokens at the dual bound: A < 0 and ratio above method.loss.dual_clip (arXiv "
-        "1912.09729).",
-    ),
-    metric(
-        "approx_kl", "policy", "nats/token",
-        "How far the updates moved the policy from the one that sampled: mean of r - 1 - "
-        "log r with r = pi / pi_old.",
-    ),
-    metric(
-        "ratio_max", "policy", "ratio",
-        "The largest pi / pi_old of a token, mean over the step's updates.",
-    ),
-    metric(
-        "kl", "policy", "nats/token",
-        "KL to the initial policy by method.loss.kl_estimator. Null where "
-        "method.loss.kl_coef = 0, for every task: nothing to compare with is kept.",
-    ),
-    metric(
-        "lm_loss", "policy", "nats/token",
-        "Negative log-likelihood of the correct responses (arXiv 2504.05118).",
-    ),
-    metric(
-        "lm_share", "policy", "share",
-        "Tokens of correct responses among those in the loss.",
-    ),
-    metric(
-        "grad_norm", "policy", "norm",
-        "Of the policy's gradient before clipping, at the step's last update.",
-    ),
-    metric(
-        "learning_rate", "policy", "",
-        "Of the policy, after the step.",
-    ),
-    metric(
-        "drift_mean", "drift", "nats/token",
-        "Mean |log pi_trainer - log pi_sampler| of freshly sampled tokens before any "
-        "update; compared with rollout.drift_alarm.",
-        shown="mean_abs",
-    ),
-    metric(
-        "drift_max", "drift", "nats",
-        "The largest such difference.",
-        shown="max_abs",
-    ),
-    metric(
-        "drift_kl", "drift", "nats/token",
-        "KL(sampler || trainer): mean of exp(d) - 1 - d with d = log pi_trainer - log "
-        "pi_sampler.",
-        shown="kl",
-    ),
-    metric(
-        "importance_weight", "drift", "ratio",
-        "Mean truncated weight min(pi_trainer / pi_sampler, method.loss.importance_cap) "
-        "of the tokens in the loss. Null without the correction.",
-    ),
-    metric(
-        "value_loss", "critic", "loss",
-        "The critic's loss, mean over the step's updates.",
-    ),
-    metric(
-        "value_clipped", "critic", "share",
-        "Values whose gradient method.critic.clip cut off (loss `clipped`).",
-    ),
-    metric(
-        "value_outside", "critic", "share",
-        "Targets beyond method.critic.value_min and value_max, which bins cannot say.",
-    ),
-    metric(
-        "explained_variance", "critic", "share",
-        "1 - Var(return - value) / Var(return) over response tokens, before the critic "
-        "learns from them; at most 1, below 0 where a constant would do better.",
-    ),
-    metric(
-        "value_mean", "critic", "reward",
-        "Mean value of the states before response tokens.",
-    ),
-    metric(
-        "return_mean", "critic", "reward",
-        "Mean of the critic's targets.",
-    ),
-    metric(
-        "return_std", "critic", "reward",
-        "Their deviation: without one there is nothing to explain, and explained_variance is null.",
-    ),
-    metric(
-        "value_grad_norm", "critic", "norm",
-        "Of the critic's gradient before clipping.",
-    ),
-    metric(
-        "value_learning_rate", "critic", "",
-        "Of the critic, after the step.",
-    ),
-    metric(
-        "lam_mean", "critic", "",
-        "Mean lambda of the responses; differs from method.advantage.lam where it adapts "
-        "to their length (arXiv 2504.05118).",
-    ),
-    metric(
-        "lam_floor_share", "critic", "share",
-        "Responses so short that their lambda is method.advantage.min_lam.",
-    ),
-    metric(
-        "step_s", "time", "s",
-        "The step, from one log to the next.",
-    ),
-    metric(
-        "generate_s", "time", "s",
-        "Generation, as the first process saw it; judging goes on behind it.",
-    ),
-    metric(
-        "score_wait_s", "time", "s",
-        "Waiting for judgements after the last response was there.",
-    ),
-    metric(
-        "train_s", "time", "s",
-        "The rest: step_s - generate_s - score_wait_s, with generate_wait_s in the place of "
-        "generate_s where there is one. Log-probabilities, values, "
-        "advantages, updates.",
-    ),
-    metric(
-        "tokens_per_s", "time", "tokens/s",
-        "generated_tokens / generate_s, all processes together.",
+    *metrics("time",
+        ("step_s", "s", "The step, from one log to the next."),
+        ("generate_s", "s", "Generation, as the first process saw it; judging goes on behind it."),
+        ("score_wait_s", "s", "Waiting for judgements after the last response was there."),
+        ("held_s", "s",
+         ("Of score_wait_s: held while the reward services were away (reward.max_outage_s), on "
+          "the first process.")),
+        ("train_s", "s",
+         ("The rest: step_s - generate_s - score_wait_s, with generate_wait_s in the place of "
+          "generate_s where there is one. Log-probabilities, values, advantages, updates.")),
+        ("tokens_per_s", "tokens/s", "generated_tokens / generate_s, all processes together."),
     ),
 )  # fmt: skip
 

@@ -21,8 +21,7 @@ from assay.trainer.rollouts.types import Collected, Rollout
 def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
     """Rewards and verdicts over judged rollouts, lengths over all.
 
-    Args:
-        rollouts: of a step, over all processes, those of dropped groups included.
+    Of a step's rollouts over all processes, those of dropped groups included.
     """
     judgements = [r.result.judgement for r in rollouts if r.result.judgement is not None]
     faults = Counter(r.result.fault.reason for r in rollouts if r.result.fault is not None)

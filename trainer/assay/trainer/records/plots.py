@@ -23,8 +23,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 Rows = Sequence[Mapping[str, Any]]
 Scale = Literal["percent", "zero", "free"]
 
-_INK = "#1f2933"
-_MUTED = "#66727f"
+INK = "#1f2933"
+MUTED = "#66727f"
 BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 PURPLE, SKY, GREY = "#cc79a7", "#56b4e9", "#8a949e"
 _REASONS = (VERMILION, ORANGE, BLUE, PURPLE, SKY)
@@ -35,131 +35,92 @@ _BARS = 50
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line.
+    """One line."""
 
-    Attributes:
-        key: a column; "faults/REASON" is a number within one.
-        label: its name in the panel.
-        colour: of the line.
-        dashed: so that a line below it shows.
-        optional: left out where all numbers are 0, as with one update a step.
-    """
-
-    key: str
-    label: str
-    colour: str
-    dashed: bool = False
-    optional: bool = False
+    key: str  # a column; "faults/REASON" is a number within one
+    label: str  # its name in the panel
+    colour: str  # of the line
+    dashed: bool = False  # so that a line below it shows
+    optional: bool = False  # left out where all numbers are 0, as with one update a step
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What is drawn together, on one scale.
+    """What is drawn together, on one scale."""
 
-    Attributes:
-        title: what it shows, with the unit.
-        curves: those that were measured are drawn.
-        scale: ratios from 0 to 1 as percent; from 0; or as the numbers lie.
-        kind: lines; areas on top of one another; sums of several steps as bars.
-        reference: a line to compare with.
-    """
-
-    title: str
-    curves: tuple[Curve, ...]
-    scale: Scale = "free"
+    title: str  # what it shows, with the unit
+    curves: tuple[Curve, ...]  # those that were measured are drawn
+    scale: Scale = "free"  # ratios from 0 to 1 as percent; from 0; or as the numbers lie
+    # lines; areas on top of one another; sums of several steps as bars
     kind: Literal["lines", "areas", "bars"] = "lines"
-    reference: float | None = None
+    reference: float | None = None  # a line to compare with
 
 
 END = "at the end"
 PANELS = (
     Panel(
         "reward, mean of judged responses",
-        (
-            Curve("reward", "reward", BLUE),
-            Curve("shaped_reward", "with penalties", ORANGE),
-        ),
+        (Curve("reward", "reward", BLUE), Curve("shaped_reward", "with penalties", ORANGE)),
     ),
     Panel("judged correct", (Curve("correct", END, GREEN),), "percent"),
     Panel(
         "verdicts that are true, of solutions",
-        (
-            Curve("verifier_correct_recall", "right", GREEN),
-            Curve("verifier_wrong_recall", "wrong", VERMILION),
-            Curve("verifier_f1", "harmonic mean", BLUE, dashed=True),
-        ),
+        (Curve("verifier_correct_recall", "right", GREEN),
+         Curve("verifier_wrong_recall", "wrong", VERMILION),
+         Curve("verifier_f1", "harmonic mean", BLUE, dashed=True)),
         "percent",
     ),
     Panel(
         "groups with a signal",
-        (
-            Curve("keep_rate", "of those drawn", BLUE),
-            Curve("signal_ratio", "in the batch", ORANGE, dashed=True),
-        ),
+        (Curve("keep_rate", "of those drawn", BLUE),
+         Curve("signal_ratio", "in the batch", ORANGE, dashed=True)),
         "percent",
     ),
     Panel(
         "response length, tokens",
-        (
-            Curve("response_length", "mean", BLUE),
-            Curve("response_length_p95", "95 % are below", SKY),
-        ),
+        (Curve("response_length", "mean", BLUE),
+         Curve("response_length_p95", "95 % are below", SKY)),
         "zero",
     ),
     Panel(
         "responses cut, or without a judgement",
-        (
-            Curve("truncated", "cut at the limit", ORANGE),
-            Curve("fault_ratio", "not judged", VERMILION),
-        ),
+        (Curve("truncated", "cut at the limit", ORANGE),
+         Curve("fault_ratio", "not judged", VERMILION)),
         "percent",
     ),
     Panel("entropy, nats per token", (Curve("entropy", END, PURPLE),), "zero"),
     Panel(
         "tokens clipped",
-        (
-            Curve("clip_low", "below", BLUE, optional=True),
-            Curve("clip_high", "above", VERMILION, optional=True),
-            Curve("dual_clip", "dual", GREY, optional=True),
-        ),
+        (Curve("clip_low", "below", BLUE, optional=True),
+         Curve("clip_high", "above", VERMILION, optional=True),
+         Curve("dual_clip", "dual", GREY, optional=True)),
         "percent",
     ),
     Panel(
         "KL, nats per token",
-        (
-            Curve("kl", "to the initial policy", BLUE),
-            Curve("approx_kl", "of a step's updates", ORANGE, optional=True),
-        ),
+        (Curve("kl", "to the initial policy", BLUE),
+         Curve("approx_kl", "of a step's updates", ORANGE, optional=True)),
         "zero",
     ),
     Panel("gradient norm", (Curve("grad_norm", END, GREY),), "zero"),
     Panel(
-        "explained variance of returns",
-        (Curve("explained_variance", END, GREEN),),
-        reference=0.0,
+        "explained variance of returns", (Curve("explained_variance", END, GREEN),), reference=0.0,
     ),
     Panel("value loss", (Curve("value_loss", END, VERMILION),), "zero"),
     Panel(
         "mean values and returns",
-        (
-            Curve("value_mean", "value", BLUE),
-            Curve("return_mean", "return", ORANGE, dashed=True),
-        ),
+        (Curve("value_mean", "value", BLUE), Curve("return_mean", "return", ORANGE, dashed=True)),
     ),
     Panel("LM loss on correct responses", (Curve("lm_loss", END, PURPLE),), "zero"),
     Panel("sampler to trainer, nats per token", (Curve("drift_mean", END, VERMILION),), "zero"),
     Panel("generated tokens per second", (Curve("tokens_per_s", END, BLUE),), "zero"),
     Panel(
         "seconds per step",
-        (
-            Curve("generate_s", "generate", BLUE),
-            Curve("score_wait_s", "wait", ORANGE),
-            Curve("train_s", "train", GREEN),
-        ),
-        "zero",
-        "areas",
+        (Curve("generate_s", "generate", BLUE), Curve("score_wait_s", "wait", ORANGE),
+         Curve("train_s", "train", GREEN)),
+        "zero", "areas",
     ),
-)
+)  # fmt: skip
 _PRETRAINING = Panel(
     "value pre-training: explained variance",
     (Curve("explained_variance", END, GREEN),),
@@ -168,12 +129,7 @@ _PRETRAINING = Panel(
 
 
 def smooth(values: Sequence[float], width: int) -> list[float]:
-    """Centred moving mean; at the ends over what is there.
-
-    Args:
-        values: the curve.
-        width: points on each side.
-    """
+    """Centred moving mean over `width` points on each side; at the ends over what is there."""
     means = []
     for n in range(len(values)):
         window = values[max(0, n - width) : n + width + 1]
@@ -227,14 +183,8 @@ def draw(
 ) -> None:
     """Draws what was measured over the steps.
 
-    Args:
-        rows: of metrics.jsonl.
-        path: of the PNG.
-        title: above the curves.
-        subtitle: a line below the title, such as the accuracy before and after.
-        evaluations: of evals.jsonl; a panel of its own, the first, where there are two or more.
-        pretraining: of pretraining.jsonl; a panel of its own, over the steps of that.
-        among: the panels that there may be.
+    Evaluations are the first panel where there are two or more, value pre-training is the last,
+    over its own steps. `among` are the panels that there may be.
     """
     todo: list[Callable[[Axes], None]] = [
         lambda axes, panel=panel: _draw_panel(axes, panel, rows)  # type: ignore[misc]  # a default of its own
@@ -249,35 +199,42 @@ def draw(
         todo.append(_draw_nothing)
     across = min(len(todo), 3 if len(todo) <= 9 else 4)
     down = math.ceil(len(todo) / across)
-    figure = Figure(
-        figsize=(max(8.0, 4.4 * across), 0.9 + 2.7 * down),
-        dpi=110,
-        layout=ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.1),
-        facecolor="white",
-    )
-    FigureCanvasAgg(figure)
     heading = f"{title}\n{subtitle}" if subtitle else title
-    figure.suptitle(heading, fontsize=13, color=_INK, x=0.008, ha="left", linespacing=1.4)
+    figure = new_figure(heading, max(8.0, 4.4 * across), 0.9 + 2.7 * down)
     grid = list(figure.subplots(down, across, squeeze=False).flat)
     for axes, draw_into in zip(grid, todo, strict=False):
         draw_into(axes)
     for axes in grid[len(todo) :]:
         axes.set_visible(False)
     for axes in grid[max(0, len(todo) - across) : len(todo)]:
-        axes.set_xlabel("step", color=_MUTED, fontsize=9, loc="right", labelpad=1)
+        axes.set_xlabel("step", color=MUTED, fontsize=9, loc="right", labelpad=1)
     figure.savefig(path)
 
 
 def _draw_nothing(axes: Axes) -> None:
-    axes.text(0.5, 0.5, "no step was made", ha="center", color=_MUTED)
+    axes.text(0.5, 0.5, "no step was made", ha="center", color=MUTED)
     axes.set_axis_off()
 
 
-def _frame(axes: Axes, title: str) -> None:
-    axes.set_title(title, loc="left", fontsize=10, color=_INK, pad=20)
+def new_figure(title: str, width: float, height: float) -> Figure:
+    """An empty picture with a heading, in inches."""
+    figure = Figure(
+        figsize=(width, height),
+        dpi=110,
+        layout=ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.1),
+        facecolor="white",
+    )
+    FigureCanvasAgg(figure)
+    figure.suptitle(title, fontsize=13, color=INK, x=0.008, ha="left", linespacing=1.4)
+    return figure
+
+
+def frame(axes: Axes, title: str, *, pad: int = 20) -> None:
+    """The bare frame of a panel; `pad` leaves room for a legend below the title."""
+    axes.set_title(title, loc="left", fontsize=10, color=INK, pad=pad)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#cbd2d9")
-    axes.tick_params(colors=_MUTED, labelsize=8.5, length=3)
+    axes.tick_params(colors=MUTED, labelsize=8.5, length=3)
     axes.grid(axis="y", color="#e8ebee", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
@@ -288,7 +245,7 @@ def _legend(axes: Axes) -> None:
     """Names and last values, in one line below the title."""
     legend = axes.legend(
         loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, fontsize=8.5, frameon=False,
-        labelcolor=_MUTED, handlelength=1.1, handletextpad=0.5, columnspacing=1.1, borderpad=0.3,
+        labelcolor=MUTED, handlelength=1.1, handletextpad=0.5, columnspacing=1.1, borderpad=0.3,
         borderaxespad=0.0,
     )  # fmt: skip
     legend.set_in_layout(False)
@@ -298,15 +255,15 @@ def _draw_panel(axes: Axes, panel: Panel, rows: Rows) -> None:
     if panel.kind == "bars":
         _draw_bars(axes, panel, rows)
     elif panel.kind == "areas":
-        _frame(axes, panel.title)
+        frame(axes, panel.title)
         _draw_areas(axes, panel, rows)
     else:
-        _frame(axes, panel.title)
+        frame(axes, panel.title)
         for curve in panel.curves:
             _draw_curve(axes, curve, panel.scale, rows)
         if panel.reference is not None:
             axes.axhline(
-                panel.reference, color=_MUTED, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1
+                panel.reference, color=MUTED, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1
             )
         _set_scale(axes, panel, rows)
     _legend(axes)
@@ -352,7 +309,7 @@ def _draw_areas(axes: Axes, panel: Panel, rows: Rows) -> None:
 def _draw_bars(axes: Axes, panel: Panel, rows: Rows) -> None:
     """Sums over a few steps each, one colour on the other, with the sum over all in the legend."""
     size = math.ceil(len(rows) / _BARS)
-    _frame(
+    frame(
         axes, panel.title + (f", responses in {size} steps" if size > 1 else ", responses a step")
     )
     starts = range(0, len(rows), size)
@@ -412,7 +369,7 @@ def _said(value: float, scale: Scale) -> str:
 
 def _draw_evaluations(axes: Axes, evaluations: Rows) -> None:
     """Accuracy, pass@k and maj@k on held-out prompts, with their intervals."""
-    _frame(axes, "held-out prompts, with 95 % intervals")
+    frame(axes, "held-out prompts, with 95 % intervals")
     k = max(int(row.get("samples") or 1) for row in evaluations)
     names = {"accuracy": ("correct" if k == 1 else f"avg@{k}", GREEN)}
     if k > 1:

@@ -37,15 +37,7 @@ def save(
 ) -> str:
     """Writes the files.
 
-    Args:
-        folder: of the run.
-        step: that could not be made, counted from 1.
-        loss: NaN or infinite.
-        batch: tensors by name.
-        rollouts: of the step.
-        metrics: rows of the steps before, and what is known of this one.
-        rank: this process.
-        ranks: all processes.
+    `step`, from 1, could not be made; `metrics` are the rows before it and what is known of it.
 
     Returns:
         What happened, where it is written down, and what to do, in one line.

@@ -6,9 +6,8 @@ not all fit, those that matter most stay. What the columns say is told once, at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -18,6 +17,8 @@ from assay.clients.runs import progress
 from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.progress import duration
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.metric import Column, percent, small
+from assay.trainer.settings.registry import methods
 
 Row = Mapping[str, Any]
 _HEADER_EVERY = 40
@@ -26,43 +27,9 @@ _PLAIN_WIDTH = 120
 """Where lines go into a file; a terminal says how wide it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One number of a line.
-
-    Attributes:
-        name: above it.
-        keys: of metrics.jsonl that it is made of; a dash where one of them is null.
-        width: in characters, the space before it included.
-        rank: columns with a lower one stay longer where not all fit.
-        legend: what it is, in a few words.
-        show: the cell.
-        when: whether a run has it.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    width: int
-    rank: int
-    legend: str
-    show: Callable[..., str]
-    when: Callable[[Config], bool] = lambda _config: True
-
-
-def _percent(value: float) -> str:
-    return f"{value:.0%}"
-
-
 def _fine_percent(value: float) -> str:
     """Two digits that say something, down to a hundredth of a percent."""
     return f"{100 * value:.0f}" if value >= 0.0995 else f"{100 * value:.2g}"
-
-
-def _small(value: float) -> str:
-    """Six characters, whatever the size."""
-    if 0.00095 <= abs(value) < 10:
-        return f"{value:.4f}"
-    return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e+") if value else "0"
 
 
 def _count(value: float) -> str:
@@ -78,70 +45,45 @@ def _has_critic(config: Config) -> bool:
     return config.method.has_critic
 
 
-def _shapes(config: Config) -> bool:
-    return config.method.shaping.changes_rewards
-
-
-def _samples_dynamically(config: Config) -> bool:
-    return config.method.dynamic_sampling.enabled
-
-
-def _has_verifier(config: Config) -> bool:
-    return config.method.cotraining.enabled
-
-
 LEFT = Column("left", ("left_s",), 9, 3, "until the last step", duration)
-COLUMNS: tuple[Column, ...] = (
+_OF_EVERY_RUN: tuple[Column, ...] = (
     Column("reward", ("reward",), 8, 0, "mean over judged responses", lambda v: f"{v:.3f}"),
-    Column("shaped", ("shaped_reward",), 8, 9, "with penalties", lambda v: f"{v:.3f}", _shapes),
     Column("±", ("reward_std",), 6, 12, "its deviation", lambda v: f"{v:.2f}"),
-    Column("correct", ("correct",), 8, 1, "of judged", _percent),
-    Column("fault", ("fault_ratio",), 6, 2, "not judged, left out", _percent),
-    Column(
-        "keep", ("keep_rate", "rounds"), 8, 4, "groups with a signal, of those drawn; rounds",
-        lambda rate, rounds: f"{rate:.0%}/{rounds:.0f}", _samples_dynamically,
-    ),
-    Column(
-        "ended", ("finished_share",), 7, 4, "slots whose response ended", _percent,
-        lambda config: config.method.truncation.window > 0,
-    ),
-    Column(
-        "verified", ("verifier_accuracy",), 9, 3, "verdicts on these solutions that are true",
-        _percent, _has_verifier,
-    ),
-    Column("alpha", ("step_weight",), 8, 9, "weight of steps", _small, _has_verifier),
+    Column("correct", ("correct",), 8, 1, "of judged", percent),
+    Column("fault", ("fault_ratio",), 6, 2, "not judged, left out", percent),
     Column("length", ("response_length",), 7, 5, "mean tokens of a response", lambda v: f"{v:.0f}"),
-    Column("cut", ("truncated",), 5, 10, "responses at the limit", _percent),
+    Column("cut", ("truncated",), 5, 10, "responses at the limit", percent),
     Column("entropy", ("entropy",), 8, 6, "nats per token", lambda v: f"{v:.3f}"),
     Column(
         "clip-/+%", ("clip_low", "clip_high"), 10, 7, "tokens clipped below and above",
         lambda low, high: f"{_fine_percent(low)}/{_fine_percent(high)}",
     ),
     Column(
-        "KL", ("kl",), 7, 8, "to the initial policy, nats per token", _small,
+        "KL", ("kl",), 7, 8, "to the initial policy, nats per token", small,
         lambda config: config.method.loss.kl_most > 0,
     ),
     Column(
         "EV", ("explained_variance",), 6, 3, "explained variance of returns, by the critic",
         lambda v: f"{v:.2f}" if v > -9.95 else "<-9", _has_critic,
     ),
-    Column("v-loss", ("value_loss",), 8, 8, "of the critic", _small, _has_critic),
-    Column("drift", ("drift_mean",), 7, 11, "sampler to trainer, nats per token", _small),
+    Column("v-loss", ("value_loss",), 8, 8, "of the critic", small, _has_critic),
+    Column("drift", ("drift_mean",), 7, 11, "sampler to trainer, nats per token", small),
     Column("tok/s", ("tokens_per_s",), 6, 7, "generated", _count),
     Column("gen", ("generate_s",), 7, 6, "generating", seconds),
     Column("wait", ("score_wait_s",), 6, 6, "waiting for judgements", seconds),
     Column("train", ("train_s",), 7, 6, "the rest of the step", seconds),
     LEFT,
 )  # fmt: skip
+_OF_METHODS = tuple(column for method in methods() for column in method.columns)
+COLUMNS: tuple[Column, ...] = tuple(
+    column
+    for own in _OF_EVERY_RUN
+    for column in (own, *(brought for brought in _OF_METHODS if brought.after == own.name))
+)
 
 
 def columns(config: Config, width: int = _PLAIN_WIDTH) -> tuple[Column, ...]:
-    """What a run shows of each step, in the order of COLUMNS.
-
-    Args:
-        config: of the run.
-        width: characters in a line; the first column always stands.
-    """
+    """What a run shows of each step, in the order of COLUMNS."""
     return fitting([column for column in COLUMNS if column.when(config)], width)
 
 
@@ -210,12 +152,7 @@ class Display(progress.Display):
         self._print(Text(legend(self._shown, self.width), style="dim"))
 
     def step(self, row: Row, total: int) -> None:
-        """One step's line.
-
-        Args:
-            row: of metrics.jsonl, with `left_s`.
-            total: steps of the run.
-        """
+        """One step's line, of a row of metrics.jsonl with `left_s`."""
         shown = self._shown or COLUMNS
         if self._printed % _HEADER_EVERY == 0:
             self._print(Text(header(shown), style="bold"))

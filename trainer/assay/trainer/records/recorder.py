@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerControl, TrainerState
 
 from assay.clients.runs import checkpoints
 from assay.clients.runs.interrupt import Interrupt
@@ -16,23 +16,15 @@ from assay.clients.runs.records import JsonLines, Row
 from assay.trainer.core.world import World
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
-from assay.trainer.records.reporting import Reporter
+from assay.trainer.records.reporting import RunReporter
 from assay.trainer.settings.sections import RunSection
 
 
 class RunRecorder(TrainerCallback):
     """Records steps, and stops the run when it is interrupted.
 
-    Args:
-        run: settings of the run itself.
-        folder: where the records go.
-        display: where steps are shown.
-        interrupt: says whether to stop.
-        world: the processes; the first one writes.
-        first_step: the first step of this session, counted from 1.
-
-    Attributes:
-        reporters: who else is told of each step.
+    The first process writes. `first_step`, from 1, is the first of this session; `reporters` are
+    told of each step.
     """
 
     def __init__(
@@ -53,25 +45,16 @@ class RunRecorder(TrainerCallback):
         self._first_step = first_step
         self._metrics = JsonLines(folder.metrics) if world.main else None
         self._session_started = time.perf_counter()
-        self.reporters: list[Reporter] = []
+        self.reporters: list[RunReporter] = []
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Starts the session's clock."""
         self._session_started = time.perf_counter()
 
     def decide(
         self, step: int, state: TrainerState, control: TrainerControl, *, stop: bool = False
     ) -> None:
-        """Whether to save after a step, and whether to stop.
-
-        Args:
-            step: of the run, just done.
-            state: of the trainer.
-            control: is told.
-            stop: there is a reason to stop other than an interrupt.
-        """
+        """Whether to save after a step, and whether to stop, for `stop` or an interrupt."""
         every = self._run.checkpoint_every
         last = state.global_step >= state.max_steps
         stop = self._world.any(self._interrupt.requested) or stop
@@ -79,12 +62,7 @@ class RunRecorder(TrainerCallback):
         control.should_save = last or stop or bool(every and step % every == 0)
 
     def write(self, row: Row, numbers: dict[str, float]) -> None:
-        """Writes and shows a step's row, on the first process.
-
-        Args:
-            row: for metrics.jsonl, with `step`.
-            numbers: the same for reporters, by grouped names.
-        """
+        """Writes and shows a step's row on the first process; `numbers` are for reporters."""
         if self._metrics is None:
             return
         step = int(row["step"])
@@ -95,9 +73,7 @@ class RunRecorder(TrainerCallback):
         left_s = (time.perf_counter() - self._session_started) / done * (self._run.steps - step)
         self._display.step({**row, "left_s": left_s}, self._run.steps)
 
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Keeps the newest checkpoints only."""
         if self._world.main:
             checkpoints.prune(self._folder.checkpoints, self._run.keep_checkpoints)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +61,7 @@ def _pass_change(before: Evaluation, after: Evaluation, n: int, k: int) -> dict[
 
 
 def faults_by_reason(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Rollouts without a judgement over the whole training, most frequent first.
-
-    Args:
-        rows: of metrics.jsonl.
-    """
+    """Rollouts without a judgement over the whole training, most frequent first."""
     found: Counter[str] = Counter()
     for row in rows:
         found.update(row.get("faults") or {})
@@ -158,20 +154,30 @@ def _asked(report: Report) -> str:
     return f"{prompts} held-out prompts, {'greedy' if k == 1 else f'{k} samples each'}"
 
 
+def grid(title: str, names: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> Table:
+    """Rows for a terminal, or for a log, which is narrow: what does not fit is folded.
+
+    `names` are those of all columns but the first, which says what a row is.
+    """
+    made = Table(title=title, title_justify="left", caption=note or None, caption_justify="left")
+    made.add_column("", overflow="fold")
+    for name in names:
+        made.add_column(name, justify="right", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def markdown_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table whose columns, all but the first, are numbers."""
+    cells = [names, ["---", *["---:"] * (len(names) - 1)], *rows]
+    return [f"| {' | '.join(row)} |" for row in cells]
+
+
 def table(report: Report) -> Table:
-    """The comparison for a terminal, or for a log, which is narrow: what does not fit is folded."""
-    grid = Table(
-        title=_asked(report),
-        title_justify="left",
-        caption="95 % intervals in brackets; change in points, of prompts judged both times",
-        caption_justify="left",
-    )
-    grid.add_column("", overflow="fold")
-    for name in ("before", "after", "change"):
-        grid.add_column(name, justify="right", overflow="fold")
-    for row in _rows(report):
-        grid.add_row(*row)
-    return grid
+    """The comparison for a terminal."""
+    note = "95 % intervals in brackets; change in points, of prompts judged both times"
+    return grid(_asked(report), ("before", "after", "change"), _rows(report), note)
 
 
 def markdown(
@@ -184,12 +190,8 @@ def markdown(
 ) -> str:
     """The report for people.
 
-    Args:
-        report: `run`, what `compare` gave, and `faults` by reason; the last two may be missing.
-        before: the answers; None without an evaluation.
-        after: the answers; None without an evaluation.
-        show: responses side by side.
-        method: what was trained with, in words.
+    `report` holds `run`, what `compare` gave and `faults` by reason; the last two may be missing.
+    `show` responses stand side by side; `method` says what was trained with.
     """
     run = report["run"]
     parts = [
@@ -208,8 +210,7 @@ def markdown(
 
 def _comparison(report: Report) -> list[str]:
     said = change_line(report)
-    rows = [f"| {name} | {old} | {new} | {moved} |" for name, old, new, moved in _rows(report)]
-    head = ["| | before | after | change, points |", "|---|---:|---:|---:|"]
+    rows = markdown_table(["", "before", "after", "change, points"], _rows(report))
     left_out = {
         k: passed["left_out"]
         for k, passed in report["after"]["pass_at"].items()
@@ -225,7 +226,7 @@ def _comparison(report: Report) -> list[str]:
     if left_out:
         listed = ", ".join(f"pass@{k} {count}" for k, count in left_out.items())
         notes.append(f"Prompts left out after, for too few judgements: {listed}.")
-    return [f"{_asked(report)}:", "\n".join([*head, *rows]), *notes]
+    return [f"{_asked(report)}:", "\n".join(rows), *notes]
 
 
 def _faults(faults: Mapping[str, int] | None) -> str:
@@ -233,11 +234,9 @@ def _faults(faults: Mapping[str, int] | None) -> str:
         return ""
     if not faults:
         return "Every rollout of the training was judged."
-    rows = "\n".join(f"| `{reason}` | {count} |" for reason, count in faults.items())
-    return (
-        "Rollouts without a judgement, which no loss saw (see errors.md for what they mean):\n\n"
-        f"| reason | rollouts |\n|---|---:|\n{rows}"
-    )
+    told = ((f"`{reason}`", str(count)) for reason, count in faults.items())
+    said = "Rollouts without a judgement, which no loss saw (see errors.md for what they mean):"
+    return "\n".join([said, "", *markdown_table(["reason", "rollouts"], told)])
 
 
 def _responses(before: Evaluation, after: Evaluation, show: int) -> list[str]:
@@ -283,17 +282,7 @@ def _longest_run(text: str) -> int:
     return longest
 
 
-def write(
-    folder: Path,
-    report: Report,
-    before: Evaluation | None,
-    after: Evaluation | None,
-    *,
-    show: int,
-    method: str = "",
-) -> None:
-    """Writes report.json and report.md; arguments as for `markdown`."""
+def write(folder: Path, report: Report, text: str) -> None:
+    """Writes report.json and, for people, report.md."""
     (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    (folder / "report.md").write_text(
-        markdown(report, before, after, show=show, method=method) + "\n", encoding="utf-8"
-    )
+    (folder / "report.md").write_text(f"{text}\n", encoding="utf-8")

@@ -37,7 +37,7 @@ PROJECT = "assay"
 _STEP = "train/global_step"  # the x axis that transformers' callback defines
 
 
-class Reporter(Protocol):
+class RunReporter(Protocol):
     """Somewhere that numbers are shown."""
 
     def report(self, values: Mapping[str, float], step: int) -> None:
@@ -67,17 +67,21 @@ def check_reporters(names: Iterable[str]) -> None:
             )
 
 
-class TensorBoard(TensorBoardCallback):
-    """Event files in the run's folder."""
-
-    def __init__(self, folder: Path, *, first_step: int) -> None:
-        super().__init__(SummaryWriter(str(folder / "tensorboard"), purge_step=first_step))
+class _Quiet:
+    """What transformers' callbacks would log is left out, and their ends are put off."""
 
     def on_log(self, *_args: Any, **_kwargs: Any) -> None:
         """Nothing: see the module."""
 
     def on_train_end(self, *_args: Any, **_kwargs: Any) -> None:
         """Stays open."""
+
+
+class TensorBoard(_Quiet, TensorBoardCallback):
+    """Event files in the run's folder."""
+
+    def __init__(self, folder: Path, *, first_step: int) -> None:
+        super().__init__(SummaryWriter(str(folder / "tensorboard"), purge_step=first_step))
 
     def report(self, values: Mapping[str, float], step: int) -> None:
         """Scalars."""
@@ -105,7 +109,7 @@ def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines() or [""])
 
 
-class Wandb(WandbCallback):
+class Wandb(_Quiet, WandbCallback):
     """A run of Weights & Biases; WANDB_PROJECT, WANDB_MODE and its other variables are obeyed."""
 
     def __init__(self, folder: Path, name: str, config: Mapping[str, Any]) -> None:
@@ -128,9 +132,6 @@ class Wandb(WandbCallback):
         self._wandb.define_metric(_STEP)
         self._wandb.define_metric("*", step_metric=_STEP, step_sync=True)
 
-    def on_log(self, *_args: Any, **_kwargs: Any) -> None:
-        """Nothing: see the module."""
-
     def report(self, values: Mapping[str, float], step: int) -> None:
         """One entry of the history."""
         self._wandb.log({**values, _STEP: step})
@@ -149,7 +150,7 @@ class Wandb(WandbCallback):
         self._wandb.finish()
 
 
-class Trackio(TrackioCallback):
+class Trackio(_Quiet, TrackioCallback):
     """A run of trackio, on this machine unless TRACKIO_SPACE_ID says otherwise."""
 
     def __init__(self, folder: Path, name: str, config: Mapping[str, Any]) -> None:
@@ -161,12 +162,6 @@ class Trackio(TrackioCallback):
             config=dict(config),
         )
         self._initialized = True  # transformers' own set-up is done by this
-
-    def on_log(self, *_args: Any, **_kwargs: Any) -> None:
-        """Nothing: see the module."""
-
-    def on_train_end(self, *_args: Any, **_kwargs: Any) -> None:
-        """Stays open."""
 
     def report(self, values: Mapping[str, float], step: int) -> None:
         """One entry of the history."""
@@ -198,16 +193,10 @@ def attach(
     run_name: str,
     config: Mapping[str, Any],
     first_step: int,
-) -> list[Reporter]:
+) -> list[RunReporter]:
     """Puts our reporters in the place of those that `args.report_to` gave a trainer.
 
-    Args:
-        trainer: of transformers, made and not yet training.
-        names: of `tensorboard`, `wandb`, `trackio`.
-        folder: of the run.
-        run_name: as the services show it.
-        config: of the run, as nested tables.
-        first_step: of this session, from 1; event files lose what they hold from it on.
+    Event files lose what they hold from `first_step` on.
 
     Returns:
         To be told each row; none but on the first process.

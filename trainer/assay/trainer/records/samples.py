@@ -26,12 +26,8 @@ def sample_rows(
 ) -> Iterator[Row]:
     """Rows of samples.jsonl.
 
-    Args:
-        step: that the rollouts were made for.
-        rollouts: in the order in which they come.
-        shaped: the rewards that train, of those that are known.
-        advantages: mean over a response's tokens, of those that are known: rollouts of dropped
-            groups, and those that another process trains on, have none.
+    `shaped` rewards and mean `advantages` of those that are known: rollouts of dropped groups, and
+    those that another process trains on, have none.
     """
     shaped, advantages = shaped or {}, advantages or {}
     for rollout in rollouts:
@@ -83,10 +79,6 @@ def telling(rows: Sequence[Row], count: int) -> list[Row]:
     """The rows to look at first: by turns the best, the worst and a fault.
 
     Of equal responses to a problem one is shown.
-
-    Args:
-        rows: of `sample_rows`.
-        count: how many.
     """
     different = list(
         {(row["problem"], row["response"], row["fault"]): row for row in rows}.values()
@@ -105,12 +97,7 @@ def telling(rows: Sequence[Row], count: int) -> list[Row]:
 
 
 def samples_table(rows: Sequence[Row], *, width: int) -> Table:
-    """The rows for a terminal; texts in one line each, shortened in their middle.
-
-    Args:
-        rows: of one step, not empty.
-        width: of the terminal, in columns.
-    """
+    """Rows of one step for a terminal; texts in one line each, shortened in their middle."""
     grid = Table(
         title=f"step {rows[0]['step']}: {len(rows)} of its rollouts", title_justify="left",
         title_style="", header_style="dim", border_style="dim", padding=(0, 1), width=width,

@@ -25,14 +25,7 @@ from assay.trainer.records.folder import RunFolder
 
 
 def save_outcome(trainer: PolicyTrainer, folder: RunFolder, tokenizer: Any, world: World) -> None:
-    """Saves policy, tokenizer, adapter and critic; every process calls it, the first one writes.
-
-    Args:
-        trainer: after training.
-        folder: of the run.
-        tokenizer: goes with the model.
-        world: the processes.
-    """
+    """Saves policy, tokenizer, adapter and critic; every process calls it, the first one writes."""
     policy, critic = folder.path / ".model-saving", folder.path / ".critic-saving"
     if world.main:
         for left in (policy, critic):

@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from assay.clients import Result
 from assay.rpc import tracing
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Draw
@@ -66,8 +67,8 @@ class Collector:
         keepers: of groups of earlier steps, in the order in which they act.
         again: whether a group of judged responses is answered again within its step, in the next
             form of its problem; None for never.
-        survey: tells the selector of problems that it must be told of before a step, and how many
-            responses that took; None for a selector without such.
+        survey: tells the selector of problems that it must be told of before a step; gives what
+            became of the responses that that took. None for a selector without such.
         clock: seconds.
     """
 
@@ -83,7 +84,7 @@ class Collector:
         dynamic: DynamicSampling | None = None,
         keepers: Sequence[Keeper] = (),
         again: Callable[[Group], bool] | None = None,
-        survey: Callable[[], int] | None = None,
+        survey: Callable[[], Sequence[Result]] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
@@ -111,9 +112,10 @@ class Collector:
 
         Raises:
             TrainingStoppedError: dynamic sampling reached its limit of rounds.
+            OutageError: the reward services were away for too long.
             ConfigError: a prompt does not fit the policy's context.
         """
-        surveyed = self._survey() if self._survey is not None else 0
+        surveyed = self._survey() if self._survey is not None else ()
         start, rate = self._stream.cursor, self._rate
         try:
             collected = self._collect(policy_step)
@@ -122,7 +124,8 @@ class Collector:
             self._rate = rate
             raise
         if surveyed:
-            collected.metrics["surveyed"] = float(surveyed)
+            collected.metrics["surveyed"] = float(len(surveyed))
+            collected.surveyed = surveyed
         return collected
 
     def state_dict(self) -> dict[str, Any]:

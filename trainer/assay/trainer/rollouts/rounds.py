@@ -7,6 +7,7 @@ from typing import Any
 
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Exchange, Talk
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.types import Group, Ranks, Rollout, ScoringRound
 
@@ -59,14 +60,17 @@ class Round(Exchange):
 
         Raises:
             RuntimeError: not all is said.
+            OutageError: the services were away for too long, for one of the processes.
         """
         mine = self.rollouts(policy_step)
         told: list[Any] = [(one.response, one.result, one.turns) for one in mine]
         told, size = self._ranks.gather(told), self._group_size
-        return [
+        groups = [
             tuple(
                 Rollout(Request(draw, index), response, result, policy_step, turns)
                 for index, (response, result, turns) in enumerate(told[n * size : (n + 1) * size])
             )
             for n, draw in enumerate(self.draws)
         ]
+        refuse_given_up(result for group in groups for one in group for result in one.results)
+        return groups

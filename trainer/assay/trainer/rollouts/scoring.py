@@ -13,6 +13,7 @@ exception and never a number.
 3. `results` waits for at most `timeout_s` after the last submission. What is not judged by then is
    a fault, DEADLINE_EXCEEDED. What the services are given while the policy still answers is not
    counted.
+4. Where the services are away, `results` goes on waiting, and asks again: see outages.py.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from concurrent.futures import Future
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, cast
+
+import grpc
 
 from assay.clients import Fault, Item, Result, RewardClient
 from assay.clients.client import AsyncRewardClient
@@ -34,6 +38,7 @@ from assay.rpc import tracing
 from assay.rpc.errors import CallError, ConfigError
 from assay.rpc.reasons import Reason
 from assay.trainer.engines.types import Request, Response
+from assay.trainer.rollouts.outages import Patience
 
 _STREAM_S = 86_400.0  # the limit that counts is that of `results`
 _CLOSE_S = 10.0
@@ -67,6 +72,11 @@ class BackgroundClient(RewardClient):
 
         return portal.run(begin())
 
+    def submit_ready(self, timeout_s: float) -> Future[object]:
+        """Starts what `wait_ready` does and does not wait for it."""
+        portal = self._open()
+        return portal.submit(portal.client.wait_ready(timeout_s))
+
 
 class StreamingRound:
     """One round of scoring; see `assay.trainer.rollouts.types.ScoringRound`.
@@ -79,6 +89,7 @@ class StreamingRound:
         timeout_s: how long to wait for results after the last submission.
         group_size: responses of one draw that travel together; 0 sends each at once.
         settle: what becomes of each result at the end.
+        patience: how long outages are waited for; None for not at all.
 
     Attributes:
         wait_s: seconds that `results` has waited.
@@ -95,8 +106,12 @@ class StreamingRound:
         timeout_s: float,
         group_size: int = 0,
         settle: Callable[[Result], Result] = lambda result: result,
+        patience: Patience | None = None,
     ) -> None:
         self.wait_s = 0.0
+        self._client = client
+        self._patience = patience
+        self._items: list[Item] = []
         self._settle = settle
         self._item_of = item_of
         self._timeout_s = timeout_s
@@ -123,7 +138,7 @@ class StreamingRound:
 
     def submit(self, request: Request, response: Response) -> None:
         """Sends one response to the service, or keeps it until its group is whole."""
-        item = self._item_of(request, response, self._next_id())
+        item = self._noted(self._item_of(request, response, self._next_id()))
         if not self._group_size:
             self._send((item,))
             return
@@ -134,7 +149,11 @@ class StreamingRound:
 
     def submit_item(self, item: Item) -> None:
         """Sends one item to the service at once, under an id of this round."""
-        self._send((dataclasses.replace(item, id=self._next_id()),))
+        self._send((self._noted(dataclasses.replace(item, id=self._next_id())),))
+
+    def _noted(self, item: Item) -> Item:
+        self._items.append(item)
+        return item
 
     def _next_id(self) -> str:
         self._submitted += 1
@@ -169,14 +188,40 @@ class StreamingRound:
             self.wait_s += time.monotonic() - started
         if self._exchange.defect is not None:
             raise self._exchange.defect
-        late = make_fault(
-            Reason.DEADLINE_EXCEEDED,
-            f"not judged within {self._timeout_s:g} s after the last response; where the service "
-            "answers (`assay doctor` asks it), allow more time with reward.timeout_s",
-        )
-        ids = map(str, range(self._submitted))
+        late = self._late()
+        ids = [str(number) for number in range(self._submitted)]
         found = dict(self._exchange.found)
-        return [self._settle(found.get(id_) or Result(id_, late)) for id_ in ids]
+        results = [found.get(id_) or Result(id_, late) for id_ in ids]
+        if self._patience is not None:
+            held = time.monotonic()
+            results = self._patience.settle(
+                self._client,
+                self._items,
+                results,
+                late=[place for place, id_ in enumerate(ids) if id_ not in found],
+                whole_groups=self._group_size > 0,
+            )
+            self.wait_s += time.monotonic() - held
+        return [self._settle(result) for result in results]
+
+    def _late(self) -> Fault:
+        """What is said of responses that were not judged in time."""
+        allowed = f"within {self._timeout_s:g} s after the last response"
+        away_s = self._exchange.away_s
+        if (
+            away_s is not None
+            and away_s >= self._last_s
+            and self._patience
+            and self._patience.holds
+        ):
+            return make_fault(
+                Reason.UNREACHABLE, f"not judged {allowed}, part of which it was away"
+            )
+        return make_fault(
+            Reason.DEADLINE_EXCEEDED,
+            f"not judged {allowed}; where the service answers (`assay doctor` asks it), allow more "
+            "time with reward.timeout_s",
+        )
 
     def close(self) -> None:
         """Gives up what is not judged yet. May be called twice."""
@@ -216,6 +261,7 @@ class _Exchange:
         found: results so far, by id.
         over: nothing more will come.
         defect: what ended the exchange, if that was no failed call.
+        away_s: when the service was last found away, by the monotonic clock; None for never.
     """
 
     def __init__(self) -> None:
@@ -227,6 +273,7 @@ class _Exchange:
         self._awaited: int | None = None
         self.over = threading.Event()
         self.defect: BaseException | None = None
+        self.away_s: float | None = None
         self._changed = threading.Condition()
         self._sent: dict[str, Item] = {}
         self._at_end = False
@@ -255,7 +302,12 @@ class _Exchange:
         """Streams until the end has come and all is answered; a new stream after one that broke."""
         while (first := await self._next()) is not None:
             try:
-                stream = client.stream(self._units(first), timeout_s=_STREAM_S, on_error="raise")
+                stream = client.stream(
+                    self._units(first),
+                    timeout_s=_STREAM_S,
+                    on_error="raise",
+                    on_retry=self._retried,
+                )
                 # the client's streams are async generators, which their type does not say
                 async with aclosing(cast("Any", stream)) as results:
                     async for result in results:
@@ -267,6 +319,10 @@ class _Exchange:
                 self._fault_sent(make_fault(Reason.CANCELLED, str(error)))
             if self._at_end:
                 return
+
+    def _retried(self, error: CallError) -> None:
+        if error.code is grpc.StatusCode.UNAVAILABLE:
+            self.away_s = time.monotonic()
 
     def fault(self, items: Iterable[Item], fault: Fault) -> None:
         """Answers items that were not sent."""

@@ -64,6 +64,12 @@ class Rollout:
     turns: tuple[Turn, ...] = ()
 
     @property
+    def results(self) -> list[Result]:
+        """All that was judged of it: of a dialogue its attempts."""
+        own = [turn.result for turn in self.turns if turn.result is not None]
+        return own or [self.result]
+
+    @property
     def length(self) -> int:
         """Tokens that the policy wrote."""
         return _length(self)
@@ -179,6 +185,8 @@ class Collected:
         notes: what a method's source found out about this process's rollouts, by the method's name.
         continued: what became of the responses that were continued from others to value them, over
             all processes; they are no rollouts of the step.
+        surveyed: what became of the responses that told the choice of problems before the step,
+            over all processes; they are no rollouts of it either.
         blocked_s: seconds that the step waited for responses, where they are drawn beside it; None
             where the step generates.
     """
@@ -192,12 +200,13 @@ class Collected:
     left_out: frozenset[Place] = frozenset()
     notes: dict[str, Any] = field(default_factory=dict)
     continued: Sequence[Result] = ()
+    surveyed: Sequence[Result] = ()
     blocked_s: float | None = None
 
     @property
     def results(self) -> list[Result]:
         """All that the services were asked for this step, over all processes."""
-        return [*(rollout.result for rollout in self.judged), *self.continued]
+        return [*(rollout.result for rollout in self.judged), *self.continued, *self.surveyed]
 
     @property
     def rows(self) -> list[Rollout | Unfinished]:
@@ -205,3 +214,19 @@ class Collected:
         if self.stretches is not None:
             return [stretch.row for stretch in self.stretches]
         return [rollout for group in self.groups for rollout in group]
+
+
+class Source(Protocol):
+    """Where a step's groups come from: a Collector, or one of its kind."""
+
+    def collect(self, policy_step: int) -> Collected:
+        """Groups, or stretches, for one step."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes up where `state_dict` was asked."""
+        ...

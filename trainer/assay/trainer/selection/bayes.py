@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.trainer.selection.declared import MoppsConfig, VadeConfig
 from assay.trainer.selection.orders import Vector, dice, ranked
-from assay.trainer.selection.settings import MoppsConfig, VadeConfig
-from assay.trainer.selection.types import Seen
+from assay.trainer.selection.types import Seen, Selector
 
 
 class Beliefs:
@@ -64,14 +64,8 @@ class Beliefs:
                 counts[one.place] = self._visited * counts[one.place] + more
 
 
-class ByBelief:
-    """A Selector of the problems whose chance of success is drawn nearest to a target.
-
-    Args:
-        config: MoPPS' or VADE's.
-        count: of problems.
-        seed: of the drawing.
-    """
+class ByBelief(Selector):
+    """A Selector of the problems whose chance of success is drawn nearest to a target."""
 
     def __init__(self, config: MoppsConfig | VadeConfig, count: int, seed: int) -> None:
         if isinstance(config, VadeConfig):

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.data.problems import Problem
 from assay.trainer.selection import subsets
 from assay.trainer.selection.bayes import ByBelief
-from assay.trainer.selection.domains import Curriculum, Dads, Dump
-from assay.trainer.selection.settings import (
+from assay.trainer.selection.declared import (
     CurriculumConfig,
     DadsConfig,
     DumpConfig,
-    HardFocusConfig,
     LimrConfig,
-    MoppsConfig,
     PrePpoConfig,
-    VadeConfig,
-    VasConfig,
 )
+from assay.trainer.selection.domains import Curriculum, Dads, Dump
 from assay.trainer.selection.subsets import HardFocus, PrePpo
 from assay.trainer.selection.types import Selector
 from assay.trainer.selection.variance import VarianceAware
 from assay.trainer.settings.registry import resolved, selection_of
 from assay.trainer.settings.selecting import SelectionConfig
+
+Make = Callable[[Any, Sequence[Problem], int], Selector]
 
 
 def _tasks(problems: Sequence[Problem]) -> list[str]:
@@ -47,11 +46,7 @@ def _several(name: str, problems: Sequence[Problem]) -> list[str]:
 
 
 def curriculum(config: CurriculumConfig, problems: Sequence[Problem], seed: int) -> Selector:
-    """See Curriculum.
-
-    Raises:
-        ConfigError: no row has one of the tasks, or none has another.
-    """
+    """See Curriculum. Raises ConfigError: no row has one of the tasks, or none has another."""
     labels, first = _tasks(problems), config.tasks
     absent = [task for task in first if task not in labels]
     if absent or all(label in first for label in labels):
@@ -61,11 +56,6 @@ def curriculum(config: CurriculumConfig, problems: Sequence[Problem], seed: int)
             + f"; rows have {', '.join(map(repr, sorted(set(labels))[:8]))}"
         )
     return Curriculum(config, labels, seed)
-
-
-def by_belief(config: MoppsConfig | VadeConfig, problems: Sequence[Problem], seed: int) -> Selector:
-    """See ByBelief."""
-    return ByBelief(config, len(problems), seed)
 
 
 def dump(config: DumpConfig, problems: Sequence[Problem], seed: int) -> Selector:
@@ -78,16 +68,6 @@ def dads(config: DadsConfig, problems: Sequence[Problem], seed: int) -> Selector
     return Dads(config, _several("dads", problems), seed)
 
 
-def hard_focus(config: HardFocusConfig, problems: Sequence[Problem], seed: int) -> Selector:
-    """See HardFocus."""
-    return HardFocus(config, len(problems), seed)
-
-
-def vas(config: VasConfig, problems: Sequence[Problem], seed: int) -> Selector:
-    """See VarianceAware."""
-    return VarianceAware(config, len(problems), seed)
-
-
 def pre_ppo(config: PrePpoConfig, problems: Sequence[Problem], seed: int) -> Selector:
     """See PrePpo."""
     return PrePpo(config, _tasks(problems), seed)
@@ -96,6 +76,14 @@ def pre_ppo(config: PrePpoConfig, problems: Sequence[Problem], seed: int) -> Sel
 def limr(config: LimrConfig, problems: Sequence[Problem], seed: int) -> Selector:
     """See subsets.limr; raises ConfigError where the records do not fit the problems."""
     return subsets.limr(config, [problem.question for problem in problems], seed)
+
+
+def _by_place(kind: Callable[[Any, int, int], Selector]) -> Make:
+    """Of what asks nothing of problems but how many there are."""
+    return lambda config, problems, seed: kind(config, len(problems), seed)
+
+
+by_belief, hard_focus, vas = map(_by_place, (ByBelief, HardFocus, VarianceAware))
 
 
 def make_selector(

@@ -1,27 +1,141 @@
-"""The ways to choose the next problem, as they are declared."""
+"""The ways to choose the next problem: the tables of `data.selection`, and their declarations."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from assay.trainer.selection.settings import (
-    CurriculumConfig,
-    DadsConfig,
-    DumpConfig,
-    HardFocusConfig,
-    LimrConfig,
-    MoppsConfig,
-    PrePpoConfig,
-    VadeConfig,
-    VasConfig,
+from pydantic import Field
+
+from assay.trainer.settings.kinds import (
+    NonNegative,
+    Positive,
+    PositiveFloat,
+    PositiveShare,
+    Ratio,
+    Strict,
 )
 from assay.trainer.settings.method import Selection, nothing_wrong
-from assay.trainer.settings.part import Claims, Part, to
+from assay.trainer.settings.part import Claims, Part, switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from assay.trainer.settings.config import Config
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class MoppsConfig(Strict):
+    """MoPPS (arXiv 2507.04632): problems whose success is expected near a target."""
+
+    rule: Literal["nearest", "threshold"] = "nearest"
+    """nearest: those nearest to `target` first. threshold: those from `low` to `high` first, in
+    random order, then the nearest to that range."""
+    target: Ratio = 0.5
+    low: Ratio = 0.3
+    high: Ratio = 0.7
+    pool: NonNegative = 0
+    """Candidates drawn at random that are looked at first; 0 for all problems."""
+    decay: PositiveShare = 1.0
+    """What is kept of the evidence at a visit; 1 forgets nothing, the code's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class VadeConfig(Strict):
+    """VADE: problems with the largest variance of success, and evidence that ages."""
+
+    fast: PositiveShare = 0.5
+    """Kept of a problem's evidence when it is visited again."""
+    slow: PositiveShare = 0.99
+    """Kept of that of all others, at each step."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpConfig(Strict):
+    """DUMP (arXiv 2504.09710): tasks by an upper confidence bound of the advantage's size."""
+
+    window: Positive = 300
+    """Responses of a task that its mean is over (300 in the code)."""
+    tau: PositiveFloat = 0.1
+    """Temperature of the softmax (0.1 in the code)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DadsConfig(Strict):
+    """RuleReasoner's sampling (arXiv 2506.08672): tasks that are below their target."""
+
+    target: Finite = 1.0
+    """The reward to reach."""
+    tau: PositiveFloat = 0.5
+    decay: PositiveShare = 0.9
+    """What a step's rewards weigh of those of the step after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurriculumConfig(Strict):
+    """Some tasks first, then all as the data has them (arXiv 2503.22230)."""
+
+    tasks: tuple[str, ...] = ("math", "code")
+    """Those that come first, by the rows' `task`."""
+    first_share: Ratio = 1.0
+    """Of the draws, at the first step."""
+    until_step: Positive = 1000
+    """From here on their share is that of the data; until then it goes there in a straight line."""
+
+
+@dataclass(frozen=True, slots=True)
+class HardFocusConfig(Strict):
+    """DRIVE's two stages: all problems evenly, then the hardest."""
+
+    after_steps: Positive = 100
+    """Steps of the first stage."""
+    every: Positive = 100
+    """Steps of the second stage between two looks."""
+    keep: PositiveShare = 0.5
+    """Of the problems that are left, the hardest that a look keeps."""
+    least: Positive = 64
+    """No look leaves fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class VasConfig(Strict):
+    """MMR1's variance-aware sampling (arXiv 2509.21268)."""
+
+    share: Ratio = 0.5
+    """Of the draws, that go by the score; the others are uniform."""
+    outcome: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.8
+    """Weight of the variance of success."""
+    diversity: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.2
+    """Weight of how much the responses differ."""
+    refresh_every: NonNegative = 35
+    """Steps after which all problems are answered anew (35 in the paper), as before the first; 0
+    asks for nothing besides the training, and takes the latest group that it drew of a problem."""
+    samples: Positive = 32
+    """Responses to each problem whenever all are answered (32 in the paper)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrePpoConfig(Strict):
+    """Pre-PPO (arXiv 2503.22230): what the policy finds hardest before it learns."""
+
+    fraction: PositiveShare = 0.1
+    """Of the problems; 0.1 was best of 0.1, 0.2 and 0.5."""
+    samples: Positive = 1
+    """Responses to each problem that are judged once, before the training."""
+    keep_tasks: tuple[str, ...] = ()
+    """Tasks that stay whole and are not scored: the data of before."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimrConfig(Strict):
+    """LIMR: problems that an earlier run learnt as it did the average."""
+
+    records: str = ""
+    """samples.jsonl of an earlier run with run.samples_every = 1, or its folder."""
+    threshold: Annotated[float, Field(lt=1, allow_inf_nan=False)] = 0.6
+    """Problems above it stay."""
 
 
 _LEARNS = {"outcomes": "a selector learns from what came of each step"}
@@ -62,8 +176,7 @@ def _selects(
         "sampling",
         what,
         reference,
-        lambda c: c.data.selection.name == name,
-        to("data.selection.name", "uniform"),
+        *switch("data.selection.name", "uniform", name),
         code=(code,),
         needs=needs,
     )
@@ -72,71 +185,57 @@ def _selects(
 
 
 MOPPS = _selects(
-    "mopps",
-    "Problems whose success, drawn from what is known of it, is nearest to one half.",
+    "mopps", "Problems whose success, drawn from what is known of it, is nearest to one half.",
     "MoPPS, arXiv 2507.04632",
-    settings=MoppsConfig,
-    make="by_belief",
-    code="selection.bayes.ByBelief",
-    check=_ordered,
-)
+    settings=MoppsConfig, make="by_belief", code="selection.bayes.ByBelief", check=_ordered,
+)  # fmt: skip
+
 VADE = _selects(
-    "vade",
-    "Problems with the largest variance of success, by evidence that ages.",
+    "vade", "Problems with the largest variance of success, by evidence that ages.",
     "ours, after the abstract of VADE",
-    settings=VadeConfig,
-    make="by_belief",
-    code="selection.bayes.ByBelief",
-)
+    settings=VadeConfig, make="by_belief", code="selection.bayes.ByBelief",
+)  # fmt: skip
+
 DUMP = _selects(
-    "dump",
-    "Tasks by an upper confidence bound of the size of their advantages.",
+    "dump", "Tasks by an upper confidence bound of the size of their advantages.",
     "DUMP, arXiv 2504.09710",
-    settings=DumpConfig,
-    code="algos.selection.dump_domain_weights",
-)
+    settings=DumpConfig, code="algos.selection.dump_domain_weights",
+)  # fmt: skip
+
 DADS = _selects(
-    "dads",
-    "Tasks by how far their reward is below a target.",
-    "RuleReasoner, arXiv 2506.08672",
-    settings=DadsConfig,
-    code="algos.selection.dads_domain_weights",
-)
+    "dads", "Tasks by how far their reward is below a target.", "RuleReasoner, arXiv 2506.08672",
+    settings=DadsConfig, code="algos.selection.dads_domain_weights",
+)  # fmt: skip
+
 CURRICULUM = _selects(
-    "curriculum",
-    "Some tasks first; their share goes to that of the data.",
+    "curriculum", "Some tasks first; their share goes to that of the data.",
     "Data scaling in RLHF, arXiv 2503.22230; the line is ours",
-    settings=CurriculumConfig,
-    code="selection.domains.Curriculum",
-)
+    settings=CurriculumConfig, code="selection.domains.Curriculum",
+)  # fmt: skip
+
 HARD_FOCUS = _selects(
-    "hard-focus",
-    "All problems in turn, then those that were answered worst.",
+    "hard-focus", "All problems in turn, then those that were answered worst.",
     "ours, after the abstract of DRIVE",
-    settings=HardFocusConfig,
-    code="selection.subsets.HardFocus",
-)
+    settings=HardFocusConfig, code="selection.subsets.HardFocus",
+)  # fmt: skip
+
 VAS = _selects(
     "vas",
     "A part of the problems by the variance of their success and the difference of their "
     "responses.",
     "MMR1, arXiv 2509.21268",
-    settings=VasConfig,
-    code="selection.variance.VarianceAware",
+    settings=VasConfig, code="selection.variance.VarianceAware",
     needs={**_LEARNS, "collector": "it has all problems answered between two steps"},
-)
+)  # fmt: skip
+
 PRE_PPO = _selects(
-    "pre-ppo",
-    "The problems that the policy answers worst before it learns, task by task.",
+    "pre-ppo", "The problems that the policy answers worst before it learns, task by task.",
     "Data scaling in RLHF, arXiv 2503.22230",
-    settings=PrePpoConfig,
-    code="algos.selection.pre_ppo_select",
-)
+    settings=PrePpoConfig, code="algos.selection.pre_ppo_select",
+)  # fmt: skip
+
 LIMR = _selects(
-    "limr",
-    "The problems that an earlier run learnt as it did the average.",
+    "limr", "The problems that an earlier run learnt as it did the average.",
     "LIMR, arXiv 2502.11886",
-    settings=LimrConfig,
-    code="algos.selection.lim_score",
-    check=_has_records,
-)
+    settings=LimrConfig, code="algos.selection.lim_score", check=_has_records,
+)  # fmt: skip

@@ -16,7 +16,7 @@ Differences:
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -26,21 +26,13 @@ import numpy as np
 import torch
 
 from assay.trainer.algos.selection import dads_domain_weights, dump_domain_weights
+from assay.trainer.selection.declared import CurriculumConfig, DadsConfig, DumpConfig
 from assay.trainer.selection.orders import Passes, Vector, dice
-from assay.trainer.selection.settings import CurriculumConfig, DadsConfig, DumpConfig
-from assay.trainer.selection.types import Seen
+from assay.trainer.selection.types import Seen, Selector
 
 
-class ByTask(ABC):
-    """A Selector of tasks; how they are weighed is for its subclasses to say.
-
-    Args:
-        labels: the task of each problem.
-        seed: of the drawing.
-
-    Attributes:
-        names: of the tasks, sorted.
-    """
+class ByTask(Selector):
+    """A Selector of tasks, `names` sorted; how they are weighed is for its subclasses to say."""
 
     def __init__(self, labels: Sequence[str], seed: int) -> None:
         self.names = sorted(set(labels))
@@ -57,10 +49,10 @@ class ByTask(ABC):
     def weights(self) -> Vector:
         """A chance for each task; they sum to 1."""
 
-    def note(self, task: int, seen: Seen) -> None:  # noqa: B027  # nothing, unless a subclass says
+    def note(self, task: int, seen: Seen) -> None:  # nothing, unless a subclass says
         """Takes in a draw with at least one judgement."""
 
-    def close_step(self) -> None:  # noqa: B027  # the same
+    def close_step(self) -> None:  # the same
         """Comes after a step's last draw."""
 
     def order(self, first: int) -> Iterator[int]:
@@ -80,11 +72,6 @@ class ByTask(ABC):
             if one.rewards:
                 self.note(self._task[one.place], one)
         self.close_step()
-
-    def estimate(self, place: int) -> float | None:
-        """Nothing is expected of single problems."""
-        del place
-        return None
 
     def state_dict(self) -> dict[str, Any]:
         """How often each task was drawn."""
@@ -108,7 +95,9 @@ class Dump(ByTask):
         """See ByTask."""
         means = [sum(sizes) / len(sizes) if sizes else 0.0 for sizes in self._sizes]
         counts = torch.tensor(self._counts, dtype=torch.float64)
-        weights = dump_domain_weights(torch.tensor(means).double(), counts, tau=self._tau)
+        weights = dump_domain_weights(
+            torch.tensor(means, dtype=torch.float64), counts, tau=self._tau
+        )
         return np.asarray(weights.numpy())
 
     def note(self, task: int, seen: Seen) -> None:
@@ -146,7 +135,7 @@ class Dads(ByTask):
         means = [s / w if w > 0 else worst for s, w in zip(self._sums, self._weights, strict=True)]
         config = self._config
         weights = dads_domain_weights(
-            torch.tensor(means).double(), target=config.target, tau=config.tau
+            torch.tensor(means, dtype=torch.float64), target=config.target, tau=config.tau
         )
         return np.asarray(weights.numpy())
 

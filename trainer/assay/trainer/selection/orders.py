@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from assay.trainer.selection.types import Seen
-
 _KEPT_PASSES = 4
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Passes:
-    """Pass after pass over some places, each in an order of its own.
-
-    Args:
-        members: places; at least one.
-        seed: of the orders.
-    """
+    """Pass after pass over some places, at least one, each in an order of its own."""
 
     def __init__(self, members: Sequence[int], seed: int | str) -> None:
         self._members = tuple(members)
@@ -41,37 +34,6 @@ class Passes:
         order = list(self._members)
         random.Random(f"{self._seed}-{one_pass}").shuffle(order)  # noqa: S311  # no secret
         return order
-
-
-class Uniform:
-    """Every problem, or every one of some, in turn; a Selector.
-
-    Args:
-        members: places; at least one.
-        seed: of the order.
-    """
-
-    def __init__(self, members: Sequence[int], seed: int) -> None:
-        self._passes = Passes(members, seed)
-
-    def order(self, first: int) -> Iterator[int]:
-        """See Selector."""
-        return (self._passes.place(number) for number in count(first))
-
-    def learn(self, seen: Sequence[Seen]) -> None:
-        """Nothing."""
-
-    def estimate(self, place: int) -> float | None:
-        """Nothing is expected."""
-        del place
-        return None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nothing was learned."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Nothing was learned."""
 
 
 def dice(seed: int, first: int) -> np.random.Generator:

@@ -30,17 +30,15 @@ import torch
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos.selection import lim_score, pre_ppo_select
+from assay.trainer.selection.declared import HardFocusConfig, LimrConfig, PrePpoConfig
 from assay.trainer.selection.orders import Passes, dice
-from assay.trainer.selection.settings import HardFocusConfig, LimrConfig, PrePpoConfig
-from assay.trainer.selection.types import Seen
+from assay.trainer.selection.types import Seen, Selector
 
 
-class Subset:
+class Subset(Selector):
     """A Selector of every one of some problems, in turn.
 
-    Args:
-        kept: their places; None while that is not known.
-        seed: of the order.
+    `kept` is None while it is not known which.
     """
 
     def __init__(self, kept: Sequence[int] | None, seed: int) -> None:
@@ -53,23 +51,11 @@ class Subset:
         self._passes = Passes(self.kept, self._seed) if self.kept else None
 
     def order(self, first: int) -> Iterator[int]:
-        """See Selector.
-
-        Raises:
-            RuntimeError: it is not known which problems are meant.
-        """
+        """See Selector. Raises RuntimeError: it is not known which problems are meant."""
         if self._passes is None:
             raise RuntimeError("the problems were not scored before the first draw")
         passes = self._passes
         return (passes.place(number) for number in count(first))
-
-    def learn(self, seen: Sequence[Seen]) -> None:
-        """Nothing."""
-
-    def estimate(self, place: int) -> float | None:
-        """Nothing is expected."""
-        del place
-        return None
 
     def state_dict(self) -> dict[str, Any]:
         """The places."""
@@ -82,14 +68,6 @@ class Subset:
 
 class PrePpo(Subset):
     """The hardest of the problems, as the policy finds them before it learns; Scorable.
-
-    Args:
-        config: how many, and what stays besides.
-        labels: the task of each problem.
-        seed: of the order, and of the choice among problems of equal scores.
-
-    Attributes:
-        samples: see Scorable.
 
     Raises:
         ConfigError: no problem is left to choose from.
@@ -183,7 +161,7 @@ def _visits(config: LimrConfig, questions: set[str]) -> dict[str, list[float]]:
     return visits
 
 
-class HardFocus:
+class HardFocus(Selector):
     """A Selector in two stages: every problem in turn, then the hardest."""
 
     def __init__(self, config: HardFocusConfig, size: int, seed: int) -> None:

@@ -17,20 +17,14 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What came of one draw.
+    """What came of one draw."""
 
-    Attributes:
-        place: of the problem among all, from 0.
-        rewards: of the judged responses; empty where none was judged, which teaches nothing but
-            that the problem was drawn.
-        correct: how many of those have the verdict "correct".
-        ids: their tokens.
-    """
-
-    place: int
+    place: int  # of the problem among all, from 0
+    # of the judged responses; empty where none was judged, which teaches nothing but that the
+    # problem was drawn
     rewards: tuple[float, ...] = ()
-    correct: int = 0
-    ids: tuple[tuple[int, ...], ...] = ()
+    correct: int = 0  # how many of those have the verdict "correct"
+    ids: tuple[tuple[int, ...], ...] = ()  # their tokens
 
     @property
     def success(self) -> float | None:
@@ -47,7 +41,7 @@ class Seen:
 
 
 class Selector(Protocol):
-    """Says which problem comes next."""
+    """Says which problem comes next; what it learns is for it to say."""
 
     def order(self, first: int) -> Iterator[int]:
         """The places of the draws `first`, `first` + 1 and so on, without end.
@@ -58,19 +52,20 @@ class Selector(Protocol):
 
     def learn(self, seen: Sequence[Seen]) -> None:
         """Takes in a step's draws, in their order."""
-        ...
+        del seen
 
     def estimate(self, place: int) -> float | None:
         """The success that is expected of a problem, 0 to 1; None where nothing is."""
-        ...
+        del place
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """What was learned, in plain containers."""
-        ...
+        return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes up what `state_dict` told."""
-        ...
+        del state
 
 
 @runtime_checkable

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.trainer.selection.declared import VasConfig
 from assay.trainer.selection.orders import Passes, Vector, dice, ranked
-from assay.trainer.selection.settings import VasConfig
-from assay.trainer.selection.types import Seen
+from assay.trainer.selection.types import Seen, Selector
 
 
 def distinct_pairs(ids: Sequence[Sequence[int]]) -> float:
@@ -36,12 +36,8 @@ def distinct_pairs(ids: Sequence[Sequence[int]]) -> float:
     return len(set(pairs)) / len(pairs) if pairs else 0.0
 
 
-class VarianceAware:
-    """A Selector by the variance of success and the difference of responses; Scorable.
-
-    Attributes:
-        samples: see Scorable.
-    """
+class VarianceAware(Selector):
+    """A Selector by the variance of success and the difference of responses; Scorable."""
 
     def __init__(self, config: VasConfig, size: int, seed: int) -> None:
         self.samples = config.samples

@@ -15,6 +15,10 @@ RENAMED: Mapping[str, str] = {
     "data.selection.hints": "method.hints",
 }
 """Tables of 0.1 and where they are now."""
+VALUES: Mapping[tuple[str, str], str] = {
+    ("method.loss.importance_correction", "truncate"): "token-truncate",
+}
+"""Values of 0.1, by key, and what they are called now."""
 UNTIL = "0.3"
 
 
@@ -22,10 +26,6 @@ def renamed(
     tree: Mapping[str, Any], overrides: Iterable[str]
 ) -> tuple[Mapping[str, Any], tuple[str, ...], tuple[str, ...]]:
     """Tables and overrides under today's names.
-
-    Args:
-        tree: sections, as TOML has them.
-        overrides: `section.key=value`.
 
     Returns:
         The tables, the overrides, and a line for each old name that was met.
@@ -44,16 +44,28 @@ def renamed(
             _merge(_table(found, new), holder.pop(last), old, new)
             met[old] = new
     texts = []
+    named: dict[str, str] = {}
     for text in overrides:
         key, equals, value = text.partition("=")
         for old, new in RENAMED.items():
             if equals and f"{key.strip()}.".startswith(f"{old}."):
                 key, met[old] = new + key.strip()[len(old) :], new
+        for (path, old), new in VALUES.items():
+            if key.strip() == path and value.strip().strip("\"'") == old:
+                value = named[f'{path} = "{old}"'] = new
         texts.append(f"{key}{equals}{value}")
+    for (path, old), new in VALUES.items():
+        *above, last = path.split(".")
+        holder = found
+        for name in above:
+            holder = holder.get(name) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and holder.get(last) == old:
+            holder[last] = named[f'{path} = "{old}"'] = new
     lines = (
-        f"[{old}] is now [{new}]; the old name works until {UNTIL}" for old, new in met.items()
+        *(f"[{old}] is now [{new}]; the old name works until {UNTIL}" for old, new in met.items()),
+        *(f'{old} is now "{new}"; the old name works until {UNTIL}' for old, new in named.items()),
     )
-    return found, tuple(texts), tuple(lines)
+    return found, tuple(texts), lines
 
 
 def _table(tree: dict[str, Any], path: str) -> dict[str, Any]:

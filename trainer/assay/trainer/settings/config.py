@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.clients import toml_config
-from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import aliases, rules
 from assay.trainer.settings.ablation import ablated
-from assay.trainer.settings.method import Estimator, Loss
+from assay.trainer.settings.kinds import Strict
+from assay.trainer.settings.method import Engine, Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
-from assay.trainer.settings.overrides import expand, keys_of, with_source
+from assay.trainer.settings.overrides import expand, flat, with_source
 from assay.trainer.settings.registry import declared, every, methods
 from assay.trainer.settings.sections import (
     DataConfig,
@@ -35,10 +35,8 @@ from assay.trainer.settings.tables import with_tables
 
 
 @dataclass(frozen=True, slots=True)
-class _Objective:
+class _Objective(Strict):
     """What every method has; beside it stands a table for each that is installed."""
-
-    __pydantic_config__ = STRICT
 
     name: str = "grpo"
     """Of the composition, for reports; the parts are what counts."""
@@ -61,23 +59,21 @@ SHARED = frozenset(one.name for one in fields(_Objective))
 """Tables of [method] that every run has, whatever is installed."""
 
 
-def _tables() -> dict[str, type[Any]]:
-    """The tables of what is plugged in, by name."""
-    tables = {one.name: one.settings for one in methods() if one.name not in SHARED}
-    return tables | {one.table: one.settings for one in every(Loss) if one.settings}
+def _tables() -> list[tuple[str, type[Any]]]:
+    """The tables of what is plugged in, with their names."""
+    tables = [(one.name, one.settings) for one in methods() if one.name not in SHARED]
+    return tables + [(one.table, one.settings) for one in every(Loss) if one.settings]
 
 
 if TYPE_CHECKING:
     MethodSettings = _Objective
 else:
-    MethodSettings = with_tables("MethodSettings", _Objective, _tables().items())
+    MethodSettings = with_tables("MethodSettings", _Objective, _tables(), section="method")
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(Strict):
     """A whole run. Every field has a default, so that a config file holds what differs."""
-
-    __pydantic_config__ = STRICT
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -99,12 +95,6 @@ class Config:
     def updates_per_rollout(self) -> int:
         """Optimizer steps that one rollout feeds."""
         return self.optim.mini_batches * self.optim.epochs
-
-    def micro_batch(self, processes: int = 1) -> int:
-        """Samples per forward and backward pass of one process."""
-        return self.optim.micro_batch or self.samples_per_step // (
-            self.optim.mini_batches * processes
-        )
 
 
 def _to_stderr(line: str) -> None:
@@ -138,11 +128,7 @@ def build(
 ) -> Config:
     """A Config from nested tables and overrides.
 
-    Args:
-        tree: sections, as TOML has them.
-        overrides: as for `load`.
-        origin: where the tables come from, for messages.
-        say: as for `load`.
+    Arguments are as for `load`; `origin` says in messages where the tables come from.
 
     Raises:
         ConfigError: a setting is unknown, of a wrong type or out of range, or a part that is to be
@@ -151,7 +137,9 @@ def build(
     given = expand(overrides)
     tree, texts = current(tree, given.texts, origin=origin, say=say)
     config = toml_config.build(Config, tree, with_source(tree, texts), origin=origin)
-    config = ablated(config, config.ablate, written=keys_of(tree))
+    if not _given(_CORRECTION, tree, texts):
+        config = with_correction(config)
+    config = ablated(config, config.ablate, written=flat(tree))
     config = ablated(config, given.ablate)
     try:
         broken = rules.problem(config)
@@ -162,6 +150,30 @@ def build(
     return config
 
 
+_CORRECTION = "method.loss.importance_correction"
+
+
+def _given(key: str, tree: Mapping[str, Any], texts: Iterable[str]) -> bool:
+    """Whether a key is written: in the tables, in an override, or in one of a table around it."""
+    if key in flat(tree):
+        return True
+    above, _, last = key.rpartition(".")
+    for name, _, value in (text.partition("=") for text in texts):
+        around = f"{above}.".startswith(f"{name.strip()}.")
+        if name.strip() == key or (around and last in value):
+            return True
+    return False
+
+
+def with_correction(config: Config) -> Config:
+    """The config with what its engine asks for against the sampler's mismatch, where it tells."""
+    engine = declared(Engine.group).get(config.rollout.backend)
+    if engine is None or not config.rollout.tells_logps:
+        return config
+    loss = replace(config.method.loss, importance_correction=engine.correction)
+    return replace(config, method=replace(config.method, loss=loss))
+
+
 def current(
     tree: Mapping[str, Any],
     overrides: Iterable[str] = (),
@@ -170,12 +182,6 @@ def current(
     say: Callable[[str], None] = _to_stderr,
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Tables and overrides under today's names; whoever lays some over others does this first.
-
-    Args:
-        tree: sections, or some of them, as TOML has them.
-        overrides: `section.key=value`.
-        origin: where they come from, for messages.
-        say: as for `load`.
 
     Raises:
         ConfigError: a key is given under both names.

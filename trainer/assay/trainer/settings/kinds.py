@@ -1,10 +1,12 @@
-"""The kinds of values that settings have."""
+"""What sections of settings are, and the kinds of values that they have."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+
+from assay.clients.toml_config import STRICT
 
 Text = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(ge=1)]
@@ -15,3 +17,10 @@ Ratio = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
 BelowHalf = Annotated[float, Field(ge=0, lt=0.5)]
 Scalar = str | int | float | bool
+
+
+class Strict:
+    """What every section is: a key that is unknown, or a value of another type, is refused."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from assay.trainer.settings.metric import Metric
+from assay.trainer.settings.metric import Column, Metric
 from assay.trainer.settings.part import Part
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ SECTIONS: tuple[Section, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What `assay train --explain` says of a method under one heading.
+    """What `assay train --explain` says of a method that is on, under one heading.
 
     Attributes:
         section: the heading.
@@ -38,6 +38,19 @@ class Lines:
     section: Section
     rank: int
     write: Callable[[Config], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """What a judged response earns, in words; methods that are on change it in their order.
+
+    Attributes:
+        terms: their sum is R.
+        judged: where the first of them comes from; the verifier's name follows.
+    """
+
+    terms: tuple[str, ...] = ("J",)
+    judged: str = "J: what is given by"
 
 
 def nothing_wrong(_config: Config) -> str:
@@ -58,9 +71,11 @@ class Method:
         hooks: the class of its hooks, `package.module:Name` (see core/hooks.py); empty for a method
             that is all settings.
         parts: what `ablate` may switch off.
-        lines: what is said of it.
+        lines: what is said of it where it is on.
         metrics: the numbers that it adds to those of a step.
         metric_groups: headings of its own for them, with what they are about.
+        columns: those of them that the line on the screen shows.
+        earns: what it makes of R; None where its own lines say what earns.
         check: what its settings break among themselves, in a line; empty where nothing.
         compares: its key, where it compares the samples of a prompt, of which there must be two.
     """
@@ -76,6 +91,8 @@ class Method:
     lines: tuple[Lines, ...] = ()
     metrics: tuple[Metric, ...] = ()
     metric_groups: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[Column, ...] = ()
+    earns: Callable[[Config, Earned], Earned | None] = lambda _config, earned: earned
     check: Callable[[Config], str] = nothing_wrong
     compares: str = ""
 
@@ -178,6 +195,9 @@ class Engine:
         make: `package.module:name`, a function of the policy (engines.engine.Host) and the config
             that gives an engines.engine.Engine.
         takes: capabilities that a run with it has not, each with the reason (see capabilities.py).
+        logprobs: which log-probabilities it tells of the tokens that it draws: processed, those of
+            the distribution that they were drawn from; raw, before temperature and filters; none.
+        correction: `method.loss.importance_correction` of a run with it that names none.
     """
 
     group: ClassVar[str] = "assay.engines"
@@ -185,3 +205,5 @@ class Engine:
     name: str
     make: str
     takes: Mapping[str, str] = field(default_factory=dict)
+    logprobs: Literal["processed", "raw", "none"] = "processed"
+    correction: str = "none"

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
 from assay.trainer.settings.kinds import (
     NonNegative,
     NonNegativeFloat,
     Positive,
     PositiveFloat,
     Ratio,
+    Strict,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class AdvantageConfig:
+class AdvantageConfig(Strict):
     """How rewards become advantages."""
-
-    __pydantic_config__ = STRICT
 
     estimator: str = "group"
     """group: the group's mean is the baseline. rloo: the mean of the others. gae: a critic.
@@ -53,10 +52,8 @@ class AdvantageConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class CriticConfig:
+class CriticConfig(Strict):
     """The value function, where the advantage estimator is gae."""
-
-    __pydantic_config__ = STRICT
 
     sharing: Literal["separate", "trunk"] = "separate"
     """separate: a model of its own. trunk: a head on the policy's hidden states."""
@@ -89,10 +86,38 @@ class CriticConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class LossConfig:
-    """What is minimised."""
+class Correction:
+    """A way to weigh what the sampler drew; see algos/importance.py.
 
-    __pydantic_config__ = STRICT
+    Attributes:
+        sequence: by one ratio for a response, in place of one for each token.
+        mask: 0 outside of the limits, in place of the limit.
+        low: its own lower limit.
+        high: its own upper limit.
+    """
+
+    sequence: bool
+    mask: bool
+    low: float
+    high: float
+
+
+CORRECTIONS: Mapping[str, Correction] = {
+    "token-truncate": Correction(sequence=False, mask=False, low=0.0, high=2.0),
+    "sequence-truncate": Correction(sequence=True, mask=False, low=0.0, high=2.0),
+    "token-mask": Correction(sequence=False, mask=True, low=0.0, high=3.0),
+    "sequence-mask": Correction(sequence=True, mask=True, low=0.0, high=3.0),
+    "icepop": Correction(sequence=False, mask=True, low=0.5, high=5.0),
+}
+"""Limits: 2 is what TRL's and verl's documents have for TIS, 3 is the default of TRL 1.16 for its
+masks, 0.5 and 5 are what NeMo RL's document has for IcePop."""
+_DECOUPLED_CAP = 2.0
+"""Ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossConfig(Strict):
+    """What is minimised."""
 
     objective: str = "ppo"
     """ppo: the clipped surrogate. cispo: clipped importance weights on the log-likelihood."""
@@ -125,10 +150,31 @@ class LossConfig:
     then descends KL(ref, pi), k2 KL(pi, ref), both on the policy's own tokens."""
     kl_place: Literal["loss", "reward"] = "loss"
     """reward: each token's reward less kl_coef * k1 (PPO); needs estimator gae."""
-    importance_correction: Literal["none", "truncate", "decoupled"] = "none"
-    """For what was not sampled by the policy that the ratio starts from: weigh a token by the
-    truncated ratio of trainer to sampler, or use the decoupled objective."""
-    importance_cap: PositiveFloat = 2.0
+    importance_correction: Literal[
+        "none",
+        "token-truncate",
+        "token-mask",
+        "sequence-truncate",
+        "sequence-mask",
+        "icepop",
+        "decoupled",
+    ] = "none"
+    """For what the sampler draws with other probabilities than the trainer's: weighs a token by the
+    ratio of trainer to sampler, its own or its response's, cut at the limits (truncate) or 0 beyond
+    them (mask; icepop has two). decoupled: the decoupled objective. Where it is not given, the
+    engine's: token-truncate with vllm, none with the others."""
+    importance_floor: NonNegativeFloat = 0.0
+    """The lower limit; 0 takes the correction's own: 0.5 for icepop, none for the others."""
+    importance_cap: NonNegativeFloat = 0.0
+    """The upper limit; 0 takes the correction's own: 2 (truncate, decoupled), 3 (mask), 5
+    (icepop)."""
+
+    @property
+    def importance_limits(self) -> tuple[float, float]:
+        """The lower and the upper limit of the importance ratio."""
+        own = CORRECTIONS.get(self.importance_correction)
+        low, high = (own.low, own.high) if own else (0.0, _DECOUPLED_CAP)
+        return self.importance_floor or low, self.importance_cap or high
 
     @property
     def kl_most(self) -> float:

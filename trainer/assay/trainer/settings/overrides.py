@@ -21,15 +21,10 @@ _JSONL = (".jsonl", ".jsonl.gz")
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What was given on the command line.
+    """What was given on the command line."""
 
-    Attributes:
-        texts: `section.key=value`, short forms written out.
-        ablate: names of parts to switch off.
-    """
-
-    texts: tuple[str, ...]
-    ablate: tuple[str, ...]
+    texts: tuple[str, ...]  # `section.key=value`, short forms written out
+    ablate: tuple[str, ...]  # names of parts to switch off
 
 
 def expand(texts: Iterable[str]) -> Overrides:
@@ -75,25 +70,34 @@ def _data(value: str) -> list[str]:
     return ["data.source=hub", f"data.name={value}"]
 
 
-def keys_of(tree: Mapping[str, Any], prefix: str = "") -> frozenset[str]:
-    """The dotted keys of nested tables."""
-    keys: set[str] = set()
-    for name, value in tree.items():
-        key = f"{prefix}{name}"
-        keys |= keys_of(value, f"{key}.") if isinstance(value, Mapping) else {key}
-    return frozenset(keys)
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys with their values."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        found |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return found
+
+
+def merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested tables with others laid over them; what is no table is replaced."""
+    laid = dict(tree)
+    for key, value in changes.items():
+        below = laid.get(key)
+        laid[key] = (
+            merged(below if isinstance(below, Mapping) else {}, value)
+            if isinstance(value, Mapping)
+            else value
+        )
+    return laid
 
 
 def with_source(tree: Mapping[str, Any], texts: Iterable[str]) -> tuple[str, ...]:
     """Overrides, with the source that a file of one's own stands for.
 
     `data.path` without `data.source` is a file to read, and no reason to train on another data set.
-
-    Args:
-        tree: sections, as TOML has them.
-        texts: `section.key=value`.
     """
-    given = dict.fromkeys(keys_of(tree))
+    given = flat(tree)
     path = tree.get("data", {}).get("path", "") if "data.path" in given else ""
     for text in texts:
         key, _, value = text.partition("=")

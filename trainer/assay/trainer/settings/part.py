@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -47,6 +48,20 @@ class Part:
     code: tuple[str, ...] = ()
     needs: Claims = field(default_factory=dict, hash=False)
     takes: Claims = field(default_factory=dict, hash=False)
+
+
+def switch(
+    key: str, off: object, *on: object
+) -> tuple[Callable[[Config], bool], Callable[[Config], Switches]]:
+    """Whether a part is on, and its switch, where one key says both.
+
+    Args:
+        key: dotted.
+        off: its value that switches the part off.
+        *on: its values that are this part; without any, all others.
+    """
+    value_of = attrgetter(key)
+    return (lambda config: value_of(config) in on if on else value_of(config) != off, to(key, off))
 
 
 def to(key: str, value: object) -> Callable[[Config], Switches]:

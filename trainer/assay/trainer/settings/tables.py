@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, make_dataclass
+from dataclasses import field, fields, make_dataclass
 from typing import Any
 
 from assay.clients.toml_config import STRICT
+from assay.rpc.errors import ConfigError
 
 
-def with_tables(name: str, base: type[Any], tables: Iterable[tuple[str, type[Any]]]) -> type[Any]:
+def with_tables(
+    name: str, base: type[Any], tables: Iterable[tuple[str, type[Any]]], *, section: str
+) -> type[Any]:
     """A section with the fields of `base` and tables beside them.
 
-    Args:
-        name: of the class.
-        base: a frozen dataclass.
-        tables: the name of each, and the class of its settings, whose fields have defaults.
+    `tables` are names and classes of settings, whose fields have defaults; `section` says where it
+    stands.
+
+    Raises:
+        ConfigError: two plug-ins want one table, or one wants a key that every run has.
     """
+    taken: dict[str, object] = {one.name: "every run" for one in fields(base)}
+    found = list(tables)
+    for table, kind in found:
+        whose = f"{kind.__module__}.{kind.__qualname__}"
+        if table in taken:
+            raise ConfigError(
+                f"[{section}.{table}] would hold the settings of {taken[table]} and of {whose}: "
+                "rename one of the two plug-ins, or uninstall its package"
+            )
+        taken[table] = whose
     return make_dataclass(
         name,
-        [(table, kind, field(default_factory=kind)) for table, kind in tables],
+        [(table, kind, field(default_factory=kind)) for table, kind in found],
         bases=(base,),
         namespace={"__pydantic_config__": STRICT, "__module__": base.__module__},
         frozen=True,

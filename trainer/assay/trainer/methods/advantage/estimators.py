@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.settings.method import Estimator
-from assay.trainer.settings.part import Part, to
+from assay.trainer.settings.part import Part, switch
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -24,60 +24,40 @@ def _of_group(config: Config, baseline: str) -> list[str]:
     return [f"A = ({centred}){scale}" if scale else f"A = {centred}"]
 
 
+_ALGOS = "assay.trainer.algos.advantages"
+_KEY = "method.advantage.estimator"
 GROUP = Estimator(
-    name="group",
-    credit="group",
-    function="assay.trainer.algos.advantages:group_advantages",
+    name="group", credit="group", function=f"{_ALGOS}:group_advantages",
     lines=lambda c: _of_group(c, f"mean of the {c.rollout.group_size} rewards of its prompt"),
     part=Part(
-        "group-normalisation",
-        "advantage",
+        "group-normalisation", "advantage",
         "The mean reward of a prompt's samples is the baseline of each of them.",
         "GRPO, arXiv 2402.03300, section 4.1.2",
-        lambda c: c.method.advantage.estimator == "group",
-        None,
-        code=("algos.advantages.group_advantages",),
-        takes={
-            "critic": "the group is the baseline",
-        },
+        lambda c: c.method.advantage.estimator == "group", None,
+        code=("algos.advantages.group_advantages",), takes={"critic": "the group is the baseline"},
     ),
-)
+)  # fmt: skip
 RLOO = Estimator(
-    name="rloo",
-    credit="group",
-    function="assay.trainer.algos.advantages:rloo_advantages",
+    name="rloo", credit="group", function=f"{_ALGOS}:rloo_advantages",
     lines=lambda c: _of_group(
         c, f"mean of the {c.rollout.group_size - 1} other rewards of its prompt"
     ),
     part=Part(
-        "leave-one-out",
-        "advantage",
+        "leave-one-out", "advantage",
         "The mean reward of the other samples of a prompt is the baseline of each of them.",
-        "RLOO, arXiv 2402.14740",
-        lambda c: c.method.advantage.estimator == "rloo",
-        to("method.advantage.estimator", "group"),
-        code=("algos.advantages.rloo_advantages",),
-        takes={
-            "critic": "the group is the baseline",
-        },
+        "RLOO, arXiv 2402.14740", *switch(_KEY, "group", "rloo"),
+        code=("algos.advantages.rloo_advantages",), takes={"critic": "the group is the baseline"},
     ),
-)
+)  # fmt: skip
 SYMMETRIC = Estimator(
-    name="symmetric",
-    credit="group",
-    function="assay.trainer.algos.advantages:symmetric_advantages",
+    name="symmetric", credit="group", function=f"{_ALGOS}:symmetric_advantages",
     lines=lambda c: _of_group(c, "1/2"),
     part=Part(
-        "symmetric-group",
-        "advantage",
+        "symmetric-group", "advantage",
         "Parity is the baseline: mean chance of beating the others less 1/2, which sums to 0 over "
         "a group and needs no critic.",
         "Pairwise-RL, arXiv 2504.04950; the form is a derivation",
-        lambda c: c.method.advantage.estimator == "symmetric",
-        to("method.advantage.estimator", "group"),
-        code=("algos.advantages.symmetric_advantages",),
-        takes={
-            "critic": "parity is the baseline",
-        },
+        *switch(_KEY, "group", "symmetric"),
+        code=("algos.advantages.symmetric_advantages",), takes={"critic": "parity is the baseline"},
     ),
-)
+)  # fmt: skip

@@ -14,11 +14,15 @@ have.
    they tell in the main thread, in the same order.
 3. Nothing is ordered for steps that the run does not have. A run that is made longer after its end
    orders what is missing with the weights it has, fresher ones than the gate asks for.
-4. A checkpoint waits for what was ordered and holds it, judged. Where drawing failed, it holds what
-   came before; the failure is raised by the step whose batch it was.
+4. A checkpoint waits for what was ordered and holds it, judged. Where drawing failed, or the reward
+   services were away for too long, it holds what came before; the failure is raised by the step
+   whose batch it was.
 
-Differences from AReaL: a response has one version, which is not interrupted when weights arrive
-(there it goes on under the new ones); and a batch is ordered as a whole.
+5. With `interrupt`, the thread takes on the weights of each step as it begins, between two forward
+   passes: what is being drawn goes on under them, from what it has, and every token keeps the
+   log-probability that it was drawn with. How far a response had come by then is the clock's doing.
+
+A difference from AReaL: a batch is ordered as a whole.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from assay.rpc import tracing
 from assay.rpc.errors import ConfigError
 from assay.trainer.engines.engine import Id, Sampler
 from assay.trainer.engines.types import Request, Response
+from assay.trainer.errors import OutageError
 from assay.trainer.methods.asynchrony.settings import admits
 from assay.trainer.rollouts.dynamic import Tally
 from assay.trainer.rollouts.exchange import SINGLE, Talk
@@ -59,8 +64,16 @@ class Weights(Protocol):
         ...
 
 
-class Ends(Protocol):
-    """Of an engine, how it ends."""
+class Drawing(Protocol):
+    """Of an engine, what is done from another thread, and how it ends."""
+
+    def between(self, act: Callable[[], None]) -> None:
+        """From any thread: has `act` called after the forward pass that runs."""
+        ...
+
+    def update_weights(self) -> None:
+        """What is open goes on under the weights as they are."""
+        ...
 
     def stop(self) -> None:
         """From any thread: nothing more is answered."""
@@ -79,13 +92,15 @@ class Schedule:
         steps: of the run.
         updates: optimizer steps of a step.
         max_staleness: eta; 0 draws nothing ahead.
-        portion: prompts that are waited for together; divides those of a step.
+        portion: prompts that are waited for together; the last of a step may be fewer.
+        interrupt: whether responses under way go on under the weights of a step that begins.
     """
 
     steps: int
     updates: int
     max_staleness: int
     portion: int
+    interrupt: bool = False
 
 
 class Flight:
@@ -102,6 +117,7 @@ class Flight:
         policy_step: as given.
         blocked_s: seconds that the main thread waited for responses.
         wait_s: seconds that it waited for judgements after that.
+        interruptions: how often it went on under newer weights.
     """
 
     def __init__(
@@ -111,6 +127,7 @@ class Flight:
         self.policy_step = policy_step
         self.blocked_s = 0.0
         self.wait_s = 0.0
+        self.interruptions = 0
         self.rounds = list(rounds)
         self.drawn: Future[float] = Future()
         self._whole = [threading.Event() for _ in self.rounds]
@@ -210,7 +227,7 @@ class BackgroundCollector:
         sampler: Sampler,
         open_round: Callable[[], ScoringRound],
         *,
-        engine: Ends,
+        engine: Drawing,
         weights: Weights,
         schedule: Schedule,
         config: RolloutConfig,
@@ -231,6 +248,9 @@ class BackgroundCollector:
         self._flights: deque[Flight] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rollouts")
         self._broken = False
+        self._newest: tuple[int, Any] = (-1, None)
+        self._worn = -1
+        self._drawn_with = 0
 
     def collect(self, policy_step: int) -> Collected:
         """The groups of the next step.
@@ -253,7 +273,7 @@ class BackgroundCollector:
         """
         step = policy_step // self._schedule.updates
         self._order(step, policy_step)
-        flight = self._flights.popleft()
+        flight = self._flights[0]
         if flight.step != step:
             raise RuntimeError(f"step {step} was given the batch of step {flight.step}")
         return flight
@@ -262,6 +282,7 @@ class BackgroundCollector:
         """What a step is given, once all of its groups are there."""
         groups = flight.groups()
         generate_s = flight.drawn.result()
+        self._flights.popleft()
         tally = Tally()
         tally.add(groups)
         age = (policy_step - flight.policy_step) // self._schedule.updates
@@ -275,7 +296,8 @@ class BackgroundCollector:
                 "stale_groups": float(len(groups) if age else 0),
                 "generated_per_used": 1.0,
                 "staleness": float(age),
-            },
+            }
+            | ({"interruptions": float(flight.interruptions)} if self._schedule.interrupt else {}),
             generate_s=generate_s,
             wait_s=flight.wait_s,
             blocked_s=flight.blocked_s,
@@ -292,7 +314,11 @@ class BackgroundCollector:
             if flight.failed():
                 stream["cursor"] = flight.rounds[0].draws[0].number
                 break
-            groups = [group_to_plain(group) for group in flight.groups()]
+            try:
+                groups = [group_to_plain(group) for group in flight.groups()]
+            except OutageError:
+                stream["cursor"] = flight.rounds[0].draws[0].number
+                break
             flight.blocked_s = flight.wait_s = 0.0  # no step's: a checkpoint waited
             saved.append({"step": flight.step, "policy_step": flight.policy_step, "groups": groups})
         return {"stream": stream, "ahead": saved}
@@ -331,6 +357,9 @@ class BackgroundCollector:
         """Has the thread draw what the gate admits, with the weights as they are."""
         schedule, size = self._schedule, self._config.prompts_per_step * self._config.group_size
         weights: Any = None
+        if schedule.interrupt:
+            self._newest = policy_step, self._weights.copied()
+            self._engine.between(self._take_newest)
         following = self._flights[-1].step + 1 if self._flights else step
         while following < schedule.steps and admits(
             following * size + 1,
@@ -338,7 +367,7 @@ class BackgroundCollector:
             version=step,
             max_staleness=schedule.max_staleness,
         ):
-            if weights is None:
+            if weights is None and not schedule.interrupt:
                 weights = self._weights.copied()
             flight = Flight(following, policy_step, self._portions(), self._clock)
             here = contextvars.copy_context()  # the trace of the step that orders it
@@ -366,9 +395,23 @@ class BackgroundCollector:
             broken, self._broken = self._broken, True
             if broken:
                 raise RuntimeError("the batch before it could not be drawn")
-            self._weights.wear(weights)
+            if self._schedule.interrupt:
+                self._take_newest()
+            else:
+                self._weights.wear(weights)
+            self._drawn_with = 1
             took = flight.draw(self._sampler)
+            flight.interruptions = self._drawn_with - 1
             self._broken = False
             return took
         finally:
             flight.end()
+
+    def _take_newest(self) -> None:
+        """In the thread: goes on under the newest weights, unless it has them."""
+        step, weights = self._newest
+        if step > self._worn:
+            self._weights.wear(weights)
+            self._engine.update_weights()
+            self._worn = step
+            self._drawn_with += 1

@@ -16,14 +16,14 @@ from assay.trainer.core.answering import engine_for, first_token, host_of, rollo
 from assay.trainer.core.batch import Batch
 from assay.trainer.core.build import Workshop
 from assay.trainer.core.hooks import Hooks
-from assay.trainer.core.trainer import PolicyTrainer, Source
+from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
 from assay.trainer.methods.asynchrony.background import BackgroundCollector, Flight, Schedule
 from assay.trainer.methods.asynchrony.periodic import Iteration
 from assay.trainer.methods.asynchrony.settings import portion_prompts
 from assay.trainer.methods.asynchrony.shadow import Shadow
-from assay.trainer.rollouts.types import Collected, Group
+from assay.trainer.rollouts.types import Collected, Group, Source
 
 
 class Asynchrony(Hooks):
@@ -79,8 +79,8 @@ class Parts:
         self._flight: Flight | None = None
         self._judged = 0
 
-    def following(self) -> Batch:
-        """The next micro-batch, waited for."""
+    def following(self) -> tuple[Batch, bool]:
+        """The next micro-batch, waited for, and whether it is the step's last."""
         trainer, step = self._trainer, self._trainer.state.global_step
         source = trainer.source
         assert isinstance(source, BackgroundCollector)  # noqa: S101  # the mode says so
@@ -88,14 +88,18 @@ class Parts:
             trainer.collected, trainer.assemble_s, self._judged = Collected([], []), 0.0, 0
             self._flight = source.begin(step)
             self._iteration = Iteration(
-                self._flight.parts(), self._assembled, trainer.config, trainer.accelerator.device
+                self._flight.parts(),
+                self._assembled,
+                trainer.config,
+                trainer.packing,
+                trainer.accelerator.device,
             )
         micro = self._iteration.following()
         if not self._iteration.left:
             whole = source.finished(self._flight, step)
             whole.groups, whole.judged = trainer.collected.groups, trainer.collected.judged
             trainer.conclude(whole, self._iteration.seen(), judged=self._judged)
-        return micro
+        return micro, not self._iteration.left
 
     def settled(self, loss: torch.Tensor, micro: Batch, *, last: bool) -> torch.Tensor:
         """What to report for a micro-batch that has gone through backward."""
@@ -152,6 +156,7 @@ def make_background_source(shop: Workshop, shadow: Shadow) -> BackgroundCollecto
             updates=config.updates_per_rollout,
             max_staleness=0 if periodic else asynchrony.max_staleness,
             portion=portion_prompts(config) if periodic else prompts,
+            interrupt=asynchrony.interrupt,
         ),
         config=config.rollout,
         ranks=shop.ranks,

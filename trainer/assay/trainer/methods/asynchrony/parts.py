@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings.part import Part, to
+from assay.trainer.settings.metric import Metric, metrics
+from assay.trainer.settings.part import Part, switch, to
 from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
-
 PARTS: tuple[Part, ...] = (
     Part(
-        "asynchronous-rollouts",
-        "sampling",
+        "asynchronous-rollouts", "sampling",
         "Batches are drawn while the policy learns, by weights that are at most some steps old.",
-        "AReaL, arXiv 2505.24298",
-        lambda c: c.method.asynchrony.mode == "bounded",
-        to("method.asynchrony.mode", "off"),
+        "AReaL, arXiv 2505.24298", *switch("method.asynchrony.mode", "off", "bounded"),
         code=("methods.asynchrony.settings.admits",),
-        needs={
-            "beside": "batches are drawn while the policy learns",
-        },
+        needs={"beside": "batches are drawn while the policy learns"},
         takes={
             "collector": "a thread draws batches ahead",
             "outcomes": "judgements are still out when the next batch is ordered",
@@ -30,37 +25,42 @@ PARTS: tuple[Part, ...] = (
         },
     ),
     Part(
-        "periodic-asynchrony",
-        "sampling",
+        "periodic-asynchrony", "sampling",
         "Micro-batches that are whole are trained on while the rest of the step is drawn and "
         "judged; the weights move when all are in.",
         "Periodic Asynchrony, arXiv 2511.18871; of the paper its abstract",
-        lambda c: c.method.asynchrony.mode == "periodic",
-        to("method.asynchrony.mode", "off"),
+        *switch("method.asynchrony.mode", "off", "periodic"),
         code=("methods.asynchrony.periodic.Iteration",),
-        needs={
-            "beside": "a step is drawn while its first micro-batches train",
-        },
+        needs={"beside": "a step is drawn while its first micro-batches train"},
         takes={
             "collector": "a thread draws the step",
             "outcomes": "judgements are still out when the next portion is ordered",
             "whole-batch": "micro-batches train as they become whole",
         },
     ),
-)
+    Part(
+        "interruption", "sampling",
+        "Responses under way go on under the weights of a step as it begins.",
+        "AReaL, arXiv 2505.24298 (interruptible rollout workers)",
+        lambda c: c.method.asynchrony.mode == "bounded" and c.method.asynchrony.interrupt,
+        to("method.asynchrony.interrupt", False),
+        code=("methods.asynchrony.background.BackgroundCollector",),
+    ),
+)  # fmt: skip
 
 
 def sampling_lines(config: Config) -> list[str]:
     """What is drawn while the policy learns."""
     mode, eta = config.method.asynchrony.mode, config.method.asynchrony.max_staleness
-    line = {
-        "off": "",
+    told = {
         "periodic": "drawn and judged beside the training on the micro-batches that are whole; the "
         "weights move when all are in",
         "bounded": f"drawn beside the training, by weights at most {count(eta, 'step')} old: "
         f"rollout n begins when floor((n - 1) / {config.samples_per_step:,}) <= steps made + {eta}",
     }[mode]
-    return [line] if line else []
+    if config.method.asynchrony.interrupt:
+        told += "; responses under way go on under the weights of each step as it begins"
+    return [told]
 
 
 def objective_lines(config: Config) -> list[str]:
@@ -71,3 +71,21 @@ def objective_lines(config: Config) -> list[str]:
     decoupled = config.method.loss.importance_correction == "decoupled"
     weights = "just before the update" if decoupled else "that drew the response"
     return [f"pi_old: the weights {weights}"]
+
+
+METRICS: tuple[Metric, ...] = (
+    *metrics("sampling",
+        ("staleness", "steps",
+         ("How far the weights that drew the batch are behind those that learn from it "
+          "(`method.asynchrony`): all of a batch is drawn by the same, so this is mean and "
+          "maximum.")),
+        ("interruptions", "count",
+         ("How often the batch went on under newer weights while it was drawn "
+          "(`method.asynchrony.interrupt`).")),
+    ),
+    *metrics("time",
+        ("generate_wait_s", "s",
+         ("Waiting for responses that are drawn beside the training (`method.asynchrony`); null "
+          "where the step generates.")),
+    ),
+)  # fmt: skip

@@ -1,14 +1,14 @@
 """A step that is trained on part by part, while the rest of it is drawn and judged.
 
 Periodic asynchrony (arXiv 2511.18871; of the paper its abstract): all of a step's responses are of
-one policy, and micro-batches go through forward and backward as soon as they are whole. They keep
-their order, so that gradients add up in the order of the synchronous step.
+one policy, and micro-batches go through forward and backward as soon as they are whole, portion by
+portion in the order of the draws.
 
 What the loss is divided by, its tokens or its responses, is known when all is in. Until then the
 gradients are those of a mean over a provisional count; at the end they are multiplied by the ratio
-of the two. Beside that, a micro-batch is padded to the longest response of its portion and not of
-the step. Where neither makes a difference (responses of one length, a count of tokens that is a
-power of two) the result is that of the synchronous step to the bit, else to float rounding.
+of the two. Beside that, rows are packed within their portion and not within the step. Where neither
+makes a difference (rows of one length, a count of tokens that is a power of two) the result is that
+of the synchronous step to the bit, else to float rounding.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 
+from assay.trainer.algos.packing import Packing, cut
 from assay.trainer.core import objective
 from assay.trainer.core.batch import Batch
 from assay.trainer.rollouts.types import Group
@@ -47,10 +48,11 @@ class Iteration:
         parts: portions of whole groups, in the order of their draws.
         assemble: the tensors of a portion, with log-probabilities and advantages.
         config: of the run.
+        packing: of a portion's rows into micro-batches.
         device: where the loss is.
 
     Attributes:
-        left: micro-batches that are still to come.
+        left: rows that are still to come.
         tokens: in the loss, so far.
         rows: responses with such tokens, so far.
     """
@@ -60,11 +62,12 @@ class Iteration:
         parts: Iterator[list[Group]],
         assemble: Callable[[list[Group]], Batch],
         config: Config,
+        packing: Packing,
         device: torch.device,
     ) -> None:
         self._parts = parts
         self._assemble = assemble
-        self._size = config.micro_batch()
+        self._packing = packing
         self._by_tokens = config.method.loss.aggregation == "token-mean"
         self._given = {
             name: torch.tensor(value, device=device) for name, value in provisional(config).items()
@@ -73,7 +76,7 @@ class Iteration:
         self._batches: list[Batch] = []
         self._loss = torch.zeros((), device=device)
         self._told = torch.zeros((), device=device)
-        self.left = config.samples_per_step // self._size
+        self.left = config.samples_per_step
         self.tokens = torch.zeros((), device=device)
         self.rows = torch.zeros((), device=device)
 
@@ -82,14 +85,13 @@ class Iteration:
         if not self._ready:
             batch = self._assemble(next(self._parts))
             self._batches.append({name: batch[name] for name in _WANTED})
-            for start in range(0, len(batch["rewards"]), self._size):
-                cut = {name: rows[start : start + self._size] for name, rows in batch.items()}
-                self._ready.append({**cut, **self._given})
+            for rows_N in self._packing.passes(batch):
+                self._ready.append({**cut(batch, rows_N), **self._given})
         micro = self._ready.popleft()
         counts = objective.count(micro)
         self.tokens += counts.tokens
         self.rows += counts.rows
-        self.left -= 1
+        self.left -= len(micro["rewards"])
         return micro
 
     def seen(self) -> Batch:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.asynchrony.metrics import METRICS
-from assay.trainer.methods.asynchrony.parts import PARTS, objective_lines, sampling_lines
+from assay.trainer.methods.asynchrony.parts import METRICS, PARTS, objective_lines, sampling_lines
+from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AsynchronyConfig:
+class AsynchronyConfig(Strict):
     """Rollouts in a thread beside the training."""
-
-    __pydantic_config__ = STRICT
 
     mode: Literal["off", "bounded", "periodic"] = "off"
     """bounded: batches are drawn ahead, by weights at most `max_staleness` steps old (AReaL).
@@ -36,6 +33,10 @@ class AsynchronyConfig:
     """bounded: steps that the weights which drew a batch may be behind those that learn from it;
     0 draws nothing ahead. As many batches are drawn ahead, and as many copies of the weights that
     learn may wait for their turn."""
+    interrupt: bool = False
+    """bounded: responses under way go on under the weights of each step as it begins (AReaL's
+    interruptible generation), and no batch begins with older ones. What is drawn by which weights
+    then depends on the clock: a run does not repeat to the bit."""
 
 
 def admits(rollout: int, *, batch: int, version: int, max_staleness: int) -> bool:
@@ -55,12 +56,17 @@ def admits(rollout: int, *, batch: int, version: int, max_staleness: int) -> boo
 
 def portion_prompts(config: Config) -> int:
     """Prompts whose samples are micro-batches without a rest: the fewest of which that is true."""
-    rows = math.lcm(config.rollout.group_size, config.micro_batch())
+    rows = math.lcm(config.rollout.group_size, config.optim.micro_batch or config.samples_per_step)
     return rows // config.rollout.group_size
 
 
 def check(config: Config) -> str:
     """What does not go together, and what to do; empty where all does."""
+    if config.method.asynchrony.interrupt and config.method.asynchrony.mode != "bounded":
+        return (
+            'method.asynchrony.interrupt goes with method.asynchrony.mode = "bounded": elsewhere '
+            "weights do not move while responses are drawn"
+        )
     if config.method.asynchrony.mode != "periodic":
         return ""
     if config.updates_per_rollout > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.methods.cotraining.schedule import schedule_of
+from assay.trainer.settings.metric import Column, Metric, metrics, percent, small
 from assay.trainer.settings.part import Part, Switches, to
 
 if TYPE_CHECKING:
@@ -29,14 +30,10 @@ def _without_verifier(_config: Config) -> Switches:
 
 PARTS: tuple[Part, ...] = (
     Part(
-        "cotrained-verifier",
-        "reward",
+        "cotrained-verifier", "reward",
         "A generative verifier learns in turns with the policy, from the truth of its final "
         "verdicts; its verdicts on steps are spans of the policy's judgements.",
-        _TANGO,
-        _together,
-        _without_verifier,
-        code=("methods.cotraining.roles.Partner",),
+        _TANGO, _together, _without_verifier, code=("methods.cotraining.roles.Partner",),
         takes={"steady-spans": "a verifier that learns says nothing of some batches"},
         needs={
             "group-baseline": "both roles train by one algorithm, and the verifier has no critic",
@@ -47,40 +44,31 @@ PARTS: tuple[Part, ...] = (
         },
     ),
     Part(
-        "verifier-warmup",
-        "sampling",
+        "verifier-warmup", "sampling",
         "The verifier learns for some steps before the policy does.",
-        _TANGO,
-        lambda c: _together(c) and c.method.cotraining.warmup_steps > 0,
-        to("method.cotraining.warmup_steps", 0),
-        code=("methods.cotraining.schedule.Schedule",),
+        _TANGO, lambda c: _together(c) and c.method.cotraining.warmup_steps > 0,
+        to("method.cotraining.warmup_steps", 0), code=("methods.cotraining.schedule.Schedule",),
     ),
     Part(
-        "verification-form",
-        "reward",
+        "verification-form", "reward",
         "A verification also earns for its form.",
-        _TANGO,
-        lambda c: _together(c) and c.method.cotraining.format_weight > 0,
-        to("method.cotraining.format_weight", 0.0),
-        code=("methods.cotraining.measures.reward_of",),
+        _TANGO, lambda c: _together(c) and c.method.cotraining.format_weight > 0,
+        to("method.cotraining.format_weight", 0.0), code=("methods.cotraining.measures.reward_of",),
     ),
     Part(
-        "class-weights",
-        "advantage",
+        "class-weights", "advantage",
         "Verifications of right and of wrong solutions weigh 1 / sqrt(how many there are).",
         f"{_TANGO}; where the weight acts is a derivation",
         lambda c: _together(c) and c.method.cotraining.class_weights,
         to("method.cotraining.class_weights", False),
         code=("methods.cotraining.measures.inverse_root_weights",),
     ),
-)
+)  # fmt: skip
 
 
 def lines(config: Config) -> list[str]:
     """The verifier, in words; nothing where there is none."""
     together = config.method.cotraining
-    if not together.enabled:
-        return []
     warmup = f"{together.warmup_steps} steps of the verifier first, then " * bool(
         together.warmup_steps
     )
@@ -105,3 +93,62 @@ def lines(config: Config) -> list[str]:
         f"a solution is verified once: 1 or -1 for each step; {steps}",
         "without a verdict on every step of a solution, none of them earns",
     ]
+
+
+GROUPS = {
+    "verifier": "A verifier that learns beside the policy (`cotraining`): of verifications for the "
+    "generator's steps; of those of its own steps, in verifier/metrics.jsonl"
+}
+
+METRICS: tuple[Metric, ...] = (
+    *metrics("verifier",
+        ("verifier_accuracy", "share",
+         ("Verifications whose final verdict is true; one that cannot be read is "
+          "not."), "accuracy"),
+        ("verifier_correct_recall", "share",
+         "Of correct solutions, those that were called correct.", "correct_recall"),
+        ("verifier_wrong_recall", "share",
+         "Of wrong solutions, those that were called wrong.", "wrong_recall"),
+        ("verifier_f1", "share",
+         ("Harmonic mean of the two recalls; null where there was only one kind of "
+          "solution."), "f1"),
+        ("verifier_form", "share",
+         ("Mean share of the verdicts due, of K steps and the whole, that stand where they "
+          "should."), "form"),
+        ("verifier_unparsed", "share",
+         ("Verifications without a final verdict that method.cotraining.parsing "
+          "can read."), "unparsed"),
+        ("verifier_says_correct", "share",
+         ("Verifications whose final verdict is `correct`: 1 where the "
+          "verifier always says yes."), "says_correct"),
+        ("verifier_steps_read", "share",
+         ("Verifications with a verdict on every step; the others give no step "
+          "rewards."), "steps_read"),
+        ("verifier_reach", "share",
+         "Of the generator's judged solutions, those that fit the verifier's context.", "reach"),
+        ("verifier_weight_correct", "weight",
+         ("What the advantages of verifications of correct solutions are "
+          "multiplied by."), "weight_correct"),
+        ("verifier_weight_wrong", "weight", "The same of wrong solutions.", "weight_wrong"),
+        ("solutions_correct", "share",
+         "Of the judged solutions of a step of the verifier, those that are correct."),
+        ("solution_steps", "steps", "Mean steps of the generator's solutions that were verified."),
+        ("steps_correct", "share",
+         "Of the steps of these, those that the verifier called correct."),
+    ),
+    *metrics("time",
+        ("verify_s", "s", "Verifying the solutions of the generator's step; a part of train_s."),
+        ("solve_s", "s",
+         "Solving problems for the verifier's step, with judgements; a part of train_s."),
+    ),
+)  # fmt: skip
+
+COLUMNS = (
+    Column(
+        "verified", ("verifier_accuracy",), 9, 3, "verdicts on these solutions that are true",
+        percent, _together, after="fault",
+    ),
+    Column(
+        "alpha", ("step_weight",), 8, 9, "weight of steps", small, _together, after="fault",
+    ),
+)  # fmt: skip

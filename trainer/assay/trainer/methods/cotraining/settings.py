@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.cotraining.metrics import GROUPS, METRICS
-from assay.trainer.methods.cotraining.parts import PARTS, lines
+from assay.trainer.methods.cotraining.parts import COLUMNS, GROUPS, METRICS, PARTS, lines
 from assay.trainer.methods.cotraining.schedule import schedule_of
-from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Positive, PositiveFloat
+from assay.trainer.settings.kinds import (
+    NonNegative,
+    NonNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Strict,
+)
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
@@ -21,14 +25,12 @@ AtLeastTwo = Annotated[int, Field(ge=2)]
 
 
 @dataclass(frozen=True, slots=True)
-class CotrainingConfig:
+class CotrainingConfig(Strict):
     """A generative verifier that learns beside the policy, its generator (RL Tango).
 
     The generator is what [model], [algorithm], [optim] and [rollout] say; run.steps are its steps.
     The verifier is trained by the same algorithm, on what is here.
     """
-
-    __pydantic_config__ = STRICT
 
     enabled: bool = False
     generator_steps: Positive = 3
@@ -59,7 +61,8 @@ class CotrainingConfig:
     """Of a verification."""
     temperature: PositiveFloat = 1.0
     micro_batch: NonNegative = 0
-    """Verifications per forward and backward pass; 0 takes a mini-batch's at once."""
+    """Verifications in a forward and backward pass, at most, within optim.micro_batch_tokens; 0 for
+    any number."""
     prompt: str = ""
     """What asks for a verification, with the places {question} and {steps}, and {count} and {code}
     where they are wanted; empty for ours. It must ask for the lines and the closing sentence of
@@ -76,16 +79,10 @@ def check_cotraining(config: Config) -> str:
 def _check_together(config: Config) -> str:
     together = config.method.cotraining
     samples = together.prompts_per_step * together.group_size
-    mini_batch, rest = divmod(samples, config.optim.mini_batches)
-    if rest:
+    if samples % config.optim.mini_batches:
         return (
             f"optim.mini_batches = {config.optim.mini_batches} does not divide the {samples} "
             "samples of the verifier's step (method.cotraining: prompts_per_step * group_size)"
-        )
-    if together.micro_batch and mini_batch % together.micro_batch:
-        return (
-            f"method.cotraining.micro_batch = {together.micro_batch} does not divide the "
-            f"{mini_batch} samples of the verifier's mini-batch"
         )
     for place in ("{question}", "{steps}"):
         if together.prompt and together.prompt.count(place) != 1:
@@ -122,6 +119,7 @@ METHOD = Method(
     parts=PARTS,
     metrics=METRICS,
     metric_groups=GROUPS,
+    columns=COLUMNS,
     lines=(Lines("Verifier", 10, lines),),
     check=check_cotraining,
 )

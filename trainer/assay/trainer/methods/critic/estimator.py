@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.critic.parts import without_truncation
+from assay.trainer.methods.critic.settings import without_truncation
 from assay.trainer.settings.method import Estimator
 from assay.trainer.settings.part import Part, Switches
 
@@ -51,11 +51,7 @@ GAE = Estimator(
         lambda c: c.method.has_critic,
         _without_critic,
         code=("algos.gae.gae",),
-        needs={
-            "whole-batch": "the mean of its loss has a denominator of its own",
-        },
-        takes={
-            "group-baseline": "a critic is the baseline",
-        },
+        needs={"whole-batch": "the mean of its loss has a denominator of its own"},
+        takes={"group-baseline": "a critic is the baseline"},
     ),
 )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.methods.critic.parts import PARTS, floor_lines, lines
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.objective import CriticConfig
+from assay.trainer.settings.part import Part, Switches, to
+from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
+
+_VAPO = "VAPO, arXiv 2504.05118"
+
+_VC_PPO = "VC-PPO, arXiv 2503.01491"
 
 
 def check(config: Config) -> str:
@@ -26,6 +31,121 @@ def check(config: Config) -> str:
             "is shared cannot learn while the policy is frozen"
         )
     return ""
+
+
+def _without_group_sampling(config: Config) -> Switches:
+    """As many samples, each of a prompt of its own."""
+    return {"rollout.prompts_per_step": config.samples_per_step, "rollout.group_size": 1}
+
+
+def without_truncation(config: Config) -> Switches:
+    """Nothing to set where it is off: others call this too."""
+    return {"method.truncation.window": 0} if config.method.truncation.window else {}
+
+
+def _without_pretraining(config: Config) -> Switches:
+    """Unfinished responses are worth what the critic says, so that they need one that knows."""
+    return {"method.critic.pretrain_steps": 0, **without_truncation(config)}
+
+
+PARTS: tuple[Part, ...] = (
+    Part(
+        "group-sampling", "sampling",
+        "Several samples of each prompt instead of as many prompts with one sample each, although "
+        "a critic needs no group.",
+        f"{_VAPO}, section 4.3", lambda c: c.method.has_critic and c.rollout.group_size > 1,
+        _without_group_sampling, code=("settings.sections.RolloutConfig",),
+    ),
+    Part(
+        "value-init", "critic",
+        "The critic starts from the weights and the head of a reward model, a process reward model "
+        "or a critic of another run, not from the policy's with a head of zeros.",
+        f"{_VC_PPO}; process supervision for code, arXiv 2410.17621",
+        lambda c: (
+            c.method.has_critic
+            and c.method.critic.sharing == "separate"
+            and c.method.critic.init != "policy"
+        ),
+        to("method.critic.init", "policy"), code=("critic.model.load_critic",),
+    ),
+    Part(
+        "value-pretraining", "critic",
+        "The critic learns the returns of the fixed policy before the policy moves.",
+        f"{_VC_PPO}; {_VAPO}, section 4.1",
+        lambda c: c.method.has_critic and c.method.critic.pretrain_steps > 0, _without_pretraining,
+        code=("critic.pretraining.pretrain",),
+    ),
+    Part(
+        "decoupled-gae", "critic",
+        "The critic's targets have a lambda of their own.",
+        f"{_VC_PPO}; {_VAPO}, section 4.1",
+        lambda c: c.method.has_critic and c.method.critic.lam != c.method.advantage.lam,
+        lambda c: {"method.critic.lam": c.method.advantage.lam}, code=("algos.gae.decoupled_gae",),
+    ),
+    Part(
+        "shared-trunk", "critic",
+        "The value function is a head on the policy's hidden states, no model of its own.",
+        "PPO, arXiv 1707.06347, section 5, equation 9",
+        lambda c: c.method.has_critic and c.method.critic.sharing == "trunk",
+        to("method.critic.sharing", "separate"), code=("critic.trunk.TrunkCritic",),
+    ),
+    Part(
+        "value-clipping", "critic",
+        "A value moves no farther than a given step from the old one in its loss.",
+        "Implementation Matters, arXiv 2005.12729",
+        lambda c: c.method.has_critic and c.method.critic.loss == "clipped",
+        to("method.critic.loss", "mse"), code=("algos.value_losses.clipped_value_losses",),
+    ),
+    Part(
+        "categorical-value", "critic",
+        "The critic classifies the return into bins instead of regressing it.",
+        "Stop Regressing, arXiv 2403.03950",
+        lambda c: c.method.has_critic and c.method.critic.loss in ("hl-gauss", "two-hot"),
+        to("method.critic.loss", "mse"), code=("algos.value_losses.ValueBins",),
+    ),
+)  # fmt: skip
+
+
+def lines(config: Config) -> list[str]:
+    """What values the tokens."""
+    critic, gamma = config.method.critic, config.method.advantage.gamma
+    form = {
+        "mse": "1/2 (V - target)^2",
+        "clipped": f"1/2 (V - target)^2, the larger of V as it is and within {critic.clip:g} of "
+        "the old one",
+        "hl-gauss": f"cross-entropy with a Gaussian around the target, {critic.bins} bins",
+        "two-hot": f"cross-entropy with the two bins next to the target, of {critic.bins}",
+    }[critic.loss]
+    made = (
+        f"a head on the policy's hidden states, weight {critic.coef:g} in the loss"
+        if critic.sharing == "trunk"
+        else f"a model of its own, begun as {critic.init}, learning rate {critic.learning_rate:g}"
+    )
+    monte_carlo = critic.lam == 1 and gamma == 1
+    lines = [
+        made,
+        f"target = A(lambda {critic.lam:g}) + V"
+        + (", which is the sum of the rewards to come" if monte_carlo else ""),
+        f"loss: {form}",
+    ]
+    if critic.pretrain_steps:
+        lines.append(
+            f"pre-trained on the fixed policy for at most {count(critic.pretrain_steps, 'step')}, "
+            f"until nothing improves for {critic.pretrain_patience}"
+        )
+    return lines
+
+
+def floor_lines(config: Config) -> list[str]:
+    """What it must explain before the policy moves."""
+    critic = config.method.critic
+    if critic.below_minimum == "ignore":
+        return []
+    return [
+        f"explains less than {critic.min_explained_variance:g} of the returns' variance before "
+        "the policy moves: "
+        + {"warn": "a warning", "refuse": "the run stops"}[critic.below_minimum]
+    ]
 
 
 METHOD = Method(

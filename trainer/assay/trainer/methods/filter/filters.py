@@ -23,13 +23,25 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from assay.clients import Judgement
 from assay.trainer.algos.selection import prof_filter
 from assay.trainer.core.batch import Scored
+from assay.trainer.core.hooks import Hooks
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.filter.settings import FilterConfig
 from assay.trainer.rollouts.types import Rollout
+
+
+class Filtering(Hooks):
+    """Which judged responses train."""
+
+    def scored(self, groups: list[list[Scored]]) -> list[list[Scored]]:
+        """See Hooks."""
+        chosen = self.config.method.filter
+        left = iter(without_void(filtered(groups, chosen), chosen))
+        return [list(islice(left, len(group))) for group in groups]
 
 
 def filtered(groups: Sequence[Sequence[Scored]], config: FilterConfig) -> list[Scored]:

@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.filter.parts import PARTS, lines
-from assay.trainer.settings.kinds import NonNegative
+from assay.trainer.settings.kinds import NonNegative, Strict
 from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.part import Part, switch
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
-class FilterConfig:
+class FilterConfig(Strict):
     """Which judged responses train; those left out are as if they had not been drawn."""
-
-    __pydantic_config__ = STRICT
 
     prof: Literal["none", "both", "correct"] = "none"
     """PROF (arXiv 2509.03403) on groups of correct and incorrect responses: the correct with the
@@ -68,6 +65,62 @@ def check(config: Config) -> str:
     return ""
 
 
+PARTS: tuple[Part, ...] = (
+    Part(
+        "void-turn-filter", "sampling",
+        "A response, or a dialogue with an attempt, that has neither a block of code nor an answer "
+        "leaves the loss.",
+        "SimpleTIR, arXiv 2509.02479, its abstract and its code",
+        *switch("method.filter.void", "none"), code=("methods.filter.filters.without_void",),
+    ),
+    Part(
+        "prof-filter", "sampling",
+        "Of the correct responses those with the worst steps leave the batch, of the incorrect "
+        "those with the best.",
+        "PROF, arXiv 2509.03403", *switch("method.filter.prof", "none"),
+        code=("algos.selection.prof_filter",),
+        needs={
+            "groups": "it compares the samples of a prompt",
+            "one-turn": "the steps that it goes by are of one text",
+            "spans": "it goes by judged steps", "steady-spans": "it goes by judged steps",
+            "whole-batch": "it looks for judged steps in the whole batch",
+        },
+    ),
+    Part(
+        "spread-filter", "sampling",
+        "Groups whose rewards hardly differ leave the batch.",
+        "ours, after the code of ReST-RL", *switch("method.filter.min_group_std", 0.0),
+        code=("methods.filter.filters.filtered",),
+        needs={"groups": "it compares the samples of a prompt"},
+    ),
+)  # fmt: skip
+
+
+def lines(config: Config) -> list[str]:
+    """Which responses stay."""
+    chosen, lines = config.method.filter, []
+    if chosen.prof != "none":
+        keep = chosen.prof_keep or config.rollout.group_size // 2
+        lines.append(
+            f"{keep} of a prompt's responses stay (PROF, {chosen.prof}): by their judged "
+            "steps, as many right ones as wrong ones where there are enough"
+        )
+    if chosen.min_group_std:
+        lines.append(
+            f"prompts whose rewards deviate by less than {chosen.min_group_std:g} are left out"
+        )
+    if chosen.void != "none":
+        whose = "with an attempt that" if config.method.turns.on else "that"
+        answer = (
+            "the verifier extracts" if chosen.void == "verifier" else f"{chosen.void_answer} finds"
+        )
+        lines.append(
+            f"a response {whose} has neither a block of code nor an answer that {answer} leaves "
+            "the loss; its reward counts for its group"
+        )
+    return lines
+
+
 METHOD = Method(
     name="filter",
     settings=FilterConfig,
@@ -77,7 +130,7 @@ METHOD = Method(
         or c.method.filter.void != "none"
     ),
     rank=150,
-    hooks="assay.trainer.methods.filter.method:Filtering",
+    hooks="assay.trainer.methods.filter.filters:Filtering",
     parts=PARTS,
     lines=(Lines("Sampling", 34, lines),),
     check=check,

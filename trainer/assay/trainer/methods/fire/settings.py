@@ -7,27 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.fire.metrics import METRICS
-from assay.trainer.methods.fire.parts import PARTS, lines
-from assay.trainer.settings.kinds import PositiveFloat
+from assay.trainer.settings.kinds import PositiveFloat, Strict
 from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.metric import Metric, metrics
+from assay.trainer.settings.part import Part, switch
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
-
 
 VLLM_MAX_LOGPROBS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class FireConfig:
+class FireConfig(Strict):
     """FIRE (arXiv 2410.21236): the first token of each response from a flat distribution.
 
     Only where the policy learns, never in the evaluation.
     """
-
-    __pydantic_config__ = STRICT
 
     enabled: bool = False
     temperature: PositiveFloat = 30.0
@@ -57,6 +53,40 @@ def check(config: Config) -> str:
         )
     return ""
 
+
+PARTS: tuple[Part, ...] = (
+    Part(
+        "fire", "sampling",
+        "The first token of each response comes from a flat distribution over the likeliest few; "
+        "the evaluation decodes regularly.",
+        "FIRE, arXiv 2410.21236", *switch("method.fire.enabled", False),
+        code=("algos.sampling.fire_first_token_probs",),
+        needs={"one-turn": "each turn has a first token"},
+        takes={"first-tokens": "first tokens come from a flat distribution"},
+    ),
+)  # fmt: skip
+
+
+def lines(config: Config) -> list[str]:
+    """Where first tokens come from."""
+    fire = config.method.fire
+    in_loss = {
+        "mask": "it is not in the policy's loss",
+        "exact": "in the loss it is weighed by min(pi_old / that probability, 1)",
+        "parity": "in the loss it counts as if the policy had drawn it",
+    }[fire.mode]
+    drawn = f"softmax(the {fire.top_k} largest logits / {fire.temperature:g})"
+    return [
+        f"the first token of a response from {drawn}; {in_loss}",
+        "the evaluation decodes regularly, its first tokens too",
+    ]
+
+
+METRICS: tuple[Metric, ...] = metrics("drift",
+    ("first_weight", "ratio",
+     ("Mean weight min(pi_old / drawn with, 1) of the first tokens in the loss, with "
+      '`method.fire.mode = "exact"` (arXiv 2410.21236).')),
+)  # fmt: skip
 
 METHOD = Method(
     name="fire",

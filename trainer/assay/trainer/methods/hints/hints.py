@@ -17,13 +17,29 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
+from assay.trainer.core.hooks import Hooks
 from assay.trainer.data.problems import Problem
 from assay.trainer.rollouts.dynamic import kind_of
 from assay.trainer.rollouts.types import Group
 
 NOTICE = "\n\nThe beginning of a correct solution is given here. Continue from it.\n\n"
+
+
+class Hinting(Hooks):
+    """What nobody solved is answered again with the beginning of its solution (GHPO)."""
+
+    def collecting(self) -> Mapping[str, Any]:
+        """See Hooks."""
+        return {"again": failed}
+
+    def variants(self) -> tuple[int, Callable[[Problem, int], Problem]]:
+        """See Hooks."""
+        shares = self.config.method.hints.shares
+        return len(shares), lambda problem, form: with_hint(problem, shares[form - 1])
 
 
 def failed(group: Group) -> bool:

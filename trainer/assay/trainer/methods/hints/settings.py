@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.hints.metrics import METRICS
-from assay.trainer.methods.hints.parts import PARTS, lines
-from assay.trainer.settings.kinds import PositiveShare
+from assay.trainer.settings.kinds import PositiveShare, Strict
 from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.metric import Metric, metrics
+from assay.trainer.settings.part import Part, switch
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
-class HintsConfig:
+class HintsConfig(Strict):
     """GHPO (arXiv 2507.10628): the beginning of the solution where nothing was right."""
-
-    __pydantic_config__ = STRICT
 
     enabled: bool = False
     """Needs data.columns.solution. Goes with every `name`."""
@@ -40,12 +37,45 @@ def check(config: Config) -> str:
     return ""
 
 
+PARTS: tuple[Part, ...] = (
+    Part(
+        "hints", "sampling",
+        "A problem that nobody answered rightly is answered again in the step, with the beginning "
+        "of its solution.",
+        "GHPO, arXiv 2507.10628", *switch("method.hints.enabled", False),
+        code=("methods.hints.hints.with_hint",),
+        needs={
+            "collector": "it has groups answered again within their step",
+            "outcomes": "a problem that nobody solved is answered again with a hint",
+            "verdicts": "it goes by right and wrong",
+        },
+    ),
+)  # fmt: skip
+
+
+def lines(config: Config) -> list[str]:
+    """What becomes of a problem that nobody solved."""
+    shares = ", ".join(f"{share:.0%}" for share in config.method.hints.shares)
+    return [
+        (
+            "a problem that nobody answered rightly is answered again in the step, with the first "
+            f"{shares} of its solution in the prompt"
+        )
+    ]
+
+
+METRICS: tuple[Metric, ...] = metrics("sampling",
+    ("hinted_groups", "groups",
+     ("Answered again with the beginning of the solution in the prompt, as nobody was right "
+      "(`method.hints`); samples.jsonl has the level of each.")),
+)  # fmt: skip
+
 METHOD = Method(
     name="hints",
     settings=HintsConfig,
     is_on=lambda c: c.method.hints.enabled,
     rank=30,
-    hooks="assay.trainer.methods.hints.method:Hinting",
+    hooks="assay.trainer.methods.hints.hints:Hinting",
     parts=PARTS,
     metrics=METRICS,
     lines=(Lines("Sampling", 31, lines),),

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings.part import Part, Switches, to
-from assay.trainer.settings.registry import loss_of
+from assay.trainer.settings.objective import CORRECTIONS
+from assay.trainer.settings.part import Part, Switches, switch, to
+from assay.trainer.settings.registry import engine_of, loss_of
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
+    from assay.trainer.settings.method import Engine
     from assay.trainer.settings.objective import LossConfig
 
 _DAPO = "DAPO, arXiv 2503.14476"
+
 _VAPO = "VAPO, arXiv 2504.05118"
+
 _STABLE = "StableReinforce, arXiv 2505.02835"
-_AGGREGATION = "method.loss.aggregation"
+
 _SEQUENCE_RANGE = 0.01
 
 
@@ -38,8 +42,7 @@ def _without_kl(config: Config) -> Switches:
 
 PARTS: tuple[Part, ...] = (
     Part(
-        "clip-higher",
-        "loss",
+        "clip-higher", "loss",
         "The ratio may rise farther than it may fall.",
         f"{_DAPO}, section 3.1, equation 10",
         lambda c: (
@@ -49,8 +52,7 @@ PARTS: tuple[Part, ...] = (
         code=("algos.policy_losses.ppo_token_losses",),
     ),
     Part(
-        "dual-clip",
-        "loss",
+        "dual-clip", "loss",
         "The loss of a token with a negative advantage is bounded.",
         "Dual-clip PPO, arXiv 1912.09729; DAPO's script",
         lambda c: (
@@ -58,64 +60,45 @@ PARTS: tuple[Part, ...] = (
             and c.method.loss.importance_correction != "decoupled"
             and c.method.loss.dual_clip > 0
         ),
-        to("method.loss.dual_clip", 0.0),
-        code=("algos.policy_losses.ppo_token_losses",),
+        to("method.loss.dual_clip", 0.0), code=("algos.policy_losses.ppo_token_losses",),
     ),
     Part(
-        "pre-clip",
-        "loss",
+        "pre-clip", "loss",
         "The ratio is clamped into a wide range before anything else.",
-        _STABLE,
-        lambda c: c.method.loss.pre_clip > 0,
-        to("method.loss.pre_clip", 0.0),
-        code=("algos.ratios.pre_clip_log_ratio",),
+        _STABLE, *switch("method.loss.pre_clip", 0.0), code=("algos.ratios.pre_clip_log_ratio",),
     ),
     Part(
-        "sequence-ratio",
-        "loss",
+        "sequence-ratio", "loss",
         "One ratio for a response, the geometric mean of its tokens'.",
-        "GSPO, arXiv 2507.18071, equations 5 and 7",
-        lambda c: c.method.loss.ratio == "sequence",
-        _without_sequence_ratio,
-        code=("algos.ratios.sequence_log_ratio",),
-        takes={
-            "token-ratio": "there is one for a response",
-        },
+        "GSPO, arXiv 2507.18071, equations 5 and 7", lambda c: c.method.loss.ratio == "sequence",
+        _without_sequence_ratio, code=("algos.ratios.sequence_log_ratio",),
+        takes={"token-ratio": "there is one for a response"},
     ),
     Part(
-        "token-level-loss",
-        "loss",
+        "token-level-loss", "loss",
         "The mean over the tokens of the mini-batch, so that long responses count for more.",
         f"{_DAPO}, section 3.3, equation 12",
-        lambda c: c.method.loss.aggregation == "token-mean",
-        to(_AGGREGATION, "seq-mean-token-mean"),
+        *switch("method.loss.aggregation", "seq-mean-token-mean", "token-mean"),
         code=("algos.aggregation.aggregate",),
     ),
     Part(
-        "constant-normaliser",
-        "loss",
+        "constant-normaliser", "loss",
         "The sum over tokens is divided by responses * max_new_tokens, whatever their lengths.",
         "Dr. GRPO, arXiv 2503.20783",
-        lambda c: c.method.loss.aggregation == "constant",
-        to(_AGGREGATION, "seq-mean-token-mean"),
+        *switch("method.loss.aggregation", "seq-mean-token-mean", "constant"),
         code=("algos.aggregation.aggregate",),
     ),
     Part(
-        "whole-response-loss",
-        "loss",
+        "whole-response-loss", "loss",
         "The sum over a response's tokens: the whole response is one action.",
         "RLOO, arXiv 2402.14740",
-        lambda c: c.method.loss.aggregation == "seq-mean-token-sum",
-        to(_AGGREGATION, "seq-mean-token-mean"),
+        *switch("method.loss.aggregation", "seq-mean-token-mean", "seq-mean-token-sum"),
         code=("algos.aggregation.aggregate",),
     ),
     Part(
-        "positive-lm-loss",
-        "loss",
+        "positive-lm-loss", "loss",
         "The negative log-likelihood of the correct responses is minimised beside it.",
-        f"{_VAPO}, section 4.3, equations 9 and 10",
-        lambda c: c.method.loss.positive_lm_coef > 0,
-        to("method.loss.positive_lm_coef", 0.0),
+        f"{_VAPO}, section 4.3, equations 9 and 10", *switch("method.loss.positive_lm_coef", 0.0),
         code=("algos.auxiliary.positive_lm_loss",),
         needs={
             "verdicts": "it goes by correct responses",
@@ -124,42 +107,44 @@ PARTS: tuple[Part, ...] = (
         },
     ),
     Part(
-        "entropy-bonus",
-        "loss",
+        "entropy-bonus", "loss",
         "The entropy of the policy is rewarded.",
-        "PPO, arXiv 1707.06347, section 5, equation 9",
-        lambda c: c.method.loss.entropy_coef > 0,
-        to("method.loss.entropy_coef", 0.0),
+        "PPO, arXiv 1707.06347, section 5, equation 9", *switch("method.loss.entropy_coef", 0.0),
         code=("core.objective.policy_loss",),
     ),
     Part(
-        "kl",
-        "loss",
+        "kl", "loss",
         "The divergence from the initial policy costs.",
-        "GRPO, arXiv 2402.03300, equations 3 and 4",
-        lambda c: c.method.loss.kl_most > 0,
-        _without_kl,
-        code=("algos.kl.kl_token_losses",),
+        "GRPO, arXiv 2402.03300, equations 3 and 4", lambda c: c.method.loss.kl_most > 0,
+        _without_kl, code=("algos.kl.kl_token_losses",),
     ),
     Part(
-        "importance-correction",
-        "loss",
-        "A token is weighed by the truncated ratio of the trainer's to the sampler's probability.",
-        "truncated importance sampling, as TRL 1.16 describes it",
-        lambda c: c.method.loss.importance_correction == "truncate",
+        "importance-correction", "loss",
+        "A token is weighed by the truncated ratio of the trainer's to the sampler's probability, "
+        "its own or that of its response.",
+        "truncated importance sampling (TIS), fengyao.notion.site/off-policy-rl; the forms are "
+        "TRL 1.16's",
+        lambda c: c.method.loss.importance_correction in ("token-truncate", "sequence-truncate"),
         to("method.loss.importance_correction", "none"),
-        code=("algos.ratios.truncated_importance_weights",),
+        code=("algos.importance.importance_weights",),
     ),
     Part(
-        "decoupled-ppo",
-        "loss",
+        "importance-mask", "loss",
+        "A token is weighed by that ratio, and by 0 where it is beyond the limits.",
+        "IcePop (Ring-1T), arXiv 2510.18855; by responses: When Speed Kills Stability, "
+        "yingru.notion.site; the forms are TRL 1.16's",
+        lambda c: c.method.loss.importance_correction in ("token-mask", "sequence-mask", "icepop"),
+        to("method.loss.importance_correction", "none"),
+        code=("algos.importance.importance_weights",),
+    ),
+    Part(
+        "decoupled-ppo", "loss",
         "The policy that sampled is another than the one that the ratio starts from.",
         "AReaL, arXiv 2505.24298",
-        lambda c: c.method.loss.importance_correction == "decoupled",
-        to("method.loss.importance_correction", "none"),
+        *switch("method.loss.importance_correction", "none", "decoupled"),
         code=("algos.policy_losses.decoupled_ppo_token_losses",),
     ),
-)
+)  # fmt: skip
 
 
 def lines(config: Config) -> list[str]:
@@ -183,10 +168,10 @@ def lines(config: Config) -> list[str]:
         lines[-1] += (
             f" + {loss.positive_lm_coef:g} * mean over the tokens of correct responses of log pi"
         )
-    return lines + _ratio_lines(loss)
+    return lines + _ratio_lines(loss, engine_of(config.rollout))
 
 
-def _ratio_lines(loss: LossConfig) -> list[str]:
+def _ratio_lines(loss: LossConfig, engine: Engine) -> list[str]:
     lines = [
         "r = pi / pi_old of the token"
         if loss.ratio == "token"
@@ -195,8 +180,22 @@ def _ratio_lines(loss: LossConfig) -> list[str]:
     if loss.pre_clip:
         lines[0] += f", first clamped into [1 / {loss.pre_clip:g}, {loss.pre_clip:g}]"
     if loss.importance_correction != "none":
-        lines.append(f"w = min(pi_old / sampler's probability, {loss.importance_cap:g})")
+        default = loss.importance_correction == engine.correction
+        told = f' (the default of rollout.backend = "{engine.name}")' if default else ""
+        lines.append(f"w = {_weight(loss)}: {loss.importance_correction}{told}")
     return lines
+
+
+def _weight(loss: LossConfig) -> str:
+    low, high = loss.importance_limits
+    way = CORRECTIONS.get(loss.importance_correction)
+    ratio = "pi_old / sampler's probability"
+    if way is not None and way.sequence:
+        ratio += " of the whole response"
+    if way is not None and way.mask:
+        return f"{ratio}, 0 {f'below {low:g} or ' if low else ''}above {high:g}"
+    inner = f"min({ratio}, {high:g})"
+    return f"max({inner}, {low:g})" if low and way is not None else inner
 
 
 def reward_lines(config: Config) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay.trainer.methods.loss.parts import PARTS, lines, reward_lines
 from assay.trainer.settings.method import Lines, Method
 from assay.trainer.settings.objective import LossConfig
+from assay.trainer.settings.registry import engine_of
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -31,6 +32,35 @@ def check(config: Config) -> str:
         return (
             'method.loss.importance_correction = "decoupled" is an objective of its own: it '
             'goes with ratio = "token", objective = "ppo" and pre_clip = 0'
+        )
+    return _check_correction(config)
+
+
+def _check_correction(config: Config) -> str:
+    """Whether the engine tells what a correction needs, and the limits are a range."""
+    loss, rollout = config.method.loss, config.rollout
+    if loss.importance_correction == "none":
+        return ""
+    low, high = loss.importance_limits
+    if low >= high:
+        return (
+            f"method.loss.importance_floor = {low:g} is not below method.loss.importance_cap = "
+            f"{high:g}"
+        )
+    correction = f'method.loss.importance_correction = "{loss.importance_correction}"'
+    engine = engine_of(rollout)
+    if engine.logprobs == "none" or not rollout.tells_logps:
+        filters = "" if engine.logprobs == "none" else " with rollout.top_p or rollout.top_k"
+        return (
+            f"{correction} goes by the sampler's log-probabilities, which rollout.backend = "
+            f'"{engine.name}" does not tell{filters}; use "none", or another engine'
+        )
+    plain = rollout.temperature == 1 and rollout.top_p == 1 and not rollout.top_k
+    if engine.logprobs == "raw" and not plain:
+        return (
+            f"{correction} goes by the probabilities that tokens were drawn with; rollout.backend "
+            f'= "{engine.name}" tells those before temperature and filters: use '
+            'rollout.temperature = 1 without top_p and top_k, or "none"'
         )
     return ""
 

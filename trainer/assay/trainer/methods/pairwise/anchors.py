@@ -28,6 +28,7 @@ from assay.trainer.engines.types import Draw, Generator, Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Ranks
 from assay.trainer.settings.config import Config
@@ -309,7 +310,9 @@ class _Maker:
             ]
             results = self._selector.score(samples)
         texts = [response.text for response in responses]
-        return self._ranks.gather(list(zip(texts, results, strict=True)))
+        told = self._ranks.gather(list(zip(texts, results, strict=True)))
+        refuse_given_up(result for _, result in told if result is not None)
+        return told
 
 
 def _row(problem: Problem, choice: Choice, samples: int) -> dict[str, Any]:

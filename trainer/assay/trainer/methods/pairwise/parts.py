@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings.part import Part, Switches, to
+from assay.trainer.settings.method import Earned
+from assay.trainer.settings.metric import Metric, metrics
+from assay.trainer.settings.part import Part, Switches, switch
 from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
 _PAIRWISE = "Pairwise-RL, arXiv 2504.04950; the form is a derivation"
-_ESTIMATOR = "method.advantage.estimator"
 
 
 def _order_gap_limit(config: Config) -> float:
@@ -27,28 +28,17 @@ def _without_order_gap(config: Config) -> Switches:
 
 PARTS: tuple[Part, ...] = (
     Part(
-        "anchor-reward",
-        "reward",
+        "anchor-reward", "reward",
         "The reward is the chance of beating the problem's anchor, asked of a judge in both "
         "orders.",
-        _PAIRWISE,
-        lambda c: c.method.pairwise.against == "anchor",
-        None,
-        code=("rollouts.pairs.as_win",),
-        needs={
-            "one-turn": "an anchor is a response of one turn",
-        },
-        takes={
-            "verdicts": "they are chances of beating an anchor",
-        },
+        _PAIRWISE, lambda c: c.method.pairwise.against == "anchor", None,
+        code=("rollouts.pairs.as_win",), needs={"one-turn": "an anchor is a response of one turn"},
+        takes={"verdicts": "they are chances of beating an anchor"},
     ),
     Part(
-        "group-in-pairs",
-        "reward",
+        "group-in-pairs", "reward",
         "The reward is the mean chance of beating the other samples of the prompt.",
-        _PAIRWISE,
-        lambda c: c.method.pairwise.against == "group",
-        None,
+        _PAIRWISE, lambda c: c.method.pairwise.against == "group", None,
         code=("rollouts.pairs.fold",),
         needs={
             "groups": "samples of a prompt are held against one another",
@@ -61,58 +51,41 @@ PARTS: tuple[Part, ...] = (
         },
     ),
     Part(
-        "best-of-n-anchors",
-        "reward",
+        "best-of-n-anchors", "reward",
         "The anchor is the best of several samples of the initial policy by a scalar reward, "
         "instead of one sample of it.",
-        _PAIRWISE,
-        lambda c: c.method.pairwise.anchors == "best-of-n",
-        to("method.pairwise.anchors", "reference"),
+        _PAIRWISE, *switch("method.pairwise.anchors", "reference", "best-of-n"),
         code=("methods.pairwise.anchors.choose",),
     ),
     Part(
-        "order-gap-fault",
-        "reward",
+        "order-gap-fault", "reward",
         "A pair that a judge sees too differently in its two orders has no judgement.",
-        _PAIRWISE,
-        lambda c: c.method.pairwise.against != "none" and _order_gap_limit(c) < 1,
-        _without_order_gap,
-        code=("rollouts.pairs.order_gap",),
+        _PAIRWISE, lambda c: c.method.pairwise.against != "none" and _order_gap_limit(c) < 1,
+        _without_order_gap, code=("rollouts.pairs.order_gap",),
     ),
     Part(
-        "centred-win",
-        "reward",
+        "centred-win", "reward",
         "The chance of winning counts from parity, w - 1/2.",
-        _PAIRWISE,
-        lambda c: c.method.pairwise.reward == "centred",
-        to("method.pairwise.reward", "win"),
-        code=("algos.shaping.win_reward",),
-        takes={
-            "judged-rewards": "they are taken from parity",
-        },
+        _PAIRWISE, *switch("method.pairwise.reward", "win", "centred"),
+        code=("algos.shaping.win_reward",), takes={"judged-rewards": "they are taken from parity"},
     ),
     Part(
-        "log-odds-win",
-        "reward",
+        "log-odds-win", "reward",
         "The chance of winning counts by its log-odds, within bounds.",
-        _PAIRWISE,
-        lambda c: c.method.pairwise.reward == "log-odds",
-        to("method.pairwise.reward", "win"),
-        code=("algos.shaping.win_reward",),
-        takes={
-            "judged-rewards": "they are log-odds",
-        },
+        _PAIRWISE, *switch("method.pairwise.reward", "win", "log-odds"),
+        code=("algos.shaping.win_reward",), takes={"judged-rewards": "they are log-odds"},
     ),
-)
+)  # fmt: skip
+
+
+def earns(_config: Config, earned: Earned) -> Earned:
+    """What is judged is a chance of winning."""
+    return Earned(earned.terms, "w: what is given by")
 
 
 def lines(config: Config) -> list[str]:
     """What a response is held against."""
     pairwise = config.method.pairwise
-    if config.method.turns.on:
-        return []
-    if pairwise.against == "none":
-        return []
     form = {
         "win": "w",
         "centred": "w - 1/2",
@@ -130,3 +103,10 @@ def lines(config: Config) -> list[str]:
         only = " (for the evaluation alone)" if pairwise.against == "group" else ""
         lines.append(f"anchor{only}: {anchors[pairwise.anchors]}")
     return [*lines, "a pair that the judge abstains from is a fault, never parity"]
+
+
+METRICS: tuple[Metric, ...] = metrics("reward",
+    ("order_gap", "probability",
+     ("Mean difference between the two orders in which a judge of pairs was shown a response "
+      "and what it is held against (arXiv 2504.04950). Null with other judges.")),
+)  # fmt: skip

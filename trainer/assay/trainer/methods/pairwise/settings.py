@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.pairwise.metrics import METRICS
-from assay.trainer.methods.pairwise.parts import PARTS, lines
+from assay.trainer.methods.pairwise.parts import METRICS, PARTS, earns, lines
+from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
@@ -17,10 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PairwiseConfig:
+class PairwiseConfig(Strict):
     """Rewards that are chances of beating another response (Pairwise-RL, arXiv 2504.04950)."""
-
-    __pydantic_config__ = STRICT
 
     against: Literal["none", "anchor", "group"] = "none"
     """anchor: a response is held against its problem's anchor. group: against every other response
@@ -90,6 +87,7 @@ METHOD = Method(
     hooks="assay.trainer.methods.pairwise.method:Pairwise",
     parts=PARTS,
     metrics=METRICS,
+    earns=earns,
     lines=(Lines("Reward", 20, lines),),
     check=pairwise_problem,
 )

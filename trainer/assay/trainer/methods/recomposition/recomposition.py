@@ -29,6 +29,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from assay.trainer.core.hooks import Hooks
 from assay.trainer.engines.types import Draw
 from assay.trainer.methods.recomposition.settings import RecompositionConfig
 from assay.trainer.rollouts.keepers import Keeper, size_of
@@ -36,13 +37,17 @@ from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.types import Group, Place, place
 
 
-class Recomposition(Keeper):
-    """The remainders that wait.
+class Recomposing(Hooks):
+    """Parts of groups wait for a later batch (RoRecomp, arXiv 2509.25958)."""
 
-    Args:
-        config: how large both parts are.
-        prompts_per_step: groups of a batch, over all processes.
-    """
+    def collecting(self) -> Mapping[str, Any]:
+        """See Hooks."""
+        prompts = self.config.rollout.prompts_per_step
+        return {"keepers": (Recomposition(self.config.method.recomposition, prompts),)}
+
+
+class Recomposition(Keeper):
+    """The remainders that wait."""
 
     name = "recomposition"
 
@@ -58,11 +63,7 @@ class Recomposition(Keeper):
         return self._waiting[:count]
 
     def left_out(self, groups: Sequence[Group]) -> frozenset[Place]:
-        """What does not train of a batch: of those due the priority part, of others the remainder.
-
-        Args:
-            groups: the batch, those due among them.
-        """
+        """What does not train: of groups that are due the priority part, else the remainder."""
         due = {id(group) for group in self.due()}
         found: set[Place] = set()
         for group in groups:
@@ -122,11 +123,6 @@ def priority_of(group: Group, share: float) -> set[Place]:
 
 
 def share_at(step: int, config: RecompositionConfig) -> float:
-    """Compensation's share of a batch: half a cosine from its first to its last value. Pure.
-
-    Args:
-        step: of the run, from 0.
-        config: both values, and the steps between them.
-    """
+    """Compensation's share of a batch at a step, from 0: half a cosine between two values. Pure."""
     gone = min(1.0, step / config.steps)
     return config.last + (config.first - config.last) * (1 + math.cos(math.pi * gone)) / 2

@@ -5,27 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.recomposition.metrics import METRICS
-from assay.trainer.methods.recomposition.parts import PARTS, lines
-from assay.trainer.settings.kinds import BelowHalf, NonNegative, Positive, PositiveShare
+from assay.trainer.settings.keeping import KeepingConfig, check_keeping
+from assay.trainer.settings.kinds import BelowHalf, Positive, PositiveShare
 from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.metric import Metric, metrics
+from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
-class RecompositionConfig:
+class RecompositionConfig(KeepingConfig):
     """RoRecomp (arXiv 2509.25958): short correct and long incorrect responses first.
 
     No number of the paper's was at hand; all are ours.
     """
 
-    __pydantic_config__ = STRICT
-
-    groups: NonNegative = 0
-    """The latest groups whose remainders wait; 0 for no recomposition."""
     share: PositiveShare = 0.5
     """Of a group's correct and of its other responses, that train at once."""
     first: BelowHalf = 0.25
@@ -35,25 +32,54 @@ class RecompositionConfig:
     steps: Positive = 100
 
 
-def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
-    if config.method.recomposition.groups and not config.rollout.tells_logps:
-        return (
-            "method.recomposition needs no rollout.top_k and top_p with vLLM: it does not tell the "
-            "policy's log-probabilities with them"
-        )
-    return ""
+PARTS: tuple[Part, ...] = (
+    Part(
+        "recomposition", "sampling",
+        "Short correct and long incorrect responses train at once, the others of their groups in a "
+        "part of a later batch.",
+        "RoRecomp, arXiv 2509.25958, after its abstract", *switch("method.recomposition.groups", 0),
+        code=("methods.recomposition.recomposition.Recomposition",),
+        takes={"fresh": "remainders of earlier steps train"},
+        needs={
+            "collector": "it keeps whole groups until their remainders train",
+            "verdicts": "it tells right from wrong responses",
+            "group-baseline": "advantages are those of the whole group",
+        },
+    ),
+)  # fmt: skip
 
+
+def lines(config: Config) -> list[str]:
+    """What trains now, and what later."""
+    chosen = config.method.recomposition
+    share = f"{chosen.first:.0%}"
+    if chosen.last != chosen.first:
+        share += f" to {chosen.last:.0%} of a batch, over {count(chosen.steps, 'step')},"
+    else:
+        share += " of a batch"
+    return [
+        (
+            f"of each prompt the shortest {chosen.share:.0%} of the correct responses and the "
+            f"longest {chosen.share:.0%} of the others train at once; {share} is the remainders "
+            f"of earlier prompts, of which the latest {chosen.groups:,} wait"
+        )
+    ]
+
+
+METRICS: tuple[Metric, ...] = metrics("sampling",
+    ("compensation_groups", "groups",
+     "Of the stale ones, those whose remainder trains (`method.recomposition`)."),
+)  # fmt: skip
 
 METHOD = Method(
     name="recomposition",
     settings=RecompositionConfig,
     is_on=lambda c: c.method.recomposition.groups > 0,
     rank=50,
-    hooks="assay.trainer.methods.recomposition.method:Recomposing",
+    hooks="assay.trainer.methods.recomposition.recomposition:Recomposing",
     parts=PARTS,
     metrics=METRICS,
     lines=(Lines("Sampling", 33, lines),),
-    check=check,
+    check=lambda config: check_keeping(config, "recomposition"),
     compares="method.recomposition",
 )

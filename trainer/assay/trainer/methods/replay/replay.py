@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.trainer.core.hooks import Hooks
 from assay.trainer.engines.types import Draw
 from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.rollouts.dynamic import CORRECT, kind_of
@@ -35,18 +36,21 @@ from assay.trainer.rollouts.types import Group, Rollout
 from assay.trainer.selection.orders import dice
 
 
+class Replaying(Hooks):
+    """Groups of earlier steps come again, or their successes."""
+
+    def collecting(self) -> Mapping[str, Any]:
+        """See Hooks."""
+        return {"keepers": (make_replay(self.config.method.replay, self.config.run.seed),)}
+
+
 def make_replay(config: ReplayConfig, seed: int) -> Keeper:
     """What the settings ask for."""
     return Replay(config, seed) if config.mode == "groups" else ReplayedSuccesses(config, seed)
 
 
 class Replay(Keeper):
-    """The latest groups with an advantage.
-
-    Args:
-        config: how many, and how they are drawn.
-        seed: of the drawing.
-    """
+    """The latest groups with an advantage."""
 
     name = "replay"
 
@@ -101,12 +105,7 @@ class Replay(Keeper):
 
 
 class ReplayedSuccesses(Keeper):
-    """The latest success of each of the latest problems that had one.
-
-    Args:
-        config: of how many problems.
-        seed: of the choice of the response that makes room.
-    """
+    """The latest success of each of the latest problems that had one."""
 
     name = "replay"
 

@@ -7,24 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.replay.metrics import METRICS
-from assay.trainer.methods.replay.parts import PARTS, lines
-from assay.trainer.settings.kinds import NonNegative
+from assay.trainer.settings.keeping import KeepingConfig, check_keeping
 from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.metric import Metric, metrics
+from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayConfig:
+class ReplayConfig(KeepingConfig):
     """What comes again: VL-Rethinker's groups, or ARPO's successes."""
 
-    __pydantic_config__ = STRICT
-
-    groups: NonNegative = 0
-    """How many are kept, the latest; 0 for no replay."""
     mode: Literal["groups", "success"] = "groups"
     """groups: those with rewards that differ are kept, and take the place of groups whose rewards
     do not (VL-Rethinker). success: of so many problems the latest success is kept, and takes a
@@ -33,25 +29,53 @@ class ReplayConfig:
     """groups: one comes with a chance in proportion to its mean |advantage| ^ alpha."""
 
 
-def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
-    if config.method.replay.groups and not config.rollout.tells_logps:
-        return (
-            "method.replay needs the sampler's log-probabilities, and vLLM does not tell those "
-            "of the policy with rollout.top_k or rollout.top_p; take these out"
-        )
-    return ""
+PARTS: tuple[Part, ...] = (
+    Part(
+        "replay", "sampling",
+        "Groups without an advantage give their places to earlier groups that had one, or one "
+        "place to an earlier success of their problem.",
+        "ours, after the replay of VL-Rethinker; ARPO, arXiv 2505.16282 (success)",
+        *switch("method.replay.groups", 0),
+        code=("methods.replay.replay.Replay", "methods.replay.replay.ReplayedSuccesses"),
+        needs={"collector": "it keeps whole groups and brings them back"},
+        takes={"fresh": "groups of earlier steps come again"},
+    ),
+)  # fmt: skip
 
+
+def lines(config: Config) -> list[str]:
+    """Which groups come again."""
+    if config.method.replay.mode == "success":
+        return [
+            (
+                "a group in which nobody was right takes an earlier success of its problem, with "
+                "the probabilities that it was sampled under; those of the latest "
+                f"{count(config.method.replay.groups, 'problem')} are kept"
+            )
+        ]
+    return [
+        (
+            f"of the latest {count(config.method.replay.groups, 'group')} with an advantage, some "
+            "take the places of groups without, with the probabilities that they were sampled under"
+        )
+    ]
+
+
+METRICS: tuple[Metric, ...] = metrics("sampling",
+    ("replayed_groups", "groups",
+     ("Of those, the ones that took the place of a group without advantage "
+      "(`method.replay`).")),
+)  # fmt: skip
 
 METHOD = Method(
     name="replay",
     settings=ReplayConfig,
     is_on=lambda c: c.method.replay.groups > 0,
     rank=40,
-    hooks="assay.trainer.methods.replay.method:Replaying",
+    hooks="assay.trainer.methods.replay.replay:Replaying",
     parts=PARTS,
     metrics=METRICS,
     lines=(Lines("Sampling", 32, lines),),
-    check=check,
+    check=lambda config: check_keeping(config, "replay"),
     compares="method.replay",
 )

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.segments.metrics import METRICS
-from assay.trainer.methods.segments.parts import PARTS
+from assay.trainer.methods.segments.parts import METRICS, PARTS
+from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Method
 
 if TYPE_CHECKING:
@@ -17,13 +16,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentsConfig:
+class SegmentsConfig(Strict):
     """Where responses are cut, and how the states there are valued (SPO-chain).
 
     The numbers are those of the authors' repository.
     """
-
-    __pydantic_config__ = STRICT
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.9
     """The policy was not sure of a token that it drew with a probability below this."""

@@ -19,15 +19,37 @@ A response's length counts its end-of-sequence token.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay.trainer.algos.shaping import (
     cosine_length_reward,
     ngram_repetition_penalty,
     soft_overlong,
 )
+from assay.trainer.core.batch import Scored
+from assay.trainer.core.hooks import Hooks
 from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.rollouts.types import Rollout
+from assay.trainer.settings.config import Config
+
+
+class Shaping(Hooks):
+    """Penalties and bonuses beside what was judged."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.changes_rewards = config.method.shaping.changes_rewards
+
+    def scored(self, groups: list[list[Scored]]) -> list[list[Scored]]:
+        """See Hooks."""
+        return [[self._shaped(item) for item in group] for group in groups]
+
+    def _shaped(self, item: Scored) -> Scored:
+        if item.reward is None or not isinstance(item.rollout, Rollout):
+            return item
+        most = self.config.rollout.max_new_tokens
+        made = shape(item.rollout, item.reward, self.config.method.shaping, most)
+        return replace(item, reward=made.reward, in_loss=item.in_loss and made.in_loss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +67,7 @@ class Shaped:
     components: dict[str, float] = field(default_factory=dict)
 
 
-def shape(
-    rollout: Rollout,
-    reward: float,
-    config: ShapingConfig,
-    max_new_tokens: int,
-) -> Shaped:
+def shape(rollout: Rollout, reward: float, config: ShapingConfig, max_new_tokens: int) -> Shaped:
     """Shapes one rollout's reward. Pure.
 
     Args:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings.part import Part, to
+from assay.trainer.settings.metric import Column, Metric, metrics, percent
+from assay.trainer.settings.part import Part, switch
 from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
-
 PARTS: tuple[Part, ...] = (
     Part(
-        "truncation",
-        "sampling",
+        "truncation", "sampling",
         "A response draws at most a window of tokens in a step and goes on in the next; what is "
         "not finished is valued by the critic, which learns from what is.",
-        "T-PPO, arXiv 2506.15050",
-        lambda c: c.method.truncation.window > 0,
-        to("method.truncation.window", 0),
+        "T-PPO, arXiv 2506.15050", *switch("method.truncation.window", 0),
         code=("algos.gae.boundary_values",),
         needs={
             "critic": "only a critic values what has not ended",
@@ -33,14 +30,12 @@ PARTS: tuple[Part, ...] = (
             "beside": "a slot waits for the weights of the next step",
         },
     ),
-)
+)  # fmt: skip
 
 
 def sampling_lines(config: Config) -> list[str]:
     """What a step draws."""
     window = config.method.truncation.window
-    if not window:
-        return []
     return [
         (
             f"in {count(config.samples_per_step, 'slot')}, each of which draws at most "
@@ -53,8 +48,6 @@ def sampling_lines(config: Config) -> list[str]:
 
 def advantage_lines(config: Config) -> list[str]:
     """What a response that goes on is worth."""
-    if not config.method.truncation.window:
-        return []
     goes_on = "a response that goes on: r = 0, and V behind its last token is V before it"
     if config.method.turns.on:
         goes_on = (
@@ -69,10 +62,37 @@ def advantage_lines(config: Config) -> list[str]:
 
 def critic_lines(config: Config) -> list[str]:
     """What the critic learns from."""
-    if not config.method.truncation.window:
-        return []
     fewest = config.method.truncation.min_finished
     return [
         "learns from the responses that ended in this step, all of their tokens"
         + (f"; from nothing where fewer than {fewest:,} did" if fewest > 1 else "")
     ]
+
+
+METRICS: tuple[Metric, ...] = (
+    *metrics("sampling",
+        ("finished_share", "share",
+         ("Slots whose response ended in this step. Null without method.truncation, as the five "
+          "below.")),
+        ("tokens_per_decode_step", "tokens",
+         ("generated_tokens over the forward passes that drew them: of each batch of "
+          "rollout.batch slots the longest stretch, of the slowest process.")),
+        ("prefix_tokens", "tokens",
+         "Response tokens of earlier steps that the policy read again before it went on."),
+        ("slot_age_mean", "steps",
+         "How many steps the unfinished responses have been drawn over; null without any."),
+        ("slot_age_max", "steps", "The oldest of them."),
+    ),
+    *metrics("critic",
+        ("value_skipped", "",
+         ("1 where fewer responses ended than method.truncation.min_finished, so that the critic "
+          "learnt nothing; null without truncation.")),
+    ),
+)  # fmt: skip
+
+COLUMNS = (
+    Column(
+        "ended", ("finished_share",), 7, 4, "slots whose response ended", percent,
+        lambda c: c.method.truncation.window > 0, after="fault",
+    ),
+)  # fmt: skip

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
-from assay.trainer.methods.truncation.metrics import METRICS
 from assay.trainer.methods.truncation.parts import (
+    COLUMNS,
+    METRICS,
     PARTS,
     advantage_lines,
     critic_lines,
     sampling_lines,
 )
+from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
@@ -25,10 +26,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TruncationConfig:
+class TruncationConfig(Strict):
     """Responses that are drawn over several steps (T-PPO)."""
-
-    __pydantic_config__ = STRICT
 
     window: Annotated[int, Field(ge=0)] = 0
     """Most tokens that a response is given in one step, over its turns where it has several; 0
@@ -68,6 +67,7 @@ METHOD = Method(
     hooks="assay.trainer.methods.truncation.method:Truncation",
     parts=PARTS,
     metrics=METRICS,
+    columns=COLUMNS,
     lines=(
         Lines("Sampling", 60, sampling_lines),
         Lines("Advantage", 30, advantage_lines),

@@ -22,6 +22,7 @@ from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.turns.credit import is_correct, stated, turn_metrics
 from assay.trainer.methods.turns.dialogues import Dialogues
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.types import Ranks, Rollout, ScoringRound
 
 Sure = Callable[[Sequence[Request], Sequence[Response]], list[float]]
@@ -55,6 +56,9 @@ def evaluate_dialogues(
 
     Returns:
         All answers, problem by problem; the same on every process.
+
+    Raises:
+        OutageError: the reward services were away for too long.
     """
     if not problems:
         return Evaluation(())
@@ -71,6 +75,7 @@ def evaluate_dialogues(
     if confidence is not None:
         mine = _sure(mine, confidence)
     everyone = ranks.gather(mine)
+    refuse_given_up(result for rollout in everyone for result in rollout.results)
     return Evaluation(
         tuple(map(answer_of, everyone)), {**turn_metrics(everyone), **_voted(everyone)}
     )

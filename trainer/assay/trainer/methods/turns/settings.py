@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from assay.clients.toml_config import STRICT
 from assay.trainer.methods.turns.lines import turn_credit_lines, turn_lines, turn_reward_lines
-from assay.trainer.methods.turns.metrics import GROUPS, METRICS
-from assay.trainer.methods.turns.parts import PARTS
-from assay.trainer.settings.kinds import NonNegativeFloat
+from assay.trainer.methods.turns.parts import GROUPS, METRICS, PARTS
+from assay.trainer.settings.kinds import NonNegativeFloat, Strict
 from assay.trainer.settings.method import Lines, Method
 
 if TYPE_CHECKING:
@@ -17,10 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnsConfig:
+class TurnsConfig(Strict):
     """Several turns of the policy in one response: attempt, verification, revision."""
-
-    __pydantic_config__ = STRICT
 
     mode: Literal["off", "verify", "reconsider"] = "off"
     """off: one response. verify: the policy verifies its answer, then revises it (PAG).
@@ -90,6 +86,7 @@ METHOD = Method(
     parts=PARTS,
     metrics=METRICS,
     metric_groups=GROUPS,
+    earns=lambda _config, _earned: None,
     lines=(
         Lines("Turns", 10, turn_lines),
         Lines("Reward", 10, turn_reward_lines),

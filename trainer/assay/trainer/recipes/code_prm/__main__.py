@@ -10,9 +10,8 @@ import click
 from assay.clients.cli import report_error
 from assay.clients.runs.environment import calm, keep_freed_memory
 from assay.rpc.errors import AssayError
+from assay.trainer.recipes.children import INTERRUPTED
 from assay.trainer.settings import config as configs
-
-_INTERRUPTED = 130
 
 
 @click.command()
@@ -71,7 +70,7 @@ def main() -> int:
     try:
         sample.main(standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
-        return _INTERRUPTED
+        return INTERRUPTED
     except (AssayError, click.ClickException, OSError) as error:
         return report_error(error)
     return 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from assay.trainer.recipes.children import INTERRUPTED
 from assay.trainer.recipes.code_prm import config as configs
 from assay.trainer.recipes.code_prm.stages import Paths
 
@@ -38,7 +38,8 @@ def code_prm(config: Path, overrides: tuple[str, ...], folder: Path) -> None:
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
     from assay.clients.runs.progress import Display  # noqa: PLC0415
-    from assay.trainer.recipes.code_prm.running import INTERRUPTED, Pipeline, as_text  # noqa: PLC0415
+    from assay.trainer.recipes.code_prm.running import Pipeline, as_text  # noqa: PLC0415
+    from assay.trainer.records.report import write  # noqa: PLC0415
 
     paths = Paths(folder)
     plan = configs.load(config, overrides, folder)
@@ -46,7 +47,6 @@ def code_prm(config: Path, overrides: tuple[str, ...], folder: Path) -> None:
     report = Pipeline(plan, paths, display).run()
     if report is None:
         raise SystemExit(INTERRUPTED)
-    paths.report("json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     text = as_text(report)
-    paths.report("md").write_text(text, encoding="utf-8")
+    write(folder, report, text)
     display.note(text)

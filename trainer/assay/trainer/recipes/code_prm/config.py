@@ -11,23 +11,20 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from assay.clients import toml_config
-from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.recipes.code_prm.problems import FAMILIES
-from assay.trainer.recipes.ladder.plan import merged
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
-from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, Ratio, Text
+from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, Ratio, Strict, Text
+from assay.trainer.settings.overrides import merged
 
 Kept = Literal["full", "remove-hard", "revised-only"]
 Family = Literal["append", "arithmetic", "select", "count"]
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemsConfig:
+class ProblemsConfig(Strict):
     """What programs are written for."""
-
-    __pydantic_config__ = STRICT
 
     source: Literal["generated", "jsonl"] = "generated"
     """generated: problems of our own (`families`). jsonl: `path`, rows of the columns that the
@@ -46,15 +43,20 @@ class ProblemsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainConfig:
-    """Both runs of reinforcement learning: the baseline by unit tests, and the dense one."""
+class RunsConfig(Strict):
+    """Runs of another command."""
 
-    __pydantic_config__ = STRICT
+    config: Text
+    """Its config file, relative to this file."""
+    overrides: dict[str, Any] = field(default_factory=dict)
+    """Of all of these runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig(RunsConfig):
+    """Both runs of `assay train`: the baseline by unit tests, and the dense one."""
 
     config: Text = "../code_prm.toml"
-    """Of `assay train`; relative to this file."""
-    overrides: dict[str, Any] = field(default_factory=dict)
-    """Of both runs."""
     baseline: dict[str, Any] = field(default_factory=dict)
     """Of the baseline alone."""
     dense: dict[str, Any] = field(default_factory=dict)
@@ -62,10 +64,8 @@ class TrainConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class SamplesConfig:
+class SamplesConfig(Strict):
     """Programs to label: of checkpoints of the baseline."""
-
-    __pydantic_config__ = STRICT
 
     checkpoints: Positive = 4
     """Evenly spaced; the last is the end (arXiv 2410.17621)."""
@@ -79,10 +79,8 @@ class SamplesConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelsConfig:
+class LabelsConfig(Strict):
     """Labels of lines, by `assay label-code`; the baseline's last policy completes."""
-
-    __pydantic_config__ = STRICT
 
     completions: Positive = 20
     """K (arXiv 2410.17621)."""
@@ -100,21 +98,15 @@ class LabelsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class PrmConfig:
+class PrmConfig(RunsConfig):
     """The process reward model, by `assay train-rm`; it starts from the start policy."""
 
-    __pydantic_config__ = STRICT
-
     config: Text = "../rm-code.toml"
-    """Relative to this file."""
-    overrides: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class GuardsConfig:
+class GuardsConfig(Strict):
     """What keeps dense rewards from being hacked."""
-
-    __pydantic_config__ = STRICT
 
     neutral_comments: bool = True
     """Comments are labelled 0 and earn nothing. Off: labelled and scored like code."""
@@ -123,10 +115,8 @@ class GuardsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class StartConfig:
+class StartConfig(Strict):
     """What the whole starts from."""
-
-    __pydantic_config__ = STRICT
 
     policy: Text = "smollm2-135m-instruct"
     """A folder, a hub name, or `smollm2-135m-instruct`: a model that was fine-tuned to write
@@ -137,10 +127,8 @@ class StartConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineConfig:
+class PipelineConfig(Strict):
     """The whole pipeline."""
-
-    __pydantic_config__ = STRICT
 
     start: StartConfig = field(default_factory=StartConfig)
     problems: ProblemsConfig = field(default_factory=ProblemsConfig)
@@ -152,20 +140,13 @@ class PipelineConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The settings of every stage, checked before the first begins.
+class PipelinePlan:
+    """The settings of every stage, checked before the first begins."""
 
-    Attributes:
-        config: of the pipeline.
-        baseline: of the run by unit tests.
-        dense: of the run with the PRM's rewards.
-        rm_config: path of train-rm's config.
-    """
-
-    config: PipelineConfig
-    baseline: Config
-    dense: Config
-    rm_config: Path
+    config: PipelineConfig  # of the pipeline
+    baseline: Config  # of the run by unit tests
+    dense: Config  # of the run with the PRM's rewards
+    rm_config: Path  # path of train-rm's config
 
     @property
     def language(self) -> str:
@@ -185,13 +166,10 @@ class Plan:
         return tuple(each * number for number in range(1, count + 1))
 
 
-def load(path: Path, overrides: Iterable[str], folder: Path) -> Plan:
+def load(path: Path, overrides: Iterable[str], folder: Path) -> PipelinePlan:
     """Reads a pipeline file.
 
-    Args:
-        path: a TOML file.
-        overrides: `section.key=value`, such as `train.overrides.run.steps=40`.
-        folder: where the pipeline's output goes; the later stages' settings name it.
+    The output goes to `folder`, which the later stages' settings name.
 
     Raises:
         ConfigError: the file or one that it names cannot be read, or settings do not fit.
@@ -216,60 +194,51 @@ def load(path: Path, overrides: Iterable[str], folder: Path) -> Plan:
     )
     for wrong in _conflicts(config, baseline, dense):
         raise ConfigError(f"{path}: {wrong}")
-    return Plan(config, baseline, dense, rm_config)
+    return PipelinePlan(config, baseline, dense, rm_config)
 
 
 def _common(config: PipelineConfig, folder: Path) -> dict[str, Any]:
     """What both runs are told."""
     problems = config.problems
-    data: dict[str, Any] = {
-        "source": "jsonl",
-        "path": problems.path,
-        "eval_path": problems.eval_path,
-    }
-    tree: dict[str, Any] = {"model": {"name": config.start.policy}, "data": data}
+    data: dict[str, Any] = {"path": problems.path, "eval_path": problems.eval_path}
     if problems.source == "generated":
-        data["path"] = str(folder / "problems" / "train.jsonl")
-        data["eval_path"] = str(folder / "problems" / "eval.jsonl")
+        kept = folder / "problems"
+        data = {"path": str(kept / "train.jsonl"), "eval_path": str(kept / "eval.jsonl")}
         data["columns"] = {"prompt": "question", "tests": "tests"}
-    tree["run"] = {"seed": config.start.seed}
-    return tree
+    return {
+        "model": {"name": config.start.policy},
+        "data": {"source": "jsonl", **data},
+        "run": {"seed": config.start.seed},
+    }
 
 
 def _baseline(tree: dict[str, Any], config: PipelineConfig) -> dict[str, Any]:
     """Unit tests alone, a critic from the policy, and checkpoints to draw samples from."""
-    told = tree.get("reward", {}).get("parameters", {})
-    tree.setdefault("reward", {})
-    tree["reward"] = {
-        **tree["reward"],
-        "verifier": "code",
-        "parameters": {name: told[name] for name in ("language", "extraction") if name in told},
-    }
+    reward = tree.get("reward", {})
+    told = reward.get("parameters", {})
+    kept = {name: told[name] for name in ("language", "extraction") if name in told}
     count, steps = config.samples.checkpoints, tree.get("run", {}).get("steps", 100)
     every = steps // count if isinstance(steps, int) else 0
     changes = {
         "method": {
-            "name": "code-baseline",
-            "dense": {"weight": 0.0},
-            "critic": {"init": "policy"},
+            "name": "code-baseline", "dense": {"weight": 0.0}, "critic": {"init": "policy"},
         },
         "run": {"name": "baseline", "checkpoint_every": every, "keep_checkpoints": count},
-    }
-    return merged(tree, changes)
+    }  # fmt: skip
+    return merged({**tree, "reward": {**reward, "verifier": "code", "parameters": kept}}, changes)
 
 
 def _dense(tree: dict[str, Any], config: PipelineConfig, folder: Path) -> dict[str, Any]:
     """The PRM's rewards of lines, by the guards that are on."""
     critic = str(folder / "prm" / "model") if config.start.value_init else "policy"
-    splitting = "code-line" if config.guards.neutral_comments else "line"
+    guards = config.guards
     changes = {
-        "method": {
-            "dense": {"normalise": config.guards.span_normalisation},
-            "critic": {"init": critic},
+        "method": {"dense": {"normalise": guards.span_normalisation}, "critic": {"init": critic}},
+        "reward": {
+            "parameters": {"splitting": "code-line" if guards.neutral_comments else "line"},
         },
-        "reward": {"parameters": {"splitting": splitting}},
         "run": {"name": "dense"},
-    }
+    }  # fmt: skip
     return merged(tree, changes)
 
 
@@ -300,7 +269,7 @@ def _conflicts(config: PipelineConfig, baseline: Config, dense: Config) -> Itera
         yield '[train]: rollout.vllm.mode = "server" serves one run; use "colocate"'
 
 
-def to_toml(plan: Plan) -> str:
+def to_toml(plan: PipelinePlan) -> str:
     """The settings as TOML, with a digest of what the files that they name come to."""
     parts = (plan.baseline, plan.dense)
     told = "".join(map(configs.to_toml, parts)) + plan.rm_config.read_text(encoding="utf-8")

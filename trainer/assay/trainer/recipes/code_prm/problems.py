@@ -28,13 +28,7 @@ _TRIES = 50
 
 
 def generate(families: Sequence[str], count: int, seed: int, instruction: str = "") -> list[Row]:
-    """Different problems, in an order of the seed.
-
-    Args:
-        families: of them, in turn.
-        count: how many.
-        seed: of the choice.
-        instruction: put behind each question.
+    """Different problems of the families in turn, in an order of the seed.
 
     Returns:
         Rows {"id", "family", "question", "tests", "solution"}.

@@ -16,12 +16,7 @@ def sample_row(
 ) -> dict[str, Any]:
     """A response as the sampler keeps it.
 
-    Args:
-        problem: what it answers.
-        tests: in a shape of assay.clients.row_tests.
-        text: of the response.
-        checkpoint: steps of the optimizer before it.
-        number: of the response among those of the problem and checkpoint.
+    `tests` are in a shape of assay.clients.row_tests; `checkpoint` counts steps of the optimizer.
     """
     return {
         "id": f"{problem.id}/{checkpoint}/{number}",
@@ -34,13 +29,7 @@ def sample_row(
 
 
 def program_rows(samples: Iterable[Row], *, language: str, extraction: str) -> list[dict[str, Any]]:
-    """Rows for `assay label-code`; equal responses to a problem once, blank ones left out.
-
-    Args:
-        samples: of all checkpoints.
-        language: of the programs.
-        extraction: which part of a response is the program; "whole" for all of it.
-    """
+    """Rows for `assay label-code`; equal responses to a problem once, blank ones left out."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in samples:
         if row["response"].strip():

@@ -7,14 +7,11 @@ with the PRM beside both for the dense run.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from assay.clients.runs.interrupt import Interrupt
@@ -23,16 +20,14 @@ from assay.clients.runs.records import JsonLines, read_rows
 from assay.clients.services import EmbeddedServices
 from assay.rpc.errors import ConfigError
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.recipes import children
 from assay.trainer.recipes.code_prm import stages
-from assay.trainer.recipes.code_prm.config import Plan, to_toml
+from assay.trainer.recipes.code_prm.config import PipelinePlan, to_toml
 from assay.trainer.recipes.code_prm.rows import label_summary
 from assay.trainer.recipes.code_prm.stages import STAGES, Paths
 
-INTERRUPTED = 130
 _SOME_LEFT = 1
 _POLL_S = 0.2
-_CHILD = (sys.executable, "-m", "assay.clients.child")
-_ASSAY = "assay.clients"
 
 
 class InterruptedStage(Exception):
@@ -40,15 +35,9 @@ class InterruptedStage(Exception):
 
 
 class Pipeline:
-    """One pipeline in one folder.
+    """One pipeline in one folder."""
 
-    Args:
-        plan: its settings.
-        paths: its folder.
-        display: where progress is shown; the stages print by themselves.
-    """
-
-    def __init__(self, plan: Plan, paths: Paths, display: Display) -> None:
+    def __init__(self, plan: PipelinePlan, paths: Paths, display: Display) -> None:
         self._plan = plan
         self._paths = paths
         self._display = display
@@ -66,8 +55,9 @@ class Pipeline:
             TrainingStoppedError: a stage failed; what it said stands above.
         """
         self._claim()
-        for number, name in enumerate(self._stages(), start=1):
-            where = f"stage {number} of {len(self._stages())}, {name}"
+        names = STAGES if self._plan.config.problems.source == "generated" else STAGES[1:]
+        for number, name in enumerate(names, start=1):
+            where = f"stage {number} of {len(names)}, {name}"
             if self._paths.is_whole(name):
                 self._display.note(f"{where}: done before")
                 continue
@@ -82,20 +72,17 @@ class Pipeline:
             self._display.note(f"{where}: {duration(time.perf_counter() - started)}")
         return outcome(self._plan, self._paths)
 
-    def _stages(self) -> tuple[str, ...]:
-        own = self._plan.config.problems.source == "generated"
-        return STAGES if own else STAGES[1:]
-
     def _claim(self) -> None:
         """Makes the folder this pipeline's."""
         text = to_toml(self._plan)
-        self._paths.root.mkdir(parents=True, exist_ok=True)
-        if not stages.same_settings(self._paths, text):
+        self._paths.path.mkdir(parents=True, exist_ok=True)
+        kept = self._paths.config
+        if kept.is_file() and kept.read_text(encoding="utf-8") != text:
             raise ConfigError(
-                f"{self._paths.root} holds a pipeline of other settings, see "
-                f"{self._paths.config}; choose another --dir, or remove it"
+                f"{self._paths.path} holds a pipeline of other settings, see {kept}; choose "
+                "another --dir, or remove it"
             )
-        self._paths.config.write_text(text, encoding="utf-8")
+        kept.write_text(text, encoding="utf-8")
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -118,7 +105,7 @@ class Pipeline:
     def _samples(self) -> None:
         """Draws of each checkpoint in a process of its own: its memory is given back whole."""
         plan, paths, wanted = self._plan, self._paths, self._plan.config.samples
-        (paths.root / "samples").mkdir(exist_ok=True)
+        (paths.path / "samples").mkdir(exist_ok=True)
         for number in plan.checkpoints:
             folder = stages.checkpoint_of(paths, number)
             words = [str(paths.run("baseline").config), str(folder), str(paths.samples(number))]
@@ -133,20 +120,18 @@ class Pipeline:
         plan, paths = self._plan, self._paths
         with self._services("sandbox") as services:
             words = stages.label_arguments(plan, paths, services.address_of("sandbox"))
-            code = self._child("labels", [_ASSAY, *words], allowed=(0, _SOME_LEFT))
+            code = self._child("labels", [children.ASSAY, *words], allowed=(0, _SOME_LEFT))
         labelled = len(read_rows(paths.labels))
         if code == _SOME_LEFT and not labelled:
             raise TrainingStoppedError("stage labels failed: no program was labelled; see above")
         # Responses without a program were left out by the command; what it told as faults were not.
-        unlabelled = self._unlabelled(labelled) if code == _SOME_LEFT else 0
+        asked = len(read_rows(paths.programs)) if code == _SOME_LEFT else labelled
+        unlabelled = max(0, asked - labelled)
         kept = stages.gather_steps(plan, paths, unlabelled)
         self._display.note(f"{kept} of {labelled} labelled programs for the PRM")
 
-    def _unlabelled(self, labelled: int) -> int:
-        return max(0, len(read_rows(self._paths.programs)) - labelled)
-
     def _prm(self) -> None:
-        self._child("prm", [_ASSAY, *stages.train_rm_arguments(self._plan, self._paths)])
+        self._child("prm", [children.ASSAY, *stages.train_rm_arguments(self._plan, self._paths)])
 
     def _dense(self) -> None:
         stages.write_models(self._paths)
@@ -156,7 +141,7 @@ class Pipeline:
     def _train(self, name: str, target: str) -> None:
         config = self._plan.baseline if name == "baseline" else self._plan.dense
         words = stages.train_arguments(config, self._paths, name, target)
-        self._child(name, [_ASSAY, *words])
+        self._child(name, [children.ASSAY, *words])
 
     def _services(self, *names: str) -> EmbeddedServices:
         return EmbeddedServices(
@@ -165,7 +150,7 @@ class Pipeline:
                 "sandbox": ["--languages", self._plan.language],
                 "genrm": ["--models", str(self._paths.models)],
             },
-            log_dir=self._paths.root / "services",
+            log_dir=self._paths.path / "services",
             start_timeout_s=1800.0 if "genrm" in names else 120.0,
         )
 
@@ -176,16 +161,14 @@ class Pipeline:
             InterruptedStage: it was asked to end, and did.
             TrainingStoppedError: it failed.
         """
-        process = subprocess.Popen(  # noqa: S603  # our own argument list
-            [*_CHILD, *command], stdin=subprocess.PIPE, start_new_session=True
-        )
+        process = children.start(command)
         try:
-            with Interrupt(lambda _name: _ask_to_end(process)) as stop:
+            with Interrupt(lambda _name: children.interrupt(process)) as stop:
                 while (code := process.poll()) is None:
                     time.sleep(_POLL_S)
         finally:
-            _end(process)
-        if code == INTERRUPTED or (stop.requested and code != 0):
+            children.end(process)
+        if code == children.INTERRUPTED or (stop.requested and code != 0):
             raise InterruptedStage
         if code not in allowed:
             raise TrainingStoppedError(
@@ -194,20 +177,7 @@ class Pipeline:
         return code
 
 
-def _ask_to_end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-    if process.stdin is not None:
-        process.stdin.close()
-
-
-def outcome(plan: Plan, paths: Paths) -> dict[str, Any]:
+def outcome(plan: PipelinePlan, paths: Paths) -> dict[str, Any]:
     """The report: what each run came to, what the PRM is worth, and what all of it cost."""
     seconds: dict[str, float] = {}
     for row in read_rows(paths.times):
@@ -215,10 +185,7 @@ def outcome(plan: Plan, paths: Paths) -> dict[str, Any]:
     runs = {name: _json(paths, name) for name in ("baseline", "prm", "dense")}
     return {
         "policy": plan.config.start.policy,
-        "guards": {
-            "neutral_comments": plan.config.guards.neutral_comments,
-            "span_normalisation": plan.config.guards.span_normalisation,
-        },
+        "guards": asdict(plan.config.guards),
         "value_init": plan.config.start.value_init,
         "accuracy": {
             "start": _accuracy(runs["baseline"], "before"),
@@ -273,4 +240,4 @@ def as_text(report: Mapping[str, Any]) -> str:
         "|---|---|",
         *(f"| {name} | {duration(value)} |" for name, value in report["seconds"].items()),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)

@@ -37,16 +37,7 @@ def draw(
 ) -> int:
     """Draws what is missing in a file of responses.
 
-    Args:
-        config: of the baseline.
-        problems: to answer.
-        checkpoint: folder of the model.
-        out: the file, one row for each response.
-        number: of the checkpoint, steps of the optimizer.
-        per_prompt: responses to each problem.
-        temperature: above 0.
-        batch: responses generated at a time.
-        advance: told how many responses there are.
+    `number` is that of the checkpoint, in steps of the optimizer.
 
     Returns:
         How many responses the file has.

@@ -20,12 +20,13 @@ from typing import Any
 
 from assay.clients.runs.records import read_rows
 from assay.rpc.errors import ConfigError
-from assay.trainer.recipes.code_prm.config import Plan
+from assay.trainer.recipes.code_prm.config import PipelinePlan
 from assay.trainer.recipes.code_prm.problems import generate
 from assay.trainer.recipes.code_prm.rows import prm_rows, program_rows
-from assay.trainer.records.folder import RunFolder
+from assay.trainer.records.folder import Inside, RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.overrides import flat
 
 STAGES = ("problems", "baseline", "samples", "labels", "prm", "dense")
 PRM = "prm"
@@ -35,58 +36,27 @@ PRM = "prm"
 class Paths:
     """Where the stages write."""
 
-    root: Path
+    path: Path
 
-    @property
-    def config(self) -> Path:
-        """The complete settings."""
-        return self.root / "code_prm.toml"
-
-    @property
-    def problems(self) -> Path:
-        """Generated problems."""
-        return self.root / "problems"
+    config = Inside("code_prm.toml")  # the complete settings
+    problems = Inside("problems")  # those that were generated
+    programs = Inside("programs.jsonl")  # what `assay label-code` reads
+    labels = Inside("labels.jsonl")  # what it writes
+    steps = Inside("steps.jsonl")  # what `assay train-rm` reads
+    models = Inside("models.toml")  # of the genrm that serves the PRM
+    times = Inside("stages.jsonl")  # one row for each session of a stage
 
     def run(self, name: str) -> RunFolder:
         """The folder of a run: baseline, prm or dense."""
-        return RunFolder(self.root / name)
+        return RunFolder(self.path / name)
 
     def settings(self, name: str) -> Path:
         """What a run of `assay train` is started from."""
-        return self.root / f"{name}.toml"
+        return self.path / f"{name}.toml"
 
     def samples(self, checkpoint: int) -> Path:
         """Responses of a checkpoint."""
-        return self.root / "samples" / f"{checkpoint}.jsonl"
-
-    @property
-    def programs(self) -> Path:
-        """What `assay label-code` reads."""
-        return self.root / "programs.jsonl"
-
-    @property
-    def labels(self) -> Path:
-        """What it writes."""
-        return self.root / "labels.jsonl"
-
-    @property
-    def steps(self) -> Path:
-        """What `assay train-rm` reads."""
-        return self.root / "steps.jsonl"
-
-    @property
-    def models(self) -> Path:
-        """The models of the genrm that serves the PRM."""
-        return self.root / "models.toml"
-
-    @property
-    def times(self) -> Path:
-        """One row for each session of a stage."""
-        return self.root / "stages.jsonl"
-
-    def report(self, ending: str) -> Path:
-        """The outcome, for programs ("json") or people ("md")."""
-        return self.root / f"report.{ending}"
+        return self.path / "samples" / f"{checkpoint}.jsonl"
 
     def is_whole(self, stage: str) -> bool:
         """Whether a stage's output is there."""
@@ -110,7 +80,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     beside.replace(path)
 
 
-def make_problems(plan: Plan, paths: Paths) -> None:
+def make_problems(plan: PipelinePlan, paths: Paths) -> None:
     """Writes generated problems; those of the evaluation are none of the training's.
 
     Raises:
@@ -137,7 +107,7 @@ def train_arguments(config: Config, paths: Paths, name: str, target: str) -> lis
     return ["train", str(settings), address, "--run-dir", str(folder.path)]
 
 
-def label_arguments(plan: Plan, paths: Paths, sandbox: str) -> list[str]:
+def label_arguments(plan: PipelinePlan, paths: Paths, sandbox: str) -> list[str]:
     """Of `assay label-code`: the baseline's last policy completes."""
     labels = plan.config.labels
     words: dict[str, object] = {
@@ -156,7 +126,7 @@ def label_arguments(plan: Plan, paths: Paths, sandbox: str) -> list[str]:
     return ["label-code", str(paths.programs), str(paths.labels), *flags, *bare]
 
 
-def train_rm_arguments(plan: Plan, paths: Paths) -> list[str]:
+def train_rm_arguments(plan: PipelinePlan, paths: Paths) -> list[str]:
     """Of `assay train-rm`: from the start policy, on the labels."""
     folder = paths.run("prm")
     if folder.config.is_file():
@@ -175,21 +145,8 @@ def train_rm_arguments(plan: Plan, paths: Paths) -> list[str]:
     return ["train-rm", str(plan.rm_config), *pairs, "--run-dir", str(folder.path)]
 
 
-def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as dotted keys."""
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        name = f"{prefix}{key}"
-        found |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
-    return found
-
-
 def checkpoint_of(paths: Paths, number: int) -> Path:
-    """The folder of a checkpoint of the baseline.
-
-    Raises:
-        ConfigError: it is gone.
-    """
+    """The folder of a checkpoint of the baseline. Raises ConfigError: it is gone."""
     folder = paths.run("baseline").checkpoints / f"checkpoint-{number}"
     if not (folder / "manifest.json").is_file():
         raise ConfigError(
@@ -199,7 +156,7 @@ def checkpoint_of(paths: Paths, number: int) -> Path:
     return folder
 
 
-def gather_programs(plan: Plan, paths: Paths) -> int:
+def gather_programs(plan: PipelinePlan, paths: Paths) -> int:
     """Writes programs.jsonl of all samples; how many there are.
 
     Raises:
@@ -216,13 +173,10 @@ def gather_programs(plan: Plan, paths: Paths) -> int:
     return len(rows)
 
 
-def gather_steps(plan: Plan, paths: Paths, unlabelled: int) -> int:
+def gather_steps(plan: PipelinePlan, paths: Paths, unlabelled: int) -> int:
     """Writes steps.jsonl of the labels; how many rows there are.
 
-    Args:
-        plan: of the pipeline.
-        paths: where.
-        unlabelled: programs that got no labels, for faults.
+    `unlabelled` programs got no labels, for faults.
 
     Raises:
         ConfigError: too many have none, or nothing is left to learn from.
@@ -250,8 +204,3 @@ def write_models(paths: Paths) -> None:
     paths.models.write_text(
         f'[model.{PRM}]\npath = {model}\nsplitting = "code-line"\n', encoding="utf-8"
     )
-
-
-def same_settings(paths: Paths, text: str) -> bool:
-    """Whether the folder's pipeline, if it has one, has these settings."""
-    return not paths.config.is_file() or paths.config.read_text("utf-8") == text

@@ -13,24 +13,18 @@ from rich.console import Console
 from assay.clients.runs.interrupt import Interrupt
 from assay.clients.runs.progress import Display, duration
 from assay.rpc.errors import ConfigError
+from assay.trainer.recipes.children import INTERRUPTED, end, interrupt
 from assay.trainer.recipes.ladder import outcome, table
-from assay.trainer.recipes.ladder.plan import Plan
-from assay.trainer.recipes.ladder.processes import Job, end, interrupt, last_line, start
+from assay.trainer.recipes.ladder.plan import LadderPlan
+from assay.trainer.recipes.ladder.processes import RungRun, last_line, start
 
-INTERRUPTED = 130
 _LOOK_EVERY_S = 0.2
 
 
-def climb(plan: Plan, folder: Path, console: Console, *, jobs: int = 1) -> int:
+def climb(plan: LadderPlan, folder: Path, console: Console, *, jobs: int = 1) -> int:
     """Runs what is not finished, then writes ladder.json, ladder.md and ladder.png.
 
     A run that fails is told and left out; the others go on.
-
-    Args:
-        plan: the ladder.
-        folder: of all its runs.
-        console: where progress is shown.
-        jobs: runs at a time.
 
     Returns:
         0; 1 if a run failed; 130 if interrupted: the same command goes on from there.
@@ -39,7 +33,7 @@ def climb(plan: Plan, folder: Path, console: Console, *, jobs: int = 1) -> int:
         ConfigError: the folder holds runs of other settings.
     """
     runs = [
-        Job(rung.name, seed, config, folder / rung.name / str(seed))
+        RungRun(rung.name, seed, config, folder / rung.name / str(seed))
         for seed in plan.seeds
         for rung in plan.rungs
         for config in (rung.configs[seed],)
@@ -68,13 +62,15 @@ def climb(plan: Plan, folder: Path, console: Console, *, jobs: int = 1) -> int:
 class _Work:
     """The processes that are under way, and what is still to do."""
 
-    def __init__(self, display: Display, runs: list[Job], waiting: deque[Job], jobs: int) -> None:
+    def __init__(
+        self, display: Display, runs: list[RungRun], waiting: deque[RungRun], jobs: int
+    ) -> None:
         self._display = display
         self._runs = runs
         self._waiting = waiting
         self._jobs = jobs
-        self._going: dict[Job, tuple[subprocess.Popen[bytes], float]] = {}
-        self.failed: list[Job] = []
+        self._going: dict[RungRun, tuple[subprocess.Popen[bytes], float]] = {}
+        self.failed: list[RungRun] = []
 
     def run(self) -> bool:
         """Works until nothing is left, or until it is interrupted; whether it was."""
@@ -106,7 +102,7 @@ class _Work:
         for process, _ in self._going.values():
             interrupt(process)
 
-    def _start(self, job: Job) -> None:
+    def _start(self, job: RungRun) -> None:
         self._display.note(f"{job.label}: {'begins' if job.state() == 'new' else 'goes on'}")
         try:
             self._going[job] = (start(job), time.perf_counter())
@@ -128,14 +124,14 @@ class _Work:
             elif not stopping:
                 self._fail(job)
 
-    def _fail(self, job: Job) -> None:
+    def _fail(self, job: RungRun) -> None:
         self.failed.append(job)
         self._display.note(f"{job.label}: failed; the others go on")
 
 
-def _write(plan: Plan, runs: list[Job], folder: Path, display: Display) -> None:
+def _write(plan: LadderPlan, runs: list[RungRun], folder: Path, display: Display) -> None:
     """The outcome of all finished runs."""
-    outcomes: dict[str, dict[int, outcome.Outcome]] = {rung.name: {} for rung in plan.rungs}
+    outcomes: dict[str, dict[int, outcome.RunOutcome]] = {rung.name: {} for rung in plan.rungs}
     for job in runs:
         found = outcome.read(job.folder)
         if found is not None:

@@ -22,15 +22,11 @@ METRICS = ("reward", "correct", "entropy", "response_length")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """One run.
+class RunOutcome:
+    """One run."""
 
-    Attributes:
-        rows: of metrics.jsonl.
-        accuracy: on held-out prompts after training, from 0 to 1; None where it was left out.
-    """
-
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # of metrics.jsonl
+    # on held-out prompts after training, from 0 to 1; None where it was left out
     accuracy: float | None
 
     def final(self, metric: str) -> float | None:
@@ -54,7 +50,7 @@ def series(rows: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[int, fl
     return [(row["step"], row[metric]) for row in rows if row.get(metric) is not None]
 
 
-def read(folder: Path) -> Outcome | None:
+def read(folder: Path) -> RunOutcome | None:
     """The outcome of a finished run; None for one that is not finished."""
     run = RunFolder(folder)
     report_path = folder / "report.json"
@@ -62,4 +58,4 @@ def read(folder: Path) -> Outcome | None:
         return None
     report = json.loads(report_path.read_text(encoding="utf-8")) if report_path.is_file() else {}
     after = report.get("after") or {}
-    return Outcome(tuple(read_rows(run.metrics)), after.get("accuracy"))
+    return RunOutcome(tuple(read_rows(run.metrics)), after.get("accuracy"))

@@ -26,10 +26,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from assay.clients import toml_config
-from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.kinds import Strict
+from assay.trainer.settings.overrides import merged
 
 Against = Literal["previous", "first"]
 _Seed = Annotated[int, Field(ge=0)]
@@ -37,10 +38,8 @@ _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Strict):
     """How far training has to come, to count the steps that it takes."""
-
-    __pydantic_config__ = STRICT
 
     metric: str
     """A column of metrics.jsonl."""
@@ -48,10 +47,8 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class RungConfig:
+class RungConfig(Strict):
     """One rung, as the file has it."""
-
-    __pydantic_config__ = STRICT
 
     name: _Name
     ablate: tuple[str, ...] = ()
@@ -59,10 +56,8 @@ class RungConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class LadderConfig:
+class LadderConfig(Strict):
     """A ladder file."""
-
-    __pydantic_config__ = STRICT
 
     base: str
     rung: Annotated[tuple[RungConfig, ...], Field(min_length=1)]
@@ -74,49 +69,31 @@ class LadderConfig:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One rung.
+    """One rung."""
 
-    Attributes:
-        name: folder and label.
-        ablate: the parts that are off.
-        configs: the settings for each seed.
-    """
-
-    name: str
-    ablate: tuple[str, ...]
-    configs: Mapping[int, Config]
+    name: str  # folder and label
+    ablate: tuple[str, ...]  # the parts that are off
+    configs: Mapping[int, Config]  # the settings for each seed
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """All runs of a ladder.
+class LadderPlan:
+    """All runs of a ladder."""
 
-    Attributes:
-        name: of the ladder.
-        base: the config that the rungs change.
-        rungs: from the lowest up.
-        seeds: of each rung.
-        against: what a rung is compared with.
-        threshold: to count steps to, if any.
-    """
-
-    name: str
-    base: str
-    rungs: tuple[Rung, ...]
-    seeds: tuple[int, ...]
-    against: Against
-    threshold: Threshold | None
+    name: str  # of the ladder
+    base: str  # the config that the rungs change
+    rungs: tuple[Rung, ...]  # from the lowest up
+    seeds: tuple[int, ...]  # of each rung
+    against: Against  # what a rung is compared with
+    threshold: Threshold | None  # to count steps to, if any
 
 
 def load(
     path: Path, overrides: Iterable[str] = (), *, seeds: tuple[int, ...] | None = None
-) -> Plan:
+) -> LadderPlan:
     """Reads a ladder file.
 
-    Args:
-        path: a TOML file.
-        overrides: of the settings of all runs, as for `assay train`.
-        seeds: in place of those of the file.
+    `overrides` are for all runs, as for `assay train`; `seeds` stand in place of the file's.
 
     Raises:
         ConfigError: the file or its base cannot be read, a rung's settings do not fit, or two rungs
@@ -138,7 +115,7 @@ def load(
     below, _ = configs.current(toml_config.read(base), origin=str(base))
     above, _ = configs.current(found.overrides, origin=str(path))
     tree = merged(below, above)
-    return Plan(
+    return LadderPlan(
         name=path.stem,
         base=found.base,
         rungs=tuple(_rung(rung, tree, texts, found.seeds, path) for rung in found.rung),
@@ -149,11 +126,7 @@ def load(
 
 
 def read_seeds(text: str) -> tuple[int, ...]:
-    """`0,1,2` as numbers.
-
-    Raises:
-        ConfigError: it is something else.
-    """
+    """`0,1,2` as numbers. Raises ConfigError: it is something else."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
         raise ConfigError(f"--seeds {text}: give whole numbers from 0, with commas, such as 0,1,2")
@@ -191,16 +164,3 @@ def _check_distinct(path: Path, what: str, values: Iterable[object]) -> None:
         if value in seen:
             raise ConfigError(f"{path}: {what} {value} is there twice")
         seen.add(value)
-
-
-def merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested tables with others laid over them; what is no table is replaced."""
-    laid = dict(tree)
-    for key, value in changes.items():
-        below = laid.get(key)
-        laid[key] = (
-            merged(below if isinstance(below, Mapping) else {}, value)
-            if isinstance(value, Mapping)
-            else value
-        )
-    return laid

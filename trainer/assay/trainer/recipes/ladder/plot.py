@@ -12,18 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
-from assay.trainer.recipes.ladder.outcome import Outcome, series
-from assay.trainer.recipes.ladder.plan import Plan
+from assay.trainer.recipes.ladder.outcome import RunOutcome, series
+from assay.trainer.recipes.ladder.plan import LadderPlan
 from assay.trainer.recipes.ladder.table import Outcomes
-from assay.trainer.records.plots import smooth
+from assay.trainer.records.plots import INK, MUTED, frame, new_figure, smooth
 
-_INK = "#1f2933"
-_MUTED = "#616e7c"
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7A5195")
 _STYLES = ("-", "--", "-.", ":")
 _PANELS = (
@@ -34,43 +29,22 @@ _PANELS = (
 )
 
 
-def draw(plan: Plan, outcomes: Outcomes, path: Path) -> None:
-    """Draws the ladder.
-
-    Args:
-        plan: the ladder.
-        outcomes: finished runs.
-        path: of the PNG.
-    """
-    figure = Figure(
-        figsize=(14, 8.4),
-        dpi=120,
-        layout=ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.1),
-        facecolor="white",
-    )
-    FigureCanvasAgg(figure)
+def draw(plan: LadderPlan, outcomes: Outcomes, path: Path) -> None:
+    """Draws the ladder."""
     seeds = f"seed {plan.seeds[0]}" if len(plan.seeds) == 1 else f"{len(plan.seeds)} seeds"
-    figure.suptitle(f"ladder {plan.name}, {seeds}", fontsize=14, color=_INK, x=0.012, ha="left")
+    figure = new_figure(f"ladder {plan.name}, {seeds}", 14, 8.4)
     cells = figure.subplots(2, 3)
     for (metric, title, percent), axes in zip(
         _PANELS, (cells[0, 0], cells[0, 1], cells[1, 0], cells[1, 1]), strict=True
     ):
-        _dress(axes, title)
+        frame(axes, title, pad=6)
         for number, rung in enumerate(plan.rungs):
             _curve(axes, outcomes.get(rung.name, {}), metric, number)
+        axes.set_xlabel("step", color=MUTED, fontsize=9)
         _finish(axes, percent=percent)
     _accuracies(cells[0, 2], plan, outcomes)
     _legend(cells[1, 2], plan, outcomes)
     figure.savefig(path)
-
-
-def _dress(axes: Axes, title: str) -> None:
-    axes.set_title(title, loc="left", fontsize=10.5, color=_INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#cbd2d9")
-    axes.tick_params(colors=_MUTED, labelsize=9)
-    axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
-    axes.set_axisbelow(True)
 
 
 def _colour(number: int) -> str:
@@ -82,7 +56,7 @@ def _style(number: int) -> str:
     return _STYLES[(number // 4) % len(_STYLES)]
 
 
-def _curve(axes: Axes, runs: Mapping[int, Outcome], metric: str, number: int) -> None:
+def _curve(axes: Axes, runs: Mapping[int, RunOutcome], metric: str, number: int) -> None:
     """One rung in one panel: the mean over seeds at each step, and from least to most."""
     lines = [dict(_smoothed(run, metric)) for _, run in sorted(runs.items())]
     steps = sorted({step for line in lines for step in line})
@@ -90,24 +64,13 @@ def _curve(axes: Axes, runs: Mapping[int, Outcome], metric: str, number: int) ->
         return
     at = [[line[step] for line in lines if step in line] for step in steps]
     if len(lines) > 1:
-        axes.fill_between(
-            steps,
-            [min(values) for values in at],
-            [max(values) for values in at],
-            color=_colour(number),
-            alpha=0.13,
-            linewidth=0,
-        )
-    axes.plot(
-        steps,
-        [statistics.fmean(values) for values in at],
-        color=_colour(number),
-        linestyle=_style(number),
-        linewidth=1.9,
-    )
+        low, high = list(map(min, at)), list(map(max, at))
+        axes.fill_between(steps, low, high, color=_colour(number), alpha=0.13, linewidth=0)
+    means, style = list(map(statistics.fmean, at)), _style(number)
+    axes.plot(steps, means, color=_colour(number), linestyle=style, linewidth=1.9)
 
 
-def _smoothed(run: Outcome, metric: str) -> list[tuple[int, float]]:
+def _smoothed(run: RunOutcome, metric: str) -> list[tuple[int, float]]:
     points = series(run.rows, metric)
     width = max(1, len(points) // 25) if len(points) >= 8 else 0
     values = smooth([value for _, value in points], width)
@@ -115,18 +78,16 @@ def _smoothed(run: Outcome, metric: str) -> list[tuple[int, float]]:
 
 
 def _finish(axes: Axes, *, percent: bool) -> None:
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
-    axes.set_xlabel("step", color=_MUTED, fontsize=9)
     if percent:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     if not axes.lines:
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=_MUTED)
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=MUTED)
         axes.set_yticks([])
 
 
-def _accuracies(axes: Axes, plan: Plan, outcomes: Outcomes) -> None:
+def _accuracies(axes: Axes, plan: LadderPlan, outcomes: Outcomes) -> None:
     """Held-out accuracy after training: a dot a seed, a bar across at their mean."""
-    _dress(axes, "held-out accuracy after training, a dot a seed")
+    frame(axes, "held-out accuracy after training, a dot a seed", pad=6)
     for number, rung in enumerate(plan.rungs):
         found = [
             run.accuracy
@@ -140,34 +101,19 @@ def _accuracies(axes: Axes, plan: Plan, outcomes: Outcomes) -> None:
             axes.plot([number - 0.3, number + 0.3], [mean, mean], color=colour, linewidth=2.4)
     axes.set_xlim(-0.6, len(plan.rungs) - 0.4)
     axes.set_xticks(range(len(plan.rungs)), [str(n + 1) for n in range(len(plan.rungs))])
-    axes.set_xlabel("rung", color=_MUTED, fontsize=9)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    if not axes.lines:
-        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=_MUTED)
-        axes.set_yticks([])
+    axes.set_xlabel("rung", color=MUTED, fontsize=9)
+    _finish(axes, percent=True)
 
 
-def _legend(axes: Axes, plan: Plan, outcomes: Outcomes) -> None:
+def _legend(axes: Axes, plan: LadderPlan, outcomes: Outcomes) -> None:
     """The rungs by number, in a cell of their own."""
     axes.axis("off")
     for number, rung in enumerate(plan.rungs):
         missing = "" if outcomes.get(rung.name) else "  (no finished run)"
-        axes.plot(
-            [],
-            [],
-            color=_colour(number),
-            linestyle=_style(number),
-            linewidth=2.4,
-            label=f"{number + 1}  {rung.name}{missing}",
-        )
+        label, style = f"{number + 1}  {rung.name}{missing}", _style(number)
+        axes.plot([], [], color=_colour(number), linestyle=style, linewidth=2.4, label=label)
     axes.legend(
-        loc="upper left",
-        frameon=False,
-        fontsize=10,
-        labelcolor=_INK,
-        title="rungs; the band: least and most of the seeds",
-        title_fontsize=9,
-        alignment="left",
-        handlelength=3.2,
+        title="rungs; the band: least and most of the seeds", title_fontsize=9, fontsize=10,
+        loc="upper left", alignment="left", frameon=False, labelcolor=INK, handlelength=3.2,
         labelspacing=0.7,
-    )
+    )  # fmt: skip

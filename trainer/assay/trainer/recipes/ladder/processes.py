@@ -1,52 +1,38 @@
-"""One run of a ladder, in a process of its own.
+"""One run of a ladder, in a process of its own (see recipes/children.py).
 
-A process for each run, not a loop in this one: what a run held in memory is given back whole, no
-state of torch or of a random generator reaches the next one, and a run that is killed (out of
-memory, say) takes no other with it. The command is the one a person would type, so that a run of a
-ladder is a run like any other: it can be looked at, resumed and repeated by itself. A run does not
-outlive the ladder: it ends when the pipe to its standard input does (assay.clients.child).
+The command is the one a person would type, so that a run of a ladder is a run like any other: it
+can be looked at, resumed and repeated by itself. A run that is killed takes no other with it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import signal
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from assay.rpc.errors import ConfigError
+from assay.trainer.recipes import children
 from assay.trainer.recipes.ladder import outcome
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 
 State = Literal["new", "interrupted", "finished"]
-# A console script may not be on the path of whoever runs this; the interpreter that runs this is.
-_ASSAY = (sys.executable, "-m", "assay.clients.child", "assay.trainer.recipes.ladder")
 # More than a row of metrics is long.
 _TAIL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """One run.
+class RungRun:
+    """One run."""
 
-    Attributes:
-        rung: its rung.
-        seed: its seed.
-        config: its settings.
-        folder: its folder, DIR/<rung>/<seed>; beside it the settings and what it printed.
-    """
-
-    rung: str
-    seed: int
-    config: Config
-    folder: Path
+    rung: str  # its rung
+    seed: int  # its seed
+    config: Config  # its settings
+    folder: Path  # its folder, DIR/<rung>/<seed>; beside it the settings and what it printed
 
     @property
     def label(self) -> str:
@@ -64,11 +50,7 @@ class Job:
         return self.folder.with_name(f"{self.seed}.log")
 
     def state(self) -> State:
-        """How far it is.
-
-        Raises:
-            ConfigError: the folder holds a run of other settings.
-        """
+        """How far it is. Raises ConfigError: the folder holds a run of other settings."""
         kept = RunFolder(self.folder).config
         if not kept.is_file():
             return "new"
@@ -100,10 +82,8 @@ def _curve(config: Config) -> Config:
     )
 
 
-def start(job: Job) -> subprocess.Popen[bytes]:
+def start(job: RungRun) -> subprocess.Popen[bytes]:
     """Starts a run, or takes it up again; it prints to its log.
-
-    In a session of its own: a Ctrl-C reaches this process alone, which passes it on once.
 
     Raises:
         ConfigError: the folder holds a run of other settings.
@@ -116,28 +96,7 @@ def start(job: Job) -> subprocess.Popen[bytes]:
     else:
         arguments = ["train", "--resume", str(job.folder)]
     with job.log.open("ab") as log:
-        return subprocess.Popen(  # noqa: S603  # our own argument list
-            [*_ASSAY, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-
-def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Asks a run to end its step and save a checkpoint."""
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a run at once, if it has not ended, and lets go of it."""
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-    if process.stdin is not None:
-        process.stdin.close()
+        return children.start([children.ASSAY, *arguments], log)
 
 
 def last_line(path: Path) -> str:

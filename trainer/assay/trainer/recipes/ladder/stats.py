@@ -23,7 +23,7 @@ _T975 = (
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class SeedMean:
     """A mean over seeds.
 
     Attributes:
@@ -44,9 +44,6 @@ def t975(degrees: int) -> float:
     Beyond 30 degrees of freedom by its expansion around the normal (Abramowitz and Stegun 26.7.5,
     three terms; wrong by less than 1e-5).
 
-    Args:
-        degrees: of freedom, at least 1.
-
     Raises:
         ValueError: there are none.
     """
@@ -61,24 +58,20 @@ def t975(degrees: int) -> float:
     return z + first / degrees + second / degrees**2 + third / degrees**3
 
 
-def estimate(values: Sequence[float]) -> Estimate | None:
+def estimate(values: Sequence[float]) -> SeedMean | None:
     """The mean with its 95 % t interval; None without values."""
     if not values:
         return None
     mean = statistics.fmean(values)
     if len(values) == 1:
-        return Estimate(mean, None, None, 1)
+        return SeedMean(mean, None, None, 1)
     half = t975(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
-    return Estimate(mean, mean - half, mean + half, len(values))
+    return SeedMean(mean, mean - half, mean + half, len(values))
 
 
-def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Estimate | None:
+def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> SeedMean | None:
     """The mean of ours less theirs over the seeds that both have.
 
     Paired: a seed stands for the same order of the data in both.
-
-    Args:
-        ours: a value for each seed.
-        theirs: likewise.
     """
     return estimate([ours[seed] - theirs[seed] for seed in ours if seed in theirs])

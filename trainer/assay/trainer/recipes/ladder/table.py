@@ -11,61 +11,44 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from assay.trainer.recipes.ladder.outcome import METRICS, TRAILING, Outcome
-from assay.trainer.recipes.ladder.plan import Plan
-from assay.trainer.recipes.ladder.stats import Estimate, difference, estimate
+from assay.trainer.recipes.ladder.outcome import METRICS, TRAILING, RunOutcome
+from assay.trainer.recipes.ladder.plan import LadderPlan
+from assay.trainer.recipes.ladder.stats import SeedMean, difference, estimate
+from assay.trainer.records.report import markdown_table
 from assay.trainer.settings.registry import parts, parts_on
 
 ACCURACY = "accuracy"
 _COMPARED = (ACCURACY, "reward")
-Outcomes = Mapping[str, Mapping[int, Outcome]]
+Outcomes = Mapping[str, Mapping[int, RunOutcome]]
 """Rung -> seed -> what came of it; finished runs only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """Steps to the threshold.
+class ThresholdSteps:
+    """Steps to the threshold."""
 
-    Attributes:
-        steps: of the runs that got there, rising.
-        runs: all finished ones.
-    """
-
-    steps: tuple[int, ...]
-    runs: int
+    steps: tuple[int, ...]  # of the runs that got there, rising
+    runs: int  # all finished ones
 
 
 @dataclass(frozen=True, slots=True)
 class RungSummary:
-    """One rung over its seeds.
+    """One rung over its seeds."""
 
-    Attributes:
-        name: of the rung.
-        ablate: the parts that are off.
-        parts: the parts that are on.
-        seeds: finished ones.
-        estimates: held-out accuracy and the metrics of the last steps; None where not measured.
-        changes: of accuracy and reward from the rung that this one is compared with; None for that
-            one itself, or where no seed is in both.
-        reached: the threshold, if the ladder has one.
-    """
-
-    name: str
-    ablate: tuple[str, ...]
-    parts: tuple[str, ...]
-    seeds: tuple[int, ...]
-    estimates: Mapping[str, Estimate | None]
-    changes: Mapping[str, Estimate | None]
-    reached: Reached | None
+    name: str  # of the rung
+    ablate: tuple[str, ...]  # the parts that are off
+    parts: tuple[str, ...]  # the parts that are on
+    seeds: tuple[int, ...]  # finished ones
+    # held-out accuracy and the metrics of the last steps; None where not measured
+    estimates: Mapping[str, SeedMean | None]
+    # of accuracy and reward from the rung that this one is compared with; None for that one itself,
+    # or where no seed is in both
+    changes: Mapping[str, SeedMean | None]
+    reached: ThresholdSteps | None  # the threshold, if the ladder has one
 
 
-def summarise(plan: Plan, outcomes: Outcomes) -> list[RungSummary]:
-    """Every rung of a plan, from the lowest up.
-
-    Args:
-        plan: the ladder.
-        outcomes: what has come of it so far.
-    """
+def summarise(plan: LadderPlan, outcomes: Outcomes) -> list[RungSummary]:
+    """Every rung of a plan, from the lowest up."""
     summaries = []
     for number, rung in enumerate(plan.rungs):
         runs = outcomes.get(rung.name, {})
@@ -92,7 +75,7 @@ def summarise(plan: Plan, outcomes: Outcomes) -> list[RungSummary]:
     return summaries
 
 
-def _values(runs: Mapping[int, Outcome], metric: str) -> dict[int, float]:
+def _values(runs: Mapping[int, RunOutcome], metric: str) -> dict[int, float]:
     """A figure for each seed that has it."""
     found = {
         seed: run.accuracy if metric == ACCURACY else run.final(metric)
@@ -101,15 +84,15 @@ def _values(runs: Mapping[int, Outcome], metric: str) -> dict[int, float]:
     return {seed: value for seed, value in found.items() if value is not None}
 
 
-def _reached(plan: Plan, runs: Mapping[int, Outcome]) -> Reached | None:
+def _reached(plan: LadderPlan, runs: Mapping[int, RunOutcome]) -> ThresholdSteps | None:
     threshold = plan.threshold
     if threshold is None:
         return None
     steps = (run.steps_to(threshold.metric, threshold.value) for run in runs.values())
-    return Reached(tuple(sorted(step for step in steps if step is not None)), len(runs))
+    return ThresholdSteps(tuple(sorted(step for step in steps if step is not None)), len(runs))
 
 
-def to_json(plan: Plan, summaries: Sequence[RungSummary]) -> dict[str, Any]:
+def to_json(plan: LadderPlan, summaries: Sequence[RungSummary]) -> dict[str, Any]:
     """The comparison for programs."""
     return {
         "name": plan.name,
@@ -143,11 +126,11 @@ _COLUMNS = (
 )
 
 
-def _figure(summary: RungSummary, column: _Column) -> Estimate | None:
+def _figure(summary: RungSummary, column: _Column) -> SeedMean | None:
     return (summary.changes if column.change else summary.estimates)[column.metric]
 
 
-def _cells(plan: Plan, summary: RungSummary) -> list[str]:
+def _cells(plan: LadderPlan, summary: RungSummary) -> list[str]:
     cells = [summary.name, _seeds(plan, summary)]
     cells += [_interval(_figure(summary, column), column) for column in _COLUMNS]
     if plan.threshold is not None:
@@ -155,11 +138,11 @@ def _cells(plan: Plan, summary: RungSummary) -> list[str]:
     return cells
 
 
-def _seeds(plan: Plan, summary: RungSummary) -> str:
+def _seeds(plan: LadderPlan, summary: RungSummary) -> str:
     return f"{len(summary.seeds)} of {len(plan.seeds)}"
 
 
-def _interval(value: Estimate | None, column: _Column) -> str:
+def _interval(value: SeedMean | None, column: _Column) -> str:
     """`0.512 [0.480, 0.544]`; without an interval where there is none."""
     if value is None:
         return "-"
@@ -170,7 +153,7 @@ def _interval(value: Estimate | None, column: _Column) -> str:
     return f"{mean} [{', '.join(ends)}]"
 
 
-def _short(value: Estimate | None, column: _Column) -> str:
+def _short(value: SeedMean | None, column: _Column) -> str:
     """`0.512 ±0.032`."""
     if value is None:
         return "-"
@@ -181,7 +164,7 @@ def _short(value: Estimate | None, column: _Column) -> str:
     return f"{mean} ±{format(half, column.form.lstrip('+'))}"
 
 
-def _steps(reached: Reached | None) -> str:
+def _steps(reached: ThresholdSteps | None) -> str:
     if reached is None or not reached.runs:
         return "-"
     if not reached.steps:
@@ -190,24 +173,21 @@ def _steps(reached: Reached | None) -> str:
     return f"{median:g} ({len(reached.steps)} of {reached.runs})"
 
 
-def _header(plan: Plan) -> list[str]:
+def _header(plan: LadderPlan) -> list[str]:
     titles = ["rung", "seeds", *(column.title for column in _COLUMNS)]
     if plan.threshold is not None:
         titles.append(f"steps to {plan.threshold.metric} {plan.threshold.value:g}")
     return titles
 
 
-def markdown(plan: Plan, summaries: Sequence[RungSummary]) -> str:
+def markdown(plan: LadderPlan, summaries: Sequence[RungSummary]) -> str:
     """The comparison for people."""
-    header = _header(plan)
     lines = [
         f"# Ladder {plan.name}",
         "",
         f"{plan.base}, seeds {', '.join(map(str, plan.seeds))}. Each rung against {_other(plan)}.",
         "",
-        _row(header),
-        _row(["---", *(["---:"] * (len(header) - 1))]),
-        *(_row(_cells(plan, summary)) for summary in summaries),
+        *markdown_table(_header(plan), (_cells(plan, summary) for summary in summaries)),
         "",
         *_legend(plan),
         "",
@@ -220,15 +200,11 @@ def markdown(plan: Plan, summaries: Sequence[RungSummary]) -> str:
     return "\n".join(lines)
 
 
-def _other(plan: Plan) -> str:
+def _other(plan: LadderPlan) -> str:
     return "the first" if plan.against == "first" else "the one before it"
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _legend(plan: Plan) -> list[str]:
+def _legend(plan: LadderPlan) -> list[str]:
     what = (
         "Means over seeds, with 95 % t intervals where there are two seeds or more: what other "
         "seeds would give on the same data. Changes are paired by seed. Reward, entropy and length "
@@ -246,14 +222,11 @@ def _legend(plan: Plan) -> list[str]:
 def _parts_table(summaries: Sequence[RungSummary]) -> list[str]:
     """Parts by rungs; only parts that some rung has."""
     names = [part.name for part in parts() if any(part.name in s.parts for s in summaries)]
-    return [
-        _row(["part", *(summary.name for summary in summaries)]),
-        _row(["---", *([":-:"] * len(summaries))]),
-        *(_row([name, *("x" if name in s.parts else "" for s in summaries)]) for name in names),
-    ]
+    rows = ([name, *("x" if name in s.parts else "" for s in summaries)] for name in names)
+    return markdown_table(["part", *(summary.name for summary in summaries)], rows)
 
 
-def screen(plan: Plan, summaries: Sequence[RungSummary]) -> Table:
+def screen(plan: LadderPlan, summaries: Sequence[RungSummary]) -> Table:
     """The comparison for a terminal: what matters most, with half the interval behind each mean."""
     grid = Table(
         title=f"ladder {plan.name}: each rung against {_other(plan)}",

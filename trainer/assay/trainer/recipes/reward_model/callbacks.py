@@ -6,12 +6,13 @@ import math
 import time
 from typing import Any
 
-from transformers import TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerState
 
 from assay.clients.runs.records import Row
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.records.progress import LEFT, Column, seconds
+from assay.trainer.records.progress import LEFT, seconds
 from assay.trainer.records.recorder import RunRecorder
+from assay.trainer.settings.metric import Column
 
 COLUMNS = (
     Column("loss", ("loss",), 9, 0, "mean since the line before", lambda v: f"{v:.4f}"),
@@ -35,9 +36,7 @@ class LossRecorder(RunRecorder):
         super().on_train_begin(*args, **kwargs)
         self._since = time.perf_counter()
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Decides on stopping and saving."""
         self.decide(state.global_step, state, control)
         last = state.global_step >= state.max_steps
@@ -45,12 +44,7 @@ class LossRecorder(RunRecorder):
         self._display.advance(state.global_step)
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: Any = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any
     ) -> None:
         """Writes a row; what is logged when training ends has no step in it."""
         if "loss" not in logs:

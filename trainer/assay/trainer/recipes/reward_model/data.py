@@ -17,30 +17,24 @@ from assay.clients.preferences import PairRow, StepRow, pairs_of, read, steps_of
 from assay.clients.row_items import RowError
 from assay.rpc.errors import ConfigError
 from assay.trainer.data.problems import hub_rows
-from assay.trainer.recipes.reward_model.config import Config, DataConfig
+from assay.trainer.recipes.reward_model.config import RmConfig, RmDataConfig
 
 R = TypeVar("R", PairRow, StepRow)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows(Generic[R]):
-    """Rows on both sides of the split.
+    """Rows on both sides of the split."""
 
-    Attributes:
-        train: to learn from; not empty.
-        eval: held out; no prompt of theirs is in `train`.
-        skipped: rows that were not as they should be, with data.bad_rows = "skip".
-    """
-
-    train: tuple[R, ...]
-    eval: tuple[R, ...]
-    skipped: int = 0
+    train: tuple[R, ...]  # to learn from; not empty
+    eval: tuple[R, ...]  # held out; no prompt of theirs is in `train`
+    skipped: int = 0  # rows that were not as they should be, with data.bad_rows = "skip"
 
 
 AnyRows = Rows[PairRow] | Rows[StepRow]
 
 
-def load_rows(config: Config) -> AnyRows:
+def load_rows(config: RmConfig) -> AnyRows:
     """Reads and splits what the settings name: pairs, or responses in steps for a PRM.
 
     Raises:
@@ -53,20 +47,17 @@ def load_rows(config: Config) -> AnyRows:
     return _load(config, lambda row: pairs_of(row, data.styles))
 
 
-def _load(config: Config, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]:
+def _load(config: RmConfig, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]:
     data = config.data
-    reader = _Reader(data, parse)
-    if data.source == "hub":
-        rows = reader.parse(_hub(data, data.split))
-        own = reader.parse(_hub(data, data.eval_split)) if data.eval_split else None
+    hub = data.source == "hub"
+    rows, skipped = _parsed(_hub(data, data.split) if hub else _files(data.paths), data, parse)
+    if data.eval_split if hub else data.eval_paths:
+        separate = _hub(data, data.eval_split) if hub else _files(data.eval_paths)
+        own, more = _parsed(separate, data, parse)
+        skipped += more
+        train, held_out = _apart(rows, own, config.eval.prompts, data.seed)
     else:
-        rows = reader.parse(_files(data.paths))
-        own = reader.parse(_files(data.eval_paths)) if data.eval_paths else None
-    train, held_out = (
-        split(rows, config.eval.prompts, data.seed)
-        if own is None
-        else _apart(rows, own, config.eval.prompts, data.seed)
-    )
+        train, held_out = split(rows, config.eval.prompts, data.seed)
     if data.max_rows and len(train) > data.max_rows:
         train = random.Random(data.seed).sample(train, data.max_rows)  # noqa: S311  # no secret
     if not train:
@@ -74,41 +65,38 @@ def _load(config: Config, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]
             f"no rows to learn from: {len(rows)} rows, {len(held_out)} of them held out; lower "
             "eval.prompts, or give more data"
         )
-    return Rows(tuple(train), tuple(held_out), reader.skipped)
+    return Rows(tuple(train), tuple(held_out), skipped)
 
 
-class _Reader(Generic[R]):
-    """Rows of the wanted subsets, parsed; counts those that it passes over."""
+def _parsed(
+    rows: Iterable[tuple[str, dict[str, Any]]],
+    data: RmDataConfig,
+    parse: Callable[[dict[str, Any]], list[R]],
+) -> tuple[list[R], int]:
+    """Rows of the wanted subsets, and how many were passed over.
 
-    def __init__(self, data: DataConfig, parse: Callable[[dict[str, Any]], list[R]]) -> None:
-        self._data = data
-        self._parse: Callable[[dict[str, Any]], list[R]] = parse
-        self.skipped = 0
-
-    def parse(self, rows: Iterable[tuple[str, dict[str, Any]]]) -> list[R]:
-        """All rows that `rows` yields with their places.
-
-        Raises:
-            ConfigError: one is not as it should be.
-        """
-        wanted, parsed, seen = set(self._data.only_subsets), [], set()
-        for where, row in rows:
-            subset = str(row.get("subset") or row.get("classification") or "")
-            seen.add(subset)
-            if wanted and subset not in wanted:
-                continue
-            try:
-                parsed += self._parse(row)
-            except RowError as error:
-                if self._data.bad_rows == "stop":
-                    raise ConfigError(
-                        f'{where}: {error}; or pass data.bad_rows="skip" to leave such rows out'
-                    ) from error
-                self.skipped += 1
-        if missing := sorted(wanted - seen):
-            known = ", ".join(sorted(seen)[:20]) or "none"
-            raise ConfigError(f"data.only_subsets: no rows of {missing[0]!r}; there are {known}")
-        return parsed
+    Raises:
+        ConfigError: one is not as it should be, or a subset has none.
+    """
+    wanted, parsed, skipped = set(data.only_subsets), [], 0
+    seen: set[str] = set()
+    for where, row in rows:
+        subset = str(row.get("subset") or row.get("classification") or "")
+        seen.add(subset)
+        if wanted and subset not in wanted:
+            continue
+        try:
+            parsed += parse(row)
+        except RowError as error:
+            if data.bad_rows == "stop":
+                raise ConfigError(
+                    f'{where}: {error}; or pass data.bad_rows="skip" to leave such rows out'
+                ) from error
+            skipped += 1
+    if missing := sorted(wanted - seen):
+        known = ", ".join(sorted(seen)[:20]) or "none"
+        raise ConfigError(f"data.only_subsets: no rows of {missing[0]!r}; there are {known}")
+    return parsed, skipped
 
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -117,18 +105,13 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{path}:{number}", row
 
 
-def _hub(data: DataConfig, part: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _hub(data: RmDataConfig, part: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, row in enumerate(hub_rows(data.name, data.subset, part), start=1):
         yield f"{data.name}[{part}] row {number}", dict(row)
 
 
 def split(rows: Sequence[R], prompts: int, seed: int) -> tuple[list[R], list[R]]:
-    """Parts rows by their prompts.
-
-    Args:
-        rows: all.
-        prompts: how many prompts to hold out, with all their rows.
-        seed: other seeds hold out others.
+    """Parts rows by their prompts; other seeds hold out others.
 
     Returns:
         The rows to learn from and those held out, each in the order of `rows`.
@@ -150,7 +133,7 @@ def _draw(groups: Iterable[str], count: int, seed: int) -> list[str]:
 
 
 def _apart(rows: Sequence[R], own: Sequence[R], prompts: int, seed: int) -> tuple[list[R], list[R]]:
-    """Evaluation rows of their own, and the training rows that share no prompt with any."""
+    """RmEvaluation rows of their own, and the training rows that share no prompt with any."""
     groups = {row.group for row in own}
     kept = set(_draw(groups, prompts, seed)) if prompts else groups
     return (

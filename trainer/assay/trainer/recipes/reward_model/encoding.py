@@ -7,13 +7,14 @@ here.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from assay.clients.preferences import PairRow, StepRow
 from assay.clients.rendering import Renderer
 from assay.rpc.errors import ConfigError
+from assay.trainer.recipes.reward_model.config import RmConfig
 from assay.trainer.recipes.reward_model.objectives import balanced_weights
 
 Example = dict[str, Any]
@@ -21,31 +22,26 @@ Example = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Rows in tokens.
+    """Rows in tokens."""
 
-    Attributes:
-        items: one dictionary of lists for each row, as the collators take them, with what else
-            the evaluation needs: `group`, of its prompt, and of pairs `longer`.
-        dropped: rows that are longer than data.max_tokens.
-        options: token ids of the verdicts "the first" and "the second", of pairwise examples.
-        template: "name@version" that they were written by, of pairwise examples.
-    """
-
+    # one dictionary of lists for each row, as the collators take them, with what else the
+    # evaluation needs: `group`, of its prompt, and of pairs `longer`
     items: list[Example]
-    dropped: int = 0
+    dropped: int = 0  # rows that are longer than data.max_tokens
+    # token ids of the verdicts "the first" and "the second", of pairwise examples
     options: tuple[int, int] | None = None
-    template: str = ""
+    template: str = ""  # "name@version" that they were written by, of pairwise examples
 
 
 def encode_pairs(
-    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, *, max_tokens: int
+    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: RmConfig
 ) -> Examples:
     """Both orders of each pair: `orders`, and `signs`: 1 where the chosen one is shown first.
 
     Raises:
         ConfigError: the template does not do (see `Renderer.pairs`), or no row fits.
     """
-    shown = renderer.pairs(rows, tokenizer, max_tokens)
+    shown = renderer.pairs(rows, tokenizer, config.data.max_tokens)
     items = [
         None
         if ids is None
@@ -56,7 +52,7 @@ def encode_pairs(
         }
         for row, ids in zip(rows, shown.rows, strict=True)
     ]
-    return Examples(*_fitting(items, max_tokens), shown.verdicts, shown.template)
+    return Examples(*_fitting(items, config), shown.verdicts, shown.template)
 
 
 def one_order(items: Sequence[Example], seed: int) -> list[Example]:
@@ -70,7 +66,7 @@ def one_order(items: Sequence[Example], seed: int) -> list[Example]:
 
 
 def encode_preferences(
-    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, *, max_tokens: int
+    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: RmConfig
 ) -> Examples:
     """Both dialogues of each pair, as a scalar head is served: `chosen_ids`, `rejected_ids`.
 
@@ -78,18 +74,18 @@ def encode_preferences(
         ConfigError: no row fits.
     """
     dialogues = [(row.prompt, text) for row in rows for text in (row.chosen, row.rejected)]
-    shown = renderer.dialogues(dialogues, tokenizer, max_tokens)
+    shown = renderer.dialogues(dialogues, tokenizer, config.data.max_tokens)
     items = [
         None
         if chosen is None or rejected is None
         else {"chosen_ids": list(chosen), "rejected_ids": list(rejected), **_about(row)}
         for row, chosen, rejected in zip(rows, shown[::2], shown[1::2], strict=True)
     ]
-    return Examples(*_fitting(items, max_tokens))
+    return Examples(*_fitting(items, config))
 
 
 def encode_steps(
-    rows: Sequence[StepRow], renderer: Renderer, tokenizer: Any, *, max_tokens: int, balance: bool
+    rows: Sequence[StepRow], renderer: Renderer, tokenizer: Any, config: RmConfig
 ) -> Examples:
     """The labelled steps of each response: `ids`, and `places`, `labels`, `weights` of each.
 
@@ -99,27 +95,22 @@ def encode_steps(
     labels = [label for row in rows for label in row.labels if label is not None]
     if not any(labels):
         raise ConfigError("no step is labelled right or wrong, only neutral; give other rows")
-    weights = balanced_weights(labels if balance else [])
+    weights = balanced_weights(labels if config.method.balance else [])
     items: list[Example | None] = []
-    for row, shown in zip(rows, renderer.steps(rows, tokenizer, max_tokens), strict=True):
+    for row, shown in zip(
+        rows, renderer.steps(rows, tokenizer, config.data.max_tokens), strict=True
+    ):
         if shown is None:
             items.append(None)
             continue
-        known = [
-            (place, label)
-            for place, label in zip(shown.places, row.labels, strict=True)
-            if label is not None
-        ]
-        items.append(
-            {
-                "ids": list(shown.ids),
-                "places": [place for place, _ in known],
-                "labels": [label for _, label in known],
-                "weights": [weights[label] for _, label in known],
-                "group": row.group,
-            }
-        )
-    return Examples(*_fitting(items, max_tokens))
+        marked = zip(shown.places, row.labels, strict=True)
+        known = [(place, label) for place, label in marked if label is not None]
+        example: Example = {"ids": list(shown.ids), "group": row.group}
+        example["places"] = [place for place, _ in known]
+        example["labels"] = [label for _, label in known]
+        example["weights"] = [weights[label] for _, label in known]
+        items.append(example)
+    return Examples(*_fitting(items, config))
 
 
 def _about(row: PairRow) -> Example:
@@ -128,10 +119,9 @@ def _about(row: PairRow) -> Example:
     return {"group": row.group, "longer": 0.5 if good == bad else float(good > bad)}
 
 
-def _fitting(items: Iterable[Example | None], max_tokens: int) -> tuple[list[Example], int]:
+def _fitting(items: Sequence[Example | None], config: RmConfig) -> tuple[list[Example], int]:
     """Examples of the rows that fit, and how many did not."""
-    every = list(items)
-    kept = [item for item in every if item is not None]
+    kept = [item for item in items if item is not None]
     if not kept:
-        raise ConfigError(f"no row fits into data.max_tokens = {max_tokens}; raise it")
-    return kept, len(every) - len(kept)
+        raise ConfigError(f"no row fits into data.max_tokens = {config.data.max_tokens}; raise it")
+    return kept, len(items) - len(kept)

@@ -9,11 +9,12 @@ share of the more frequent label.
 
 from __future__ import annotations
 
+import random
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -21,7 +22,6 @@ from assay.clients.evaluation.tallies import auc
 from assay.clients.runs.stats import wilson
 from assay.trainer.engines.models import Loaded
 from assay.trainer.recipes.reward_model.encoding import Example, Examples
-from assay.trainer.recipes.reward_model.estimates import Estimate, bootstrap
 from assay.trainer.recipes.reward_model.trainers import (
     PairCollator,
     StepCollator,
@@ -32,22 +32,69 @@ from assay.trainer.recipes.reward_model.trainers import (
 
 Advance = Callable[[int], None]
 THRESHOLD = 0.5
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Figures of one evaluation.
+class Figure:
+    """A figure and its 95 % interval."""
 
-    Attributes:
-        figures: name to estimate; the first is what the kind is judged by, chance is one half.
-        counts: name to number: rows, prompts, and what else there is to know.
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def bootstrap(
+    clusters: Sequence[Sequence[T]],
+    figure: Callable[[Sequence[T]], float | None],
+    *,
+    rounds: int = 500,
+    seed: int = 0,
+) -> Figure | None:
+    """A figure over all elements, its interval by drawing whole clusters anew.
+
+    Rows of one prompt go together: their errors are not independent.
+
+    Args:
+        clusters: elements that go together, such as the steps of one problem.
+        figure: of elements; None where it has no value.
+        rounds: how often to draw.
+        seed: of the draws.
+
+    Returns:
+        The figure with the 2.5 % and 97.5 % quantiles of the draws; None where it has no value.
     """
+    value = figure([element for cluster in clusters for element in cluster])
+    if value is None:
+        return None
+    dice = random.Random(seed)  # noqa: S311  # no secret
+    drawn = []
+    for _ in range(rounds):
+        chosen = dice.choices(clusters, k=len(clusters))
+        again = figure([element for cluster in chosen for element in cluster])
+        if again is not None:
+            drawn.append(again)
+    drawn.sort()
+    if not drawn:
+        return Figure(value, value, value)
+    last = len(drawn) - 1
+    return Figure(value, drawn[round(0.025 * last)], drawn[round(0.975 * last)])
 
-    figures: dict[str, Estimate]
+
+@dataclass(frozen=True, slots=True)
+class RmEvaluation:
+    """Figures of one evaluation."""
+
+    # name to estimate; the first is what the kind is judged by, chance is one half
+    figures: dict[str, Figure]
+    # name to number: rows, prompts, and what else there is to know
     counts: dict[str, float] = field(default_factory=dict)
 
     @property
-    def main(self) -> tuple[str, Estimate]:
+    def main(self) -> tuple[str, Figure]:
         """The figure that counts."""
         return next(iter(self.figures.items()))
 
@@ -59,32 +106,28 @@ class Evaluation:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Evaluation:
+    def from_json(cls, data: dict[str, Any]) -> RmEvaluation:
         """What `to_json` gave."""
-        figures = {name: Estimate(**parts) for name, parts in data["figures"].items()}
+        figures = {name: Figure(**parts) for name, parts in data["figures"].items()}
         return cls(figures, data["counts"])
 
 
 def evaluate_pairwise(
     learner: Loaded, examples: Examples, batch_size: int, advance: Advance
-) -> Evaluation:
+) -> RmEvaluation:
     """A language model that names the better of two responses."""
     options = examples.options
     assert options is not None  # noqa: S101  # encode_pairs made them
     collate = PairCollator(learner.tokenizer.pad_token_id)
 
     def chances(batch: Sequence[Example]) -> list[list[float]]:
-        tensors = {key: value.to(learner.model.device) for key, value in collate(batch).items()}
-        return torch.sigmoid(pair_margins(learner.model, tensors, options)).tolist()
+        margins_BR = pair_margins(learner.model, _placed(learner, collate(batch)), options)
+        return torch.sigmoid(margins_BR).tolist()
 
-    rows = _over(
-        learner,
-        examples.items,
-        batch_size,
-        chances,
-        length=lambda e: len(e["orders"][0]),
-        advance=advance,
-    )
+    def length(example: Example) -> int:
+        return len(example["orders"][0])
+
+    rows = _over(learner, examples.items, batch_size, chances, length=length, advance=advance)
     # By what stands first: the chosen response, or the other.
     orders = [
         dict(zip(example["signs"], values, strict=True))
@@ -95,7 +138,7 @@ def evaluate_pairwise(
     gaps = [abs(order[1] - order[-1]) for order in orders]
     agree = [(order[1] > THRESHOLD) == (order[-1] > THRESHOLD) for order in orders]
     first = [*(order[1] for order in orders), *(1 - order[-1] for order in orders)]
-    return Evaluation(
+    return RmEvaluation(
         {
             "accuracy": _share([_won(win) for win in wins], groups),
             "chosen shown first": _share([_won(order[1]) for order in orders], groups),
@@ -112,7 +155,7 @@ def evaluate_pairwise(
 
 def evaluate_preferences(
     learner: Loaded, examples: Examples, batch_size: int, advance: Advance
-) -> Evaluation:
+) -> RmEvaluation:
     """A scalar reward model."""
     pad = learner.tokenizer.pad_token_id
     texts = [
@@ -131,7 +174,7 @@ def evaluate_preferences(
     margins = [good - bad for good, bad in zip(values[::2], values[1::2], strict=True)]
     groups = [example["group"] for example in examples.items]
     won = [_won(margin, 0.0) for margin in margins]
-    return Evaluation(
+    return RmEvaluation(
         {"accuracy": _share(won, groups)},
         {
             **_of_pairs(examples),
@@ -149,13 +192,13 @@ class _Step:
 
 def evaluate_steps(
     learner: Loaded, examples: Examples, batch_size: int, advance: Advance
-) -> Evaluation:
+) -> RmEvaluation:
     """A process reward model; neutral steps are left out."""
     collate = StepCollator(learner.tokenizer.pad_token_id)
 
     def chances(batch: Sequence[Example]) -> list[list[float]]:
-        tensors = {key: value.to(learner.model.device) for key, value in collate(batch).items()}
-        flat = iter(torch.sigmoid(step_margins(learner.model, tensors)).tolist())
+        margins_S = step_margins(learner.model, _placed(learner, collate(batch)))
+        flat = iter(torch.sigmoid(margins_S).tolist())
         return [[next(flat) for _ in example["places"]] for example in batch]
 
     rows = _over(learner, examples.items, batch_size, chances, length=_tokens, advance=advance)
@@ -167,7 +210,7 @@ def evaluate_steps(
     return _judge_steps([(group, steps) for group, steps in responses if steps])
 
 
-def _judge_steps(responses: Sequence[tuple[str, Sequence[_Step]]]) -> Evaluation:
+def _judge_steps(responses: Sequence[tuple[str, Sequence[_Step]]]) -> RmEvaluation:
     ordered = sorted(responses, key=lambda response: response[0])
     clusters = [
         [step for _, steps in together for step in steps]
@@ -182,13 +225,9 @@ def _judge_steps(responses: Sequence[tuple[str, Sequence[_Step]]]) -> Evaluation
     groups = [group for group, _ in responses]
     figures["first error found"] = _share([_same_first_error(s) for _, s in responses], groups)
     right = sum(step.right for step in steps) / len(steps)
-    return Evaluation(
+    return RmEvaluation(
         {name: figure for name, figure in figures.items() if figure is not None},
-        {
-            **_sizes(groups),
-            "steps": len(steps),
-            "rule: the frequent label": max(right, 1 - right),
-        },
+        {**_sizes(groups), "steps": len(steps), "rule: the frequent label": max(right, 1 - right)},
     )
 
 
@@ -214,18 +253,22 @@ def _won(value: float, parity: float = THRESHOLD) -> float:
     return 0.5 if value == parity else float(value > parity)
 
 
-def _share(values: Sequence[float], groups: Sequence[str]) -> Estimate:
+def _share(values: Sequence[float], groups: Sequence[str]) -> Figure:
     """Mean of values in [0, 1]; its Wilson interval counts prompts, whose rows go together."""
     share = statistics.fmean(values)
     trials = len(set(groups))
     low, high = wilson(share * trials, trials)
-    return Estimate(share, low, high)
+    return Figure(share, low, high)
 
 
 def _of_pairs(examples: Examples) -> dict[str, float]:
     longer = statistics.fmean(example["longer"] for example in examples.items)
     groups = [example["group"] for example in examples.items]
     return {**_sizes(groups), "rule: the longer is better": longer}
+
+
+def _placed(learner: Loaded, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {key: value.to(learner.model.device) for key, value in batch.items()}
 
 
 def _tokens(example: Example) -> int:
@@ -247,27 +290,18 @@ def _over(
 ) -> list[Any]:
     """What `measure` says of each item, in order; items of like length go through together."""
     results: list[Any] = [None] * len(items)
+    order = sorted(range(len(items)), key=lambda index: length(items[index]), reverse=True)
     model = learner.model
     was_training = model.training
     model.eval()
-    done = 0
     try:
         with torch.inference_mode(), learner.autocast():
-            for batch in _batches(items, batch_size, length):
-                for index, result in zip(
-                    batch, measure([items[index] for index in batch]), strict=True
-                ):
+            for start in range(0, len(order), batch_size):
+                batch = order[start : start + batch_size]
+                found = measure([items[index] for index in batch])
+                for index, result in zip(batch, found, strict=True):
                     results[index] = result
-                done += len(batch)
-                advance(done)
+                advance(start + len(batch))
     finally:
         model.train(was_training)
     return results
-
-
-def _batches(
-    items: Sequence[Example], size: int, length: Callable[[Example], int]
-) -> Iterator[list[int]]:
-    order = sorted(range(len(items)), key=lambda index: length(items[index]), reverse=True)
-    for start in range(0, len(order), size):
-        yield order[start : start + size]

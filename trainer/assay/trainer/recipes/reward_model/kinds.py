@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from datasets import Dataset
+from torch import Tensor
 from transformers import (
     PrinterCallback,
     ProgressCallback,
@@ -19,113 +20,89 @@ from transformers import (
 )
 from trl.trainer.reward_config import RewardConfig
 
-from assay.clients.preferences import PairRow, StepRow
 from assay.clients.rendering import Renderer
 from assay.trainer.engines.models import Loaded
 from assay.trainer.recipes.reward_model import encoding, evaluation
-from assay.trainer.recipes.reward_model.config import Config, Kind
-from assay.trainer.recipes.reward_model.encoding import Examples
-from assay.trainer.recipes.reward_model.evaluation import Evaluation
+from assay.trainer.recipes.reward_model.config import Kind, RmConfig
+from assay.trainer.recipes.reward_model.encoding import Example, Examples
+from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
+from assay.trainer.recipes.reward_model.objectives import pairwise_loss, step_loss
 from assay.trainer.recipes.reward_model.trainers import (
     BradleyTerryTrainer,
+    LossTrainer,
     PairCollator,
-    PairwiseTrainer,
     StepCollator,
-    StepTrainer,
+    pair_margins,
+    step_margins,
 )
 from assay.trainer.records.folder import RunFolder
 
-Encode = Callable[[Sequence[Any], Renderer, Any, Config], Examples]
-Build = Callable[[Config, Loaded, Examples, dict[str, Any]], Trainer]
-Evaluate = Callable[[Loaded, Examples, int, Callable[[int], None]], Evaluation]
+Encode = Callable[[Sequence[Any], Renderer, Any, RmConfig], Examples]
+Build = Callable[[RmConfig, Loaded, Examples, dict[str, Any]], Trainer]
+Evaluate = Callable[[Loaded, Examples, int, Callable[[int], None]], RmEvaluation]
 
 
 @dataclass(frozen=True, slots=True)
 class KindOf:
-    """How one kind is trained.
+    """How one kind is trained."""
 
-    Attributes:
-        encode: rows to examples, by a renderer and a tokenizer.
-        build: the trainer, from settings, model, examples and Trainer's common arguments.
-        evaluate: the figures on held-out examples.
-        arguments: Trainer's settings class.
-    """
-
-    encode: Encode
-    build: Build
-    evaluate: Evaluate
-    arguments: type[TrainingArguments] = TrainingArguments
-
-
-def _encode_pairs(
-    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: Config
-) -> Examples:
-    return encoding.encode_pairs(rows, renderer, tokenizer, max_tokens=config.data.max_tokens)
-
-
-def _encode_preferences(
-    rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: Config
-) -> Examples:
-    return encoding.encode_preferences(rows, renderer, tokenizer, max_tokens=config.data.max_tokens)
-
-
-def _encode_steps(
-    rows: Sequence[StepRow], renderer: Renderer, tokenizer: Any, config: Config
-) -> Examples:
-    return encoding.encode_steps(
-        rows,
-        renderer,
-        tokenizer,
-        max_tokens=config.data.max_tokens,
-        balance=config.method.balance,
-    )
+    encode: Encode  # rows to examples, by a renderer and a tokenizer
+    build: Build  # the trainer, from settings, model, examples and Trainer's common arguments
+    evaluate: Evaluate  # the figures on held-out examples
+    arguments: type[TrainingArguments] = TrainingArguments  # Trainer's settings class
 
 
 def _pairwise(
-    config: Config, learner: Loaded, examples: Examples, common: dict[str, Any]
+    config: RmConfig, learner: Loaded, examples: Examples, common: dict[str, Any]
 ) -> Trainer:
-    items = [{key: item[key] for key in ("orders", "signs")} for item in examples.items]
+    items = _columns(examples, "orders", "signs")
     if config.method.orders == "one":
         items = encoding.one_order(items, config.run.seed)
-    assert examples.options is not None  # noqa: S101  # encode_pairs made them
-    return PairwiseTrainer(
-        train_dataset=Dataset.from_list(items),
-        data_collator=PairCollator(learner.tokenizer.pad_token_id),
-        method=config.method,
-        options=examples.options,
-        **common,
-    )
+    options, weight = examples.options, config.method.consistency
+    assert options is not None  # noqa: S101  # encode_pairs made them
+
+    def loss(model: Any, batch: Any) -> tuple[Tensor, Tensor]:
+        margins_BR = pair_margins(model, batch, options)
+        return pairwise_loss(margins_BR, weight), margins_BR
+
+    collator = PairCollator(learner.tokenizer.pad_token_id)
+    dataset = Dataset.from_list(items)
+    return LossTrainer(train_dataset=dataset, data_collator=collator, loss=loss, **common)
 
 
 def _bradley_terry(
-    _config: Config, _learner: Loaded, examples: Examples, common: dict[str, Any]
+    _config: RmConfig, _learner: Loaded, examples: Examples, common: dict[str, Any]
 ) -> Trainer:
-    items = [{key: item[key] for key in ("chosen_ids", "rejected_ids")} for item in examples.items]
-    return BradleyTerryTrainer(train_dataset=Dataset.from_list(items), **common)
+    dataset = Dataset.from_list(_columns(examples, "chosen_ids", "rejected_ids"))
+    return BradleyTerryTrainer(train_dataset=dataset, **common)
 
 
-def _prm(config: Config, learner: Loaded, examples: Examples, common: dict[str, Any]) -> Trainer:
-    keys = ("ids", "places", "labels", "weights")
-    items = [{key: item[key] for key in keys} for item in examples.items]
-    return StepTrainer(
-        train_dataset=Dataset.from_list(items),
-        data_collator=StepCollator(learner.tokenizer.pad_token_id),
-        method=config.method,
-        **common,
-    )
+def _prm(config: RmConfig, learner: Loaded, examples: Examples, common: dict[str, Any]) -> Trainer:
+    def loss(model: Any, batch: Any) -> tuple[Tensor, Tensor]:
+        margins_S = step_margins(model, batch)
+        made = step_loss(margins_S, batch["labels"], batch["weights"], config.method.loss)
+        return made, margins_S
+
+    collator = StepCollator(learner.tokenizer.pad_token_id)
+    dataset = Dataset.from_list(_columns(examples, "ids", "places", "labels", "weights"))
+    return LossTrainer(train_dataset=dataset, data_collator=collator, loss=loss, **common)
+
+
+def _columns(examples: Examples, *keys: str) -> list[Example]:
+    return [{key: item[key] for key in keys} for item in examples.items]
 
 
 KINDS: Mapping[Kind, KindOf] = {
-    "pairwise": KindOf(_encode_pairs, _pairwise, evaluation.evaluate_pairwise),
+    "pairwise": KindOf(encoding.encode_pairs, _pairwise, evaluation.evaluate_pairwise),
     "bradley-terry": KindOf(
-        _encode_preferences, _bradley_terry, evaluation.evaluate_preferences, RewardConfig
+        encoding.encode_preferences, _bradley_terry, evaluation.evaluate_preferences, RewardConfig
     ),
-    "prm": KindOf(_encode_steps, _prm, evaluation.evaluate_steps),
+    "prm": KindOf(encoding.encode_steps, _prm, evaluation.evaluate_steps),
 }
 
 
 def build_trainer(
-    config: Config,
+    config: RmConfig,
     folder: RunFolder,
     learner: Loaded,
     examples: Examples,
@@ -151,7 +128,9 @@ def build_trainer(
     return trainer
 
 
-def _settings(config: Config, folder: RunFolder, learner: Loaded, processes: int) -> dict[str, Any]:
+def _settings(
+    config: RmConfig, folder: RunFolder, learner: Loaded, processes: int
+) -> dict[str, Any]:
     """Trainer's settings."""
     micro_batch = config.micro_batch(processes)
     optim, on_cuda = config.optim, learner.model.device.type == "cuda"

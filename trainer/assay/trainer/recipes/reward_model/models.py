@@ -24,13 +24,7 @@ from transformers import (
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.engines.models import Loaded, device_of, fetched, require_padding, told_why
-from assay.trainer.recipes.reward_model.config import (
-    TINY,
-    Config,
-    Kind,
-    MethodConfig,
-    TinyConfig,
-)
+from assay.trainer.recipes.reward_model.config import TINY, Kind, MethodConfig, RmConfig, TinyConfig
 
 TINY_CONTEXT = 4096
 _SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -54,7 +48,7 @@ _HEAD: dict[Kind, dict[str, Any]] = {
 
 
 def load_learner(
-    config: Config,
+    config: RmConfig,
     texts: Iterable[str],
     say: Callable[[str], None],
     *,
@@ -62,11 +56,7 @@ def load_learner(
 ) -> Loaded:
     """The model to train.
 
-    Args:
-        config: of the run; its seed draws the weights that are new.
-        texts: of the training rows; the model `tiny` makes its tokenizer of them.
-        say: called with one line before each long step.
-        tokenizer: a folder that may hold the tokenizer that `tiny` made before.
+    `tiny` makes its tokenizer of `texts`, unless the folder `tokenizer` holds one.
 
     Raises:
         ConfigError: there is no such model, it cannot be loaded or cut, or CUDA is asked for and
@@ -84,7 +74,7 @@ def load_learner(
     return Loaded(learner.model, learner.tokenizer, mixed)
 
 
-def _pretrained(config: Config, say: Callable[[str], None]) -> Loaded:
+def _pretrained(config: RmConfig, say: Callable[[str], None]) -> Loaded:
     name, kind = config.model.name, config.method.kind
     with told_why(name, f" for {kind}"):
         source = fetched(name, say)
@@ -137,7 +127,7 @@ def _head(method: MethodConfig) -> dict[str, Any]:
     return _ONE_OUTPUT if method.loss == "regression" else _HEAD[method.kind]
 
 
-def _tiny(config: Config, texts: Iterable[str], made: Path | None) -> Loaded:
+def _tiny(config: RmConfig, texts: Iterable[str], made: Path | None) -> Loaded:
     if made is not None and made.is_dir():
         tokenizer = PreTrainedTokenizerFast.from_pretrained(made)
     else:

@@ -27,9 +27,6 @@ def pairwise_loss(margins_BR: Tensor, consistency: float = 0.0) -> Tensor:
         margins_BR: logit of the verdict for the chosen response less that of the other, one column
             for each order in which the pair was shown.
         consistency: weight of the second term, at least 0; needs two columns.
-
-    Returns:
-        A number.
     """
     zeros_BR = torch.zeros_like(margins_BR)
     loss = torch.logaddexp(zeros_BR, -margins_BR).mean()
@@ -54,9 +51,6 @@ def step_loss(
         labels_S: 1 right, 0 neutral, -1 wrong.
         weights_S: at least 0; some above.
         kind: which.
-
-    Returns:
-        A number.
     """
     if kind == "regression":
         errors_S = (margins_S - labels_S).square()

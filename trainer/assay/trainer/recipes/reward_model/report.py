@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from assay.trainer.recipes.reward_model.config import Config
-from assay.trainer.recipes.reward_model.evaluation import Evaluation
+from assay.clients.runs.records import read_rows
+from assay.trainer.recipes.reward_model.config import RmConfig
+from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
 from assay.trainer.records.folder import RunFolder
+from assay.trainer.records.report import grid, markdown_table
 
 CHANCE = 0.5
-_CURVES = "![curves](curves.png)"
 
 
 def outcome(
-    config: Config,
+    config: RmConfig,
     folder: RunFolder,
     *,
     training_rows: int,
-    before: Evaluation | None,
-    after: Evaluation | None,
+    before: RmEvaluation | None,
+    after: RmEvaluation | None,
     train_s: float,
 ) -> dict[str, Any]:
     """What came of a run.
 
     Returns:
-        `run`; `before` and `after` (see Evaluation.to_json), None where nothing was measured;
+        `run`; `before` and `after` (see RmEvaluation.to_json), None where nothing was measured;
         `above_chance`: whether the interval of the first figure lies above one half, None where
         there is no such figure.
     """
@@ -73,20 +73,12 @@ def _rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def table(report: Mapping[str, Any]) -> Table:
     """The comparison for a terminal."""
-    grid = Table(
-        title=f"{report['after']['counts']['prompts']} held-out prompts, 95 % intervals, "
-        f"chance {CHANCE}",
-        title_justify="left",
-    )
-    grid.add_column("", no_wrap=True)
-    for name in ("before", "after"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    for row in _rows(report):
-        grid.add_row(*row)
-    return grid
+    prompts = report["after"]["counts"]["prompts"]
+    title = f"{prompts} held-out prompts, 95 % intervals, chance {CHANCE}"
+    return grid(title, ("before", "after"), _rows(report))
 
 
-def heading(report: Mapping[str, Any], after: Evaluation | None) -> tuple[str, str]:
+def heading(report: Mapping[str, Any], after: RmEvaluation | None) -> tuple[str, str]:
     """What stands above the curves: the run, and how it ended."""
     run = report["run"]
     title = f"{run['name']}: {run['kind']}, {Path(run['model']).name}, "
@@ -99,28 +91,34 @@ def heading(report: Mapping[str, Any], after: Evaluation | None) -> tuple[str, s
 
 def markdown(report: Mapping[str, Any]) -> str:
     """The comparison as a text."""
-    run = report["run"]
+    run, after = report["run"], report["after"]
     lines = [
         f"# {run['name']}: {run['kind']}, {run['model']}",
         "",
         f"{run['steps']} steps of {run['batch']}; {run['training_rows']} rows, seed {run['seed']}.",
+        "",
     ]
-    if report["after"] is None:
-        return "\n".join([*lines, "", "No prompts were held out.", "", _CURVES])
-    lines += [
-        "",
-        f"{report['after']['counts']['prompts']} held-out prompts; chance is {CHANCE}.",
-        "",
-        "| | before [95 %] | after [95 %] |",
-        "|---|---:|---:|",
-        *(f"| {name} | {old} | {new} |" for name, old, new in _rows(report)),
-        "",
-        _CURVES,
-    ]
-    return "\n".join(lines)
+    if after is None:
+        lines.append("No prompts were held out.")
+    else:
+        lines += [
+            f"{after['counts']['prompts']} held-out prompts; chance is {CHANCE}.",
+            "",
+            *markdown_table(["", "before [95 %]", "after [95 %]"], _rows(report)),
+        ]
+    return "\n".join([*lines, "", "![curves](curves.png)"])
 
 
-def write(folder: Path, report: Mapping[str, Any]) -> None:
-    """Writes report.json and report.md."""
-    (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    (folder / "report.md").write_text(markdown(report) + "\n", encoding="utf-8")
+def draw_curves(folder: RunFolder, title: str, subtitle: str) -> None:
+    """Draws metrics.jsonl as curves.png."""
+    from assay.trainer.records import plots  # noqa: PLC0415  # seconds that only the end needs
+
+    panels = (
+        plots.Panel("loss", (plots.Curve("loss", plots.END, plots.BLUE),), "zero"),
+        plots.Panel("gradient norm", (plots.Curve("grad_norm", plots.END, plots.GREY),), "zero"),
+        plots.Panel(
+            "learning rate", (plots.Curve("learning_rate", plots.END, plots.ORANGE),), "zero"
+        ),
+    )
+    rows = read_rows(folder.metrics)
+    plots.draw(rows, folder.curves, title=title, subtitle=subtitle, among=panels)

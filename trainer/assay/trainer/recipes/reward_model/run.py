@@ -11,7 +11,6 @@ Every process of a distributed run goes through all of it; the first one writes 
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -41,22 +40,23 @@ from assay.trainer.core.world import World, join
 from assay.trainer.engines.models import Loaded, device_of
 from assay.trainer.recipes.reward_model import report
 from assay.trainer.recipes.reward_model.callbacks import COLUMNS, LossRecorder
-from assay.trainer.recipes.reward_model.config import RUNS, Config
+from assay.trainer.recipes.reward_model.config import RUNS, RmConfig
 from assay.trainer.recipes.reward_model.data import AnyRows, load_rows
 from assay.trainer.recipes.reward_model.encoding import Examples
-from assay.trainer.recipes.reward_model.evaluation import Evaluation
+from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
 from assay.trainer.recipes.reward_model.kinds import KINDS, build_trainer
 from assay.trainer.recipes.reward_model.models import load_learner
 from assay.trainer.records.folder import RunFolder, record
 from assay.trainer.records.progress import Display, fitting, interruptible
+from assay.trainer.records.report import write
 from assay.trainer.records.reporting import attach, check_reporters
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class _Session:
     """What the parts of a run share."""
 
-    config: Config
+    config: RmConfig
     folder: RunFolder
     display: Display
     world: World
@@ -66,15 +66,11 @@ class Session:
 
 
 def run(
-    config: Config, folder: RunFolder, console: Console, *, rows: AnyRows | None = None
+    config: RmConfig, folder: RunFolder, console: Console, *, rows: AnyRows | None = None
 ) -> dict[str, Any] | None:
     """Runs, or continues, what a folder holds.
 
-    Args:
-        config: the settings.
-        folder: of the run; where it holds a checkpoint, the run continues from the newest.
-        console: where progress is shown.
-        rows: what `load_rows` gave for these settings; None to load them.
+    From the folder's newest checkpoint, where it holds one.
 
     Returns:
         The report, empty on all processes but the first; None when the run was interrupted.
@@ -112,12 +108,8 @@ def run(
     return _finish(session, before, after, train_s)
 
 
-def check_processes(config: Config, processes: int) -> None:
-    """Whether a step can be dealt to so many processes.
-
-    Raises:
-        ConfigError: it cannot.
-    """
+def check_processes(config: RmConfig, processes: int) -> None:
+    """Whether a step can be dealt to so many processes. Raises ConfigError: it cannot."""
     if config.optim.batch % (config.micro_batch(processes) * processes):
         raise ConfigError(
             f"optim.batch = {config.optim.batch} cannot be dealt to {processes} processes"
@@ -126,7 +118,9 @@ def check_processes(config: Config, processes: int) -> None:
         )
 
 
-def _texts(config: Config, rows: Sequence[PairRow | StepRow], renderer: Renderer) -> Iterator[str]:
+def _texts(
+    config: RmConfig, rows: Sequence[PairRow | StepRow], renderer: Renderer
+) -> Iterator[str]:
     """What the tokenizer of a model from scratch is made of: the rows, and the judge's words."""
     ours = renderer.words() if config.method.kind == "pairwise" else ()
     for row in rows:
@@ -136,7 +130,7 @@ def _texts(config: Config, rows: Sequence[PairRow | StepRow], renderer: Renderer
 
 
 def _session(
-    config: Config,
+    config: RmConfig,
     folder: RunFolder,
     display: Display,
     world: World,
@@ -144,11 +138,10 @@ def _session(
     *,
     rows: AnyRows,
     renderer: Renderer,
-) -> Session:
-    kind = KINDS[config.method.kind]
-    tokenizer = learner.tokenizer
-    train = kind.encode(rows.train, renderer, tokenizer, config)
-    held_out = kind.encode(rows.eval, renderer, tokenizer, config) if rows.eval else None
+) -> _Session:
+    encode, tokenizer = KINDS[config.method.kind].encode, learner.tokenizer
+    train = encode(rows.train, renderer, tokenizer, config)
+    held_out = encode(rows.eval, renderer, tokenizer, config) if rows.eval else None
     trained = sum(w.numel() for w in learner.model.parameters() if w.requires_grad)
     total = sum(w.numel() for w in learner.model.parameters())
     dropped = train.dropped + (held_out.dropped if held_out else 0)
@@ -162,21 +155,19 @@ def _session(
         + (f", {dropped} too long" if dropped else "")
         + (f", {rows.skipped} not as they should be" if rows.skipped else "")
     )
-    return Session(config, folder, display, world, learner, train, held_out)
+    return _Session(config, folder, display, world, learner, train, held_out)
 
 
-def _before(session: Session, checkpoint: Path | None) -> Evaluation | None:
+def _before(session: _Session, checkpoint: Path | None) -> RmEvaluation | None:
     if not session.config.eval.before:
         return None
     if checkpoint is None:
         return _evaluate(session, "before")
-    path = session.folder.evaluation("before")
-    if not path.is_file():
-        return None
-    return Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
+    told = session.folder.kept_evaluation("before")
+    return None if told is None else RmEvaluation.from_json(told)
 
 
-def _evaluate(session: Session, when: str) -> Evaluation | None:
+def _evaluate(session: _Session, when: str) -> RmEvaluation | None:
     """Evaluates and stores; None when nothing is held out."""
     if session.held_out is None:
         return None
@@ -188,9 +179,7 @@ def _evaluate(session: Session, when: str) -> Evaluation | None:
     )
     session.display.end()
     if session.world.main:
-        session.folder.evaluation(when).write_text(
-            json.dumps(evaluation.to_json(), indent=1) + "\n", encoding="utf-8"
-        )
+        session.folder.keep_evaluation(when, evaluation.to_json())
     name, figure = evaluation.main
     session.display.note(
         f"{when}: {name} {figure} on {evaluation.counts['rows']:.0f} held-out rows "
@@ -199,12 +188,8 @@ def _evaluate(session: Session, when: str) -> Evaluation | None:
     return evaluation
 
 
-def _train(session: Session, checkpoint: Path | None) -> tuple[bool, float]:
-    """Trains to the last step.
-
-    Returns:
-        Whether it was interrupted, and the seconds it took.
-    """
+def _train(session: _Session, checkpoint: Path | None) -> tuple[bool, float]:
+    """Trains to the last step. Gives whether it was interrupted, and the seconds it took."""
     config, folder, display = session.config, session.folder, session.display
     world = session.world
     done = checkpoints.steps(folder.checkpoints)[-1] if checkpoint else 0
@@ -259,7 +244,7 @@ def check_whole(kind: DistributedType) -> None:
         )
 
 
-def _save_model(session: Session) -> None:
+def _save_model(session: _Session) -> None:
     """Saves model and tokenizer; the folder appears by one rename."""
     target = session.folder.model
     beside = target.with_name(".model-saving")
@@ -277,11 +262,9 @@ def _save_model(session: Session) -> None:
 
 
 def _finish(
-    session: Session, before: Evaluation | None, after: Evaluation | None, train_s: float
+    session: _Session, before: RmEvaluation | None, after: RmEvaluation | None, train_s: float
 ) -> dict[str, Any]:
     """Report, curves, and the table on the screen."""
-    from assay.trainer.recipes.reward_model.curves import draw_curves  # noqa: PLC0415  # see there
-
     config, folder, display = session.config, session.folder, session.display
     outcome = report.outcome(
         config,
@@ -291,8 +274,8 @@ def _finish(
         after=after,
         train_s=train_s,
     )
-    report.write(folder.path, outcome)
-    draw_curves(folder, *report.heading(outcome, after))
+    write(folder.path, outcome, report.markdown(outcome))
+    report.draw_curves(folder, *report.heading(outcome, after))
     if after is not None:
         display.console.print()
         display.console.print(report.table(outcome))

@@ -2,17 +2,17 @@
 
 What differs:
 
-    PairwiseTrainer      compute_loss: the verdict tokens at the answer's place
-    StepTrainer          compute_loss: the head at the last token of each step
+    LossTrainer          compute_loss: of the verdict tokens at the answer's place (pair_margins),
+                         or of the head at the last token of each step (step_margins)
     BradleyTerryTrainer  TRL's RewardTrainer on token ids that were made as the engine makes them
-    all of them          _save_checkpoint: see core/publishing.py
+    both                 _save_checkpoint: see core/publishing.py
 
 TRL has no trainer for process reward models, and none for generative judges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,6 @@ from transformers import Trainer
 from trl.trainer.reward_trainer import RewardTrainer
 
 from assay.trainer.core.publishing import Published
-from assay.trainer.recipes.reward_model.config import MethodConfig
-from assay.trainer.recipes.reward_model.objectives import pairwise_loss, step_loss
 
 Example = Mapping[str, Any]
 
@@ -85,10 +83,7 @@ class StepCollator:
 def pair_margins(model: Any, batch: Mapping[str, Tensor], options: tuple[int, int]) -> Tensor:
     """Logit of the verdict for the chosen response less that of the other, [B, R].
 
-    Args:
-        model: a causal language model.
-        batch: of `PairCollator`.
-        options: token ids of the verdicts "the first" and "the second".
+    `options` are token ids of the verdicts "the first" and "the second".
     """
     mask_BT = batch["mask"]
     logits = model(
@@ -119,56 +114,26 @@ def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
     return (logits[:, 1] - logits[:, 0]).float()
 
 
-class PairwiseTrainer(Published, Trainer):
-    """Trains a language model to name the better of two responses.
+class LossTrainer(Published, Trainer):
+    """transformers' trainer with a loss of ours.
 
-    Args:
-        method: weights of the loss.
-        options: token ids of the verdicts "the first" and "the second".
-        *args: as for Trainer; the collator is a PairCollator.
-        **kwargs: as for Trainer.
+    `loss` gives, of the model and a batch of the collator, the loss, a mean, and the margins.
     """
 
     loss_is_scaled_for_ga = False  # a mean: divide by the number of micro-batches
 
     def __init__(
-        self, *args: Any, method: MethodConfig, options: tuple[int, int], **kwargs: Any
+        self, *args: Any, loss: Callable[[Any, Any], tuple[Tensor, Tensor]], **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._method = method
-        self._options = options
+        self._loss = loss
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """The loss of a batch of pairs."""
-        margins_BR = pair_margins(model, inputs, self._options)
-        loss = pairwise_loss(margins_BR, self._method.consistency)
-        return (loss, {"margins": margins_BR}) if return_outputs else loss
-
-
-class StepTrainer(Published, Trainer):
-    """Trains a process reward model: a token classification head at the ends of steps.
-
-    Args:
-        method: which loss.
-        *args: as for Trainer; the collator is a StepCollator.
-        **kwargs: as for Trainer.
-    """
-
-    loss_is_scaled_for_ga = False  # a mean: divide by the number of micro-batches
-
-    def __init__(self, *args: Any, method: MethodConfig, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._method = method
-
-    def compute_loss(
-        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-    ) -> Any:
-        """The loss of a batch of responses."""
-        margins_S = step_margins(model, inputs)
-        loss = step_loss(margins_S, inputs["labels"], inputs["weights"], self._method.loss)
-        return (loss, {"margins": margins_S}) if return_outputs else loss
+        """The loss of a batch."""
+        loss, margins = self._loss(model, inputs)
+        return (loss, {"margins": margins}) if return_outputs else loss
 
 
 class BradleyTerryTrainer(Published, RewardTrainer):
