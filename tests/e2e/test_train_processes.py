@@ -61,6 +61,15 @@ METHODS: dict[str, dict[str, Any]] = {
         },
         "optim": {"micro_batch": 8},
     },
+    "dialogues": {  # within a turn and between two, a step ends
+        "method": {
+            "advantage": {**GAE, "normalise": "role"},
+            "critic": {"learning_rate": 1e-3, "pretrain_steps": 1},
+            "turns": {"mode": "verify"},
+            "truncation": {"window": 3},
+        },
+        "optim": {"micro_batch": 8},
+    },
     "pairwise": {
         "method": {
             "advantage": GAE,

@@ -5,16 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
+from assay.clients import Fault, Result
 from assay.rpc.errors import ConfigError
 from assay.trainer.core import batch as batches
 from assay.trainer.core.batch import Scored
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.errors import OutageError
 from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.rollouts.exchange import Exchange, Said
 from assay.trainer.rollouts.types import Rollout, Unfinished
 from assay.trainer.settings import config as configs
 from rollouts_collecting_support import bernoulli, problems, result
 from rollouts_slots_support import LIMIT, ContinuingGenerator, slots, whole
+from rollouts_slots_support import Round as SlotsRound
 from turns_support import RECONSIDERS, Round, decode
 
 TRUNCATES = (
@@ -250,3 +253,20 @@ def test_a_sample_whose_window_ends_with_its_turn_waits_between_two() -> None:
     ).first()
     assert (id_, following.begun, following.window) == ((0, 1), None, 2)
     assert following.draw.prompt_ids == (5, 6, 7, 8, *RECONSIDERS.between[0])
+
+
+def test_an_outage_that_was_given_up_ends_the_step_and_not_the_slots(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of = slots(bernoulli(1.0), prompts=2, group_size=2, window=3)
+    of.collect(0)
+    state = of.state_dict()
+    away = Fault("UNREACHABLE", "nobody answers", "UNAVAILABLE", {"outage": "over"})
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            SlotsRound, "results", lambda self: [Result("0", away) for _ in self.requests]
+        )
+        with pytest.raises(OutageError):
+            of.collect(1)
+    assert of.state_dict() == state
+    assert all(row.result.fault is None for row in of.collect(1).judged)

@@ -35,6 +35,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Exchange, Said, Talk
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.plain import said_from_plain, said_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
@@ -120,6 +121,7 @@ class SlotCollector:
             policy_step: optimizer steps that the policy has made.
 
         Raises:
+            OutageError: the reward services were away for too long.
             ConfigError: a prompt does not fit the policy's context.
         """
         start, queue = self._stream.cursor, self._queue
@@ -170,6 +172,7 @@ class SlotCollector:
         slots = [slot or self._next() for slot in self._slots]
         said, generate_s, wait_s = self._answered(deal(slots, self._ranks))
         everyone = self._ranks.gather(said)
+        refuse_given_up(result for one in everyone for result in one.results.values())
         drawn = [one.tokens - slot.said.tokens for slot, one in zip(slots, everyone, strict=True)]
         stretches = [
             self._stretch(slot, one, policy_step) for slot, one in zip(slots, everyone, strict=True)
