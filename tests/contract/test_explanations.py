@@ -9,9 +9,11 @@ import pytest
 
 from assay.clients import Fault, Judgement, Result
 from assay.trainer.engines.types import Request, Response
-from assay.trainer.methods.turns.dialogues import DialogueCollector, Dialogues
+from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.methods.turns.protocol import Protocol
+from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import OneRank
+from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import stream
 from turns_support import RECONSIDERS, VERIFIES, Speaker, chance, decode
 
@@ -86,9 +88,13 @@ def test_what_a_policy_is_shown_in_a_dialogue_depends_on_no_judge(protocol: Prot
             def judge(outcome: str = outcome, told: str = told) -> Teller:
                 return Teller(outcome, told)
 
-            dialogues = Dialogues(speaker, protocol, decode, OneRank(), clock=lambda: 0.0)
-            source = DialogueCollector(
-                stream(), dialogues, judge, prompts_per_step=4, group_size=3, ranks=OneRank()
+            source = Collector(
+                stream(),
+                speaker.sampler,
+                judge,
+                config=RolloutConfig(prompts_per_step=4, group_size=3),
+                ranks=OneRank(),
+                talk=Dialogues(protocol, decode),
             )
             source.collect(0)
             shown.append(speaker.prompts)

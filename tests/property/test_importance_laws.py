@@ -176,7 +176,9 @@ def test_vllm_is_corrected_unless_somebody_says_otherwise(tmp_path: Path) -> Non
     assert correction(vllm, "method.loss={clip_high=0.28}") == "token-truncate"
     assert correction(vllm, f"{key}=none") == "none"
     assert correction(vllm, "method.loss={importance_correction='icepop'}") == "icepop"
-    assert correction(vllm, "rollout.top_p=0.9") == "none", "it does not tell its probabilities"
+    assert correction(vllm, "rollout.top_p=0.9") == "token-truncate"
+    silent = correction(vllm, "rollout.top_p=0.9", "rollout.vllm.draws=engine")
+    assert silent == "none", "it does not tell its probabilities"
     tree = {"method": {"loss": {"importance_correction": "sequence-mask"}}}
     written = configs.build(tree, [vllm], origin="t").method.loss.importance_correction
     assert written == "sequence-mask"
@@ -224,6 +226,6 @@ def test_limits_are_a_range_and_have_values_of_their_own() -> None:
         built("method.loss.importance_correction=icepop", "method.loss.importance_floor=6")
     with pytest.raises(ConfigError, match=r"with rollout\.top_p or rollout\.top_k"):
         built(
-            "rollout.backend=vllm", "rollout.top_p=0.9",
+            "rollout.backend=vllm", "rollout.top_p=0.9", "rollout.vllm.draws=engine",
             "method.loss.importance_correction=icepop",
         )  # fmt: skip

@@ -196,12 +196,7 @@ def test_first_tokens_set_apart_do_not_ring_the_alarm_and_would_otherwise() -> N
     ("overrides", "said"),
     [
         (
-            ["rollout.backend=vllm", "rollout.vllm.mode=server"],
-            'method.fire with rollout.backend = "vllm" needs',
-        ),
-        (["rollout.backend=vllm", "method.fire.top_k=21"], "method.fire.top_k is at most 20"),
-        (
-            ["rollout.backend=vllm", "rollout.vllm.tensor_parallel_size=2"],
+            ["rollout.backend=vllm", "rollout.vllm.draws=engine"],
             'method.fire with rollout.backend = "vllm" needs',
         ),
         (["method.fire.mode=mask", "rollout.max_new_tokens=1"], "leaves nothing to learn"),

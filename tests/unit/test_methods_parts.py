@@ -360,6 +360,6 @@ def test_short_forms_reach_the_settings() -> None:
     assert config.method.advantage.scale == "none"
 
 
-def test_flat_nested_tables() -> None:
+def test_nested_tables_as_dotted_keys() -> None:
     tree = tomllib.loads("ablate = []\n[a]\nb = 1\n[a.c]\nd = 2\n")
     assert flat(tree) == {"ablate": [], "a.b": 1, "a.c.d": 2}

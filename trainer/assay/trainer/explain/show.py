@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from assay.trainer.explain.explanation import Explanation, Section
+from assay.trainer.explain.explanation import Explanation
 from assay.trainer.settings.part import Part
 
 WIDTH = 100
@@ -24,16 +24,12 @@ def render(explanation: Explanation) -> Group:
     """What is printed: the sections, the parts that are on, and those that are off."""
     body: list[RenderableType] = [Text(explanation.title, style="bold")]
     for section in explanation.sections:
-        body += _section(section)
+        body += [_heading(section.title), *map(_line, section.lines)]
     body += [_heading(f"Parts that are on ({len(explanation.on)})"), _parts(explanation.on)]
     if explanation.off:
         body += [_heading("Switched off by ablate"), _parts(explanation.off)]
     body += [_line(text) for text in _closing(explanation)]
     return Group(*body)
-
-
-def _section(section: Section) -> list[RenderableType]:
-    return [_heading(section.title), *(_line(line) for line in section.lines)]
 
 
 def _heading(title: str) -> RenderableType:

@@ -18,7 +18,7 @@ import importlib
 import importlib.util
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -209,15 +209,12 @@ def attach(
     if not trainer.is_world_process_zero():
         return []
     check_reporters(names)
-    reporters: list[Any] = []
-    for name in names:
-        match name:
-            case "tensorboard":
-                reporters.append(TensorBoard(folder, first_step=first_step))
-            case "wandb":
-                reporters.append(Wandb(folder, run_name, config))
-            case "trackio":
-                reporters.append(Trackio(folder, run_name, config))
+    makers: dict[str, Callable[[], Any]] = {
+        "tensorboard": lambda: TensorBoard(folder, first_step=first_step),
+        "wandb": lambda: Wandb(folder, run_name, config),
+        "trackio": lambda: Trackio(folder, run_name, config),
+    }
+    reporters = [makers[name]() for name in names]
     for reporter in reporters:
         trainer.add_callback(reporter)
     return reporters

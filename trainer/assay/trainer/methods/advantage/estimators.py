@@ -24,10 +24,9 @@ def _of_group(config: Config, baseline: str) -> list[str]:
     return [f"A = ({centred}){scale}" if scale else f"A = {centred}"]
 
 
-_ALGOS = "assay.trainer.algos.advantages"
 _KEY = "method.advantage.estimator"
 GROUP = Estimator(
-    name="group", credit="group", function=f"{_ALGOS}:group_advantages",
+    name="group", credit="group", function="assay.trainer.algos.advantages:group_advantages",
     lines=lambda c: _of_group(c, f"mean of the {c.rollout.group_size} rewards of its prompt"),
     part=Part(
         "group-normalisation", "advantage",
@@ -38,7 +37,7 @@ GROUP = Estimator(
     ),
 )  # fmt: skip
 RLOO = Estimator(
-    name="rloo", credit="group", function=f"{_ALGOS}:rloo_advantages",
+    name="rloo", credit="group", function="assay.trainer.algos.advantages:rloo_advantages",
     lines=lambda c: _of_group(
         c, f"mean of the {c.rollout.group_size - 1} other rewards of its prompt"
     ),
@@ -50,7 +49,7 @@ RLOO = Estimator(
     ),
 )  # fmt: skip
 SYMMETRIC = Estimator(
-    name="symmetric", credit="group", function=f"{_ALGOS}:symmetric_advantages",
+    name="symmetric", credit="group", function="assay.trainer.algos.advantages:symmetric_advantages",
     lines=lambda c: _of_group(c, "1/2"),
     part=Part(
         "symmetric-group", "advantage",

@@ -41,6 +41,11 @@ def check(config: Config) -> str:
     rollout, fire = config.rollout, config.method.fire
     if not fire.enabled:
         return ""
+    if rollout.backend == "vllm" and not rollout.vllm.own_draws:
+        return (
+            'method.fire with rollout.backend = "vllm" needs rollout.vllm.draws = "run": vLLM draws '
+            "all tokens of a response at one temperature"
+        )
     if fire.mode == "mask" and rollout.max_new_tokens == 1:
         return (
             'method.fire.mode = "mask" leaves nothing to learn from where rollout.max_new_tokens '

@@ -12,14 +12,13 @@ from pydantic import Field
 
 from assay.clients import toml_config
 from assay.rpc.errors import ConfigError
-from assay.trainer.recipes.code_prm.problems import FAMILIES
+from assay.trainer.recipes.code_prm.problems import FAMILIES, Family
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, Ratio, Strict, Text
 from assay.trainer.settings.overrides import merged
 
 Kept = Literal["full", "remove-hard", "revised-only"]
-Family = Literal["append", "arithmetic", "select", "count"]
 
 
 @dataclass(frozen=True, slots=True)

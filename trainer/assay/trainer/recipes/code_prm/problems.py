@@ -13,15 +13,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Literal, get_args
 
 Row = dict[str, Any]
-FAMILIES: Final[tuple[Literal["append", "arithmetic", "select", "count"], ...]] = (
-    "append",
-    "arithmetic",
-    "select",
-    "count",
-)
+Family = Literal["append", "arithmetic", "select", "count"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
 LETTERS = "abcdefgh"
 APPEND_LINES = (4, 6)
 _TRIES = 50

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,9 @@ def draw(
     policy.model.eval()
     file = JsonLines(out)
     try:
-        for some in _batches(problems[done:], max(1, batch // per_prompt)):
+        size = max(1, batch // per_prompt)
+        for start in range(done, len(problems), size):
+            some = problems[start : start + size]
             seed = hashlib.sha256(f"{config.run.seed}/{number}/{some[0].id}".encode()).digest()
             torch.manual_seed(int.from_bytes(seed[:6], "big"))
             texts = _answers(policy, some, config, per_prompt, temperature)
@@ -75,11 +77,6 @@ def _cut(path: Path, rows: int) -> None:
     if path.is_file():
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         path.write_text("".join(lines[:rows]), encoding="utf-8")
-
-
-def _batches(problems: Sequence[Problem], size: int) -> Iterator[Sequence[Problem]]:
-    for start in range(0, len(problems), size):
-        yield problems[start : start + size]
 
 
 @torch.inference_mode()

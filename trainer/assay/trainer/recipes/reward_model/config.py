@@ -28,6 +28,7 @@ from assay.trainer.settings.sections import (
 )
 
 Kind = Literal["pairwise", "bradley-terry", "prm"]
+StepLoss = Literal["cross-entropy", "mse", "regression"]
 
 TINY = "tiny"
 
@@ -95,7 +96,7 @@ class MethodConfig(Strict):
     """pairwise: weight of the squared difference between the two orders; needs both."""
     center: NonNegativeFloat = 0.0
     """bradley-terry: weight of the squared sum of both numbers, which keeps them around 0."""
-    loss: Literal["cross-entropy", "mse", "regression"] = "cross-entropy"
+    loss: StepLoss = "cross-entropy"
     """prm. cross-entropy and mse: two outputs, whose difference is the log-odds of "right".
     regression: one output that is the score itself, from -1 wrong to 1 right (arXiv 2410.17621); a
     critic that starts from it starts with the very scores."""

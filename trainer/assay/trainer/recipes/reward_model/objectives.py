@@ -5,13 +5,11 @@ Names: B pairs, R = 2 orders of a pair (or 1), S labelled steps.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-StepLoss = Literal["cross-entropy", "mse", "regression"]
+from assay.trainer.recipes.reward_model.config import StepLoss
 
 
 def pairwise_loss(margins_BR: Tensor, consistency: float = 0.0) -> Tensor:

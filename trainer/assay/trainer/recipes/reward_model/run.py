@@ -89,7 +89,11 @@ def run(
     renderer = open_renderer(config.method.template, [Path(p) for p in config.method.templates])
     texts = _texts(config, rows.train, renderer)
     learner = load_learner(config, texts, display.note, tokenizer=folder.tokenizer)
-    session = _session(config, folder, display, world, learner, rows=rows, renderer=renderer)
+    encode = KINDS[config.method.kind].encode
+    train = encode(rows.train, renderer, learner.tokenizer, config)
+    held_out = encode(rows.eval, renderer, learner.tokenizer, config) if rows.eval else None
+    session = _Session(config, folder, display, world, learner, train, held_out)
+    _introduce(session, rows.skipped)
     world.wait()  # or one reads the tokenizer that another writes
     if world.main:
         record(folder, config)
@@ -129,33 +133,23 @@ def _texts(
         yield from row.steps if isinstance(row, StepRow) else (row.chosen, row.rejected)
 
 
-def _session(
-    config: RmConfig,
-    folder: RunFolder,
-    display: Display,
-    world: World,
-    learner: Loaded,
-    *,
-    rows: AnyRows,
-    renderer: Renderer,
-) -> _Session:
-    encode, tokenizer = KINDS[config.method.kind].encode, learner.tokenizer
-    train = encode(rows.train, renderer, tokenizer, config)
-    held_out = encode(rows.eval, renderer, tokenizer, config) if rows.eval else None
-    trained = sum(w.numel() for w in learner.model.parameters() if w.requires_grad)
-    total = sum(w.numel() for w in learner.model.parameters())
+def _introduce(session: _Session, skipped: int) -> None:
+    """Says what will be trained, and on what."""
+    config, train, held_out = session.config, session.train, session.held_out
+    weights = list(session.learner.model.parameters())
+    total = sum(w.numel() for w in weights) / 1e6
+    trained = sum(w.numel() for w in weights if w.requires_grad) / 1e6
     dropped = train.dropped + (held_out.dropped if held_out else 0)
-    display.note(
-        f"run {folder.path}: {config.method.kind}, {config.model.name} on "
-        f"{learner.model.device.type}, {total / 1e6:.1f} M parameters, {trained / 1e6:.1f} M of "
-        f"them trained" + (f", {world.count} processes" if world.count > 1 else "")
+    session.display.note(
+        f"run {session.folder.path}: {config.method.kind}, {config.model.name} on "
+        f"{session.learner.model.device.type}, {total:.1f} M parameters, {trained:.1f} M of them "
+        "trained" + (f", {session.world.count} processes" if session.world.count > 1 else "")
     )
-    display.note(
+    session.display.note(
         f"{len(train.items)} training rows, {len(held_out.items) if held_out else 0} held out"
         + (f", {dropped} too long" if dropped else "")
-        + (f", {rows.skipped} not as they should be" if rows.skipped else "")
+        + (f", {skipped} not as they should be" if skipped else "")
     )
-    return _Session(config, folder, display, world, learner, train, held_out)
 
 
 def _before(session: _Session, checkpoint: Path | None) -> RmEvaluation | None:
