@@ -91,7 +91,10 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
         ["method.filter.prof=both", "rollout.group_size=2"],
         ["method.filter.prof=both", "method.filter.prof_keep=9"],
         ["method.replay.groups=4", "rollout.group_size=1", "method.advantage.estimator=gae"],
-        ["method.replay.groups=4", "rollout.backend=vllm", "rollout.top_k=5"],
+        [
+            *("method.replay.groups=4", "rollout.top_k=5"),
+            *("rollout.backend=vllm", "rollout.vllm.draws=engine"),
+        ],
         ["data.selection.name=mopps", "data.selection.mopps.low=0.8"],
         ["method.hints.enabled=true"],
         ["data.columns.solution=solution"],
@@ -110,7 +113,10 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
             "method.pairwise.anchors=reference",
         ],
         ["method.recomposition.groups=8", "method.advantage.estimator=gae"],
-        ["method.recomposition.groups=8", "rollout.backend=vllm", "rollout.top_p=0.9"],
+        [
+            *("method.recomposition.groups=8", "rollout.top_p=0.9"),
+            *("rollout.backend=vllm", "rollout.vllm.draws=engine"),
+        ],
         ["method.recomposition.groups=8", "method.recomposition.last=0.5"],
         *(
             ["method.advantage.estimator=segments", "method.advantage.scale=none", more]
@@ -125,7 +131,6 @@ def test_groups_whose_rewards_hardly_differ_are_left_out() -> None:
                 "method.truncation.window=4",
                 "method.turns.mode=verify",
                 "method.fire.enabled=true",
-                "rollout.backend=vllm",
                 "method.segments.threshold=0",
             )
         ),
