@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.engine import Follow, Id, Sampler
 from assay.trainer.engines.scripted import ScriptedEngine
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.methods.truncation.slots import SlotCollector
@@ -35,14 +35,13 @@ class ContinuingGenerator(Sampler):
         self.fails = fails
         super().__init__(ScriptedEngine(self._script, tokenizer=Numbers()), Sampling(LIMIT))
 
-    def generate(
-        self, requests: Sequence[Request], on_finished: Callable[[int, Response], None]
-    ) -> list[Response]:
-        assert requests
+    def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
+        asked = list(first)
+        assert asked
         if self.fails:
             raise RuntimeError("told to")
-        self.calls.append([(request.draw.number, request.index) for request in requests])
-        return super().generate(requests, on_finished)
+        self.calls.append([(request.draw.number, request.index) for _, request in asked])
+        super().serve(asked, follow)
 
     def _script(self, request: Request) -> Response:
         ids = whole(request.draw.number, request.index)[:LIMIT]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.clients import Fault, Judgement, Result
@@ -12,6 +12,7 @@ from assay.clients.verdicts import Verdict
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.scripted import ScriptedEngine
 from assay.trainer.engines.types import Request, Response, Sampling
+from assay.trainer.methods.truncation.slots import SlotCollector
 from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.methods.turns.protocol import Protocol
 from assay.trainer.rollouts.collector import Collector
@@ -90,6 +91,34 @@ class Speaker:
         return Response(ids, text, tuple(-float(i) for i in ids), truncated)
 
 
+class ContinuingSpeaker(Speaker):
+    """A policy that takes a turn up where it was left.
+
+    Each token's log-probability is -1 less the step in which it is drawn.
+
+    Attributes:
+        step: as of now.
+        fails: as soon as it is asked.
+    """
+
+    def __init__(self, says: Callable[[int, int], Verdict], *, verifies: bool = True) -> None:
+        super().__init__(says, verifies=verifies)
+        self.step = 0
+        self.fails = False
+
+    def response(self, number: int, index: int, turn: int) -> Response:
+        if self.fails:
+            raise RuntimeError("told to")
+        told = super().response(number, index, turn)
+        return replace(told, logprobs=(-1.0 - self.step,) * len(told.ids))
+
+    def turns(self, number: int, index: int, protocol: Protocol) -> int:
+        """How many it takes."""
+        if not protocol.verifies:
+            return 2
+        return 3 if self.says(number, index) == "wrong" else 2
+
+
 @dataclass
 class Round:
     """A judge: outcomes by draw, sample, turn, as the text says them."""
@@ -98,6 +127,8 @@ class Round:
     texts: list[str] = field(default_factory=list)
 
     def submit(self, request: Request, response: Response) -> None:
+        assert response.finished
+        assert request == Request(request.draw, request.index), "as if it had been drawn at once"
         number, index, _ = response.text.split("/")
         assert (int(number), int(index)) == (request.draw.number, request.index)
         self.texts.append(response.text)
@@ -123,14 +154,60 @@ def collector(
     prompts: int = 4,
     group_size: int = 3,
     ranks: Any = None,
+    prompted: Any = None,
+    **more: Any,
 ) -> Collector:
     ranks = ranks or OneRank()
     return Collector(
-        stream(),
+        prompted or stream(),
         speaker.sampler,
         lambda: Round(outcome),
         config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
         ranks=ranks,
+        talk=Dialogues(protocol, decode),
+        clock=lambda: 0.0,
+        **more,
+    )
+
+
+def slots(
+    speaker: Speaker,
+    outcome: Callable[[int, int, int], str],
+    *,
+    window: int,
+    protocol: Protocol = VERIFIES,
+    prompts: int = 4,
+    group_size: int = 3,
+    ranks: Any = None,
+    rounds: list[Round] | None = None,
+) -> SlotCollector:
+    """Dialogues, a window a step.
+
+    Args:
+        speaker: the policy.
+        outcome: as for Round.
+        window: tokens of a step.
+        protocol: of the dialogues.
+        prompts: of a step.
+        group_size: samples of each.
+        ranks: the processes.
+        rounds: takes the rounds that are opened.
+    """
+    rounds = [] if rounds is None else rounds
+
+    def open_round() -> Round:
+        rounds.append(Round(outcome))
+        return rounds[-1]
+
+    return SlotCollector(
+        stream(),
+        speaker.sampler,
+        open_round,
+        config=RolloutConfig(
+            prompts_per_step=prompts, group_size=group_size, max_new_tokens=LONGEST
+        ),
+        window=window,
+        ranks=ranks or OneRank(),
         talk=Dialogues(protocol, decode),
         clock=lambda: 0.0,
     )

@@ -71,7 +71,9 @@ def both(
         rows = train(config, transport=Stepwise)
         assert [row["step"] for row in rows] == [1, 2, 3]
         assert all(math.isfinite(row["loss"]) for row in rows)
-        assert all(row["fault_ratio"] == 0 for row in rows)
+        judged = [row["fault_ratio"] for row in rows if row["responses"]]
+        assert judged, "in some step something ends"
+        assert set(judged) == {0}
 
     return go
 

@@ -74,6 +74,21 @@ def last_step_right(transport: Any) -> Any:
     return Judges
 
 
+def test_both_policies_are_sampled_by_the_paged_engine(
+    together: Callable[..., configs.Config], train: Train, exact_transport: Any, tmp_path: Path
+) -> None:
+    """Each from a cache of its own: what it drew is what its own weights say."""
+    config = together("rollout.backend=paged", "run.steps=3")
+    rows = train(config, "paged", last_step_right(exact_transport))
+    verifier = read_rows(tmp_path / "paged" / "verifier" / "metrics.jsonl")
+    assert [row["step"] for row in rows] == [1, 2, 3]
+    assert len(verifier) >= 2
+    for row in (*rows, *verifier):
+        assert row["grad_norm"] > 0
+        assert row["fault_ratio"] == 0
+        assert row["drift_mean"] < 1e-4
+
+
 def test_both_roles_learn_in_turns_and_a_resumed_run_matches(
     together: Callable[..., configs.Config],
     train: Train,

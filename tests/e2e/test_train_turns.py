@@ -16,6 +16,7 @@ from bench.trainer_pag import REVISE, VERIFY, problems
 from assay.rpc.errors import ConfigError
 from assay.trainer.settings import config as configs
 from e2e.test_train_faults import gradient, trainer_and_batch
+from e2e.test_train_truncated import OF_GROUPS, OF_TRUNCATION
 
 Train = Callable[..., list[dict[str, Any]]]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
@@ -115,10 +116,33 @@ def test_a_policy_in_dialogue_with_itself_trains(
         assert all(0 <= share <= 1 for share in chosen) if name == "pag" else chosen == [None, None]
 
 
+WINDOW = ("method.critic.pretrain_steps=1", "method.truncation.window=4")
+KEEPS = (
+    "method.dynamic_sampling.enabled=true",
+    "method.dynamic_sampling.keep_surplus=true",
+    "method.dynamic_sampling.max_rounds=50",
+    "method.replay.groups=8",
+    "rollout.prompts_per_step=4",
+    "rollout.group_size=8",
+)
+AHEAD = ("method.asynchrony.mode=bounded", "method.asynchrony.max_staleness=2")
+
+
+@pytest.mark.parametrize(
+    ("more", "shows"),
+    [((), ""), (WINDOW, "slot_age_max"), (KEEPS, "surplus"), (AHEAD, "staleness")],
+    ids=["plain", "windows", "surplus and replay", "drawn ahead"],
+)
 def test_a_resumed_run_matches_an_uninterrupted_one(
-    dialogues: Callable[..., configs.Config], train: Train, curve: Curve, tmp_path: Path
+    dialogues: Callable[..., configs.Config],
+    train: Train,
+    curve: Curve,
+    tmp_path: Path,
+    *,
+    more: tuple[str, ...],
+    shows: str,
 ) -> None:
-    """To the last bit, in all that is written."""
+    """To the last bit, in all that is written; dialogues of earlier steps are in the checkpoint."""
     config = dialogues(
         "pag",
         "run.checkpoint_every=1",
@@ -126,8 +150,11 @@ def test_a_resumed_run_matches_an_uninterrupted_one(
         "run.samples_every=1",
         "optim.mini_batches=2",
         "optim.micro_batch=8",
+        *more,
     )
     whole = train(config, "whole")
+    if shows:
+        assert any(row[shows] for row in whole)
     copy = tmp_path / "stopped"
     shutil.copytree(tmp_path / "whole", copy)
     for checkpoint in ("checkpoint-4", "checkpoint-6"):
@@ -140,6 +167,71 @@ def test_a_resumed_run_matches_an_uninterrupted_one(
     names = ("eval_after.json", "samples.jsonl", "model/model.safetensors")
     for name in (*names, "critic/model.safetensors"):
         assert (copy / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("independent", ["true", "false"])
+def test_a_window_of_the_longest_dialogue_is_the_untruncated_trainer_to_the_bit(
+    dialogues: Callable[..., configs.Config],
+    train: Train,
+    curve: Curve,
+    tmp_path: Path,
+    independent: str,
+) -> None:
+    """Of all metrics that both have, and of the weights of policy and critic."""
+    more = (
+        f"method.turns.independent={independent}",
+        "method.critic.pretrain_steps=1",
+        "optim.micro_batch=8",
+        "eval.prompts=0",
+    )
+    plain = curve(train(dialogues("pag", *more), "plain"))
+    found = curve(train(dialogues("pag", *more, "method.truncation.window=18"), "window"))
+    for one, other in zip(found, plain, strict=True):
+        assert (one["finished_share"], one["slot_age_max"]) == (1.0, None)
+        assert one["grad_norm"] > 0
+        shared = set(other) - OF_TRUNCATION - OF_GROUPS
+        assert {key: one[key] for key in shared} == {key: other[key] for key in shared}
+    for kind in ("model", "critic"):
+        name = f"{kind}/model.safetensors"
+        whole = (tmp_path / "plain" / name).read_bytes()
+        assert (tmp_path / "window" / name).read_bytes() == whole, name
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("pag", ("method.turns.first_reward=verification",)),
+        ("pag", ("ablate=turn-independence,selective-revision",)),
+        pytest.param("pag", ("rollout.backend=paged",), marks=pytest.mark.slow),
+        ("score", ()),
+    ],
+    ids=["first reward passed on", "joined", "paged", "second attempt"],
+)
+def test_dialogues_that_go_on_are_trained_on_token_by_token(
+    dialogues: Callable[..., configs.Config], train: Train, name: str, more: tuple[str, ...]
+) -> None:
+    """No fault is allowed, and what goes on is none; each token on the policy that drew it."""
+    window = 2
+    config = dialogues(
+        name,
+        "method.critic.pretrain_steps=1",
+        f"method.truncation.window={window}",
+        "reward.max_fault_ratio=0.0",
+        "eval.prompts=0",
+        "run.steps=8",
+        *more,
+    )
+    rows = train(config)
+    slots = config.samples_per_step
+    for row in rows:
+        assert row["tokens"] == row["generated_tokens"] <= window * slots
+        assert row["responses"] == round(row["finished_share"] * slots)
+        assert row["drift_mean"] < 1e-4, "neither tokens of earlier steps nor what lies between"
+        assert row["ratio_max"] == pytest.approx(1, abs=1e-3)
+    assert rows[0]["responses"] < slots
+    assert rows[-1]["prefix_tokens"] > 0
+    assert any(row["responses"] and row["value_grad_norm"] > 0 for row in rows)
+    assert any(row["turns_final_correct"] is not None for row in rows)
 
 
 ALWAYS = "ablate=selective-revision"

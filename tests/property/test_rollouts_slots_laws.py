@@ -86,10 +86,10 @@ def test_every_token_is_in_the_loss_once_under_the_policy_that_drew_it(
     going = {(slot.draw.number, slot.index): slot for slot in of._slots if slot is not None}
     for who, ids in drawn.items():
         if who in going:
-            assert going[who].response is not None
-            assert going[who].response.ids == tuple(ids)
+            [begun] = going[who].said.turns
+            assert begun.ids == tuple(ids)
             assert sum(tokens for _, tokens in going[who].versions) == len(ids)
-            assert list(going[who].response.logprobs or ()) == [
+            assert list(begun.logprobs or ()) == [
                 -1.0 - step for step, tokens in going[who].versions for _ in range(tokens)
             ]
         else:

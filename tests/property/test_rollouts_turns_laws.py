@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,11 @@ from assay.trainer.core import batch as batches
 from assay.trainer.core.batch import Across
 from assay.trainer.core.build import scorer
 from assay.trainer.core.hooks import Hooks, hooks_of
+from assay.trainer.data.problems import Problem
+from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
+from assay.trainer.methods.hints.hints import failed, with_hint
+from assay.trainer.methods.replay.replay import make_replay
+from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.methods.turns.credit import (
     ATTEMPT,
     VERIFICATION,
@@ -24,10 +30,11 @@ from assay.trainer.methods.turns.credit import (
     turn_metrics,
 )
 from assay.trainer.methods.turns.settings import TurnsConfig
+from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Collected, Rollout
 from assay.trainer.settings.config import Config, MethodSettings
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
-from rollouts_collecting_support import on_ranks
+from rollouts_collecting_support import on_ranks, problems, stream
 from turns_support import (
     RECONSIDERS,
     VERIFIES,
@@ -329,3 +336,113 @@ def test_interrupted_and_resumed_it_is_the_same_run(
     second.load_state_dict(torch.load(file, weights_only=True))
     for step in range(before, before + 2):
         assert repr(second.collect(step)) == repr(expected[step])
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 1000),
+    _PLAYS,
+    st.sampled_from(["groups", "success"]),
+    st.booleans(),
+    st.integers(0, 3),
+)
+def test_dialogues_that_are_kept_for_later_steps_survive_a_checkpoint(
+    seed: int, settings_: dict[str, Any], mode: Any, dynamic: bool, before: int
+) -> None:
+    """Surplus of dynamic sampling, and what is replayed: turn by turn as they were."""
+
+    def made() -> Any:
+        speaker = Speaker(
+            chance(seed, "correct", "wrong", "unparsed"), verifies=settings_["protocol"].verifies
+        )
+        return collector(
+            speaker,
+            chance(seed, "correct", "incorrect", "incorrect", "fault"),
+            **{**settings_, "group_size": 4},
+            prompted=stream(6),
+            keepers=[make_replay(ReplayConfig(groups=4, mode=mode), seed)],
+            dynamic=DynamicSamplingConfig(enabled=True, keep_surplus=True, max_rounds=99)
+            if dynamic
+            else None,
+        )
+
+    whole, first, second = made(), made(), made()
+    expected = [whole.collect(step) for step in range(before + 3)]
+    for step in range(before):
+        first.collect(step)
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    known = {id_of(r): r for one in expected for r in one.judged}
+    for step in range(before, before + 3):
+        found = second.collect(step)
+        assert repr(found) == repr(expected[step])
+        for rollout in (rollout for group in found.groups for rollout in group):
+            assert repr(rollout) == repr(known[id_of(rollout)]), "as it was judged"
+            assert rollout.policy_step <= step
+        batch = padded([r for group in found.groups for r in group], TurnsConfig(mode="verify"))
+        assert not (batch["loss_mask"] & batch["sampler_logps"].isnan()).any()
+
+
+def id_of(rollout: Rollout) -> tuple[int, int]:
+    return rollout.request.draw.number, rollout.request.index
+
+
+@given(_DIALOGUES, _SETTINGS)
+def test_a_dialogue_that_its_source_leaves_out_trains_nothing_and_changes_no_other(
+    rollouts: list[Rollout], turns: TurnsConfig
+) -> None:
+    on = hooks(turns)
+    numbered = [replace(r, request=replace(r.request, index=n)) for n, r in enumerate(rollouts)]
+    out = frozenset(id_of(r) for r in numbered[::2])
+    marked = []
+    for left_out in (frozenset[tuple[int, int]](), out):
+        one = Collected([tuple(numbered)], [], left_out=left_out)
+        scored = batches.without_left_out(scorer(on)(one.groups), one)
+        batch = batches.pad(scored, pad_id=0, policy_step=0, device=torch.device("cpu"))
+        for hook in on:
+            batch = hook.mark(batch, scored, one)
+        marked.append(batch)
+    whole, left = marked
+    for name in ("loss_mask", "value_mask"):
+        assert not left[name][::2].any()
+        assert torch.equal(left[name][1::2], whole[name][1::2])
+    for name in ("rewards", "turn_rewards", "turn", "role"):
+        assert torch.equal(left[name].nan_to_num(-7.0), whole[name].nan_to_num(-7.0))
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 1000), _PLAYS)
+def test_what_nobody_solved_is_asked_again_with_all_its_turns(
+    seed: int, settings_: dict[str, Any]
+) -> None:
+    """By the last attempts; each turn reads the prompt of its own form."""
+    hinted = [replace(p, solution="two and two") for p in problems(12)]
+    shares = (0.4, 1.0)
+    of_stream = PromptStream(
+        hinted, encode_all, seed=seed, forms=(2, lambda p, form: with_hint(p, shares[form - 1]))
+    )
+    speaker = Speaker(
+        chance(seed, "correct", "wrong", "unparsed"), verifies=settings_["protocol"].verifies
+    )
+    outcome = chance(seed, "correct", "incorrect", "incorrect", "incorrect")
+    play_ = {**settings_, "group_size": 2}
+    of = collector(speaker, outcome, prompted=of_stream, again=failed, **play_)
+    collected = of.collect(0)
+    assert len(collected.groups) == play_["prompts"]
+    assert collected.metrics["hinted_groups"] == sum(
+        group[0].request.draw.hint for group in collected.groups
+    )
+    for group in collected.groups:
+        assert not failed(group) or group[0].request.draw.hint == 2, "it has been told all"
+    for rollout in (rollout for group in collected.groups for rollout in group):
+        draw = rollout.request.draw
+        assert draw.prompt_ids == tuple(encode_all(draw.problem))
+        for turn, said in enumerate(rollout.turns):
+            shown = (*draw.prompt_ids, *rollout.response.ids[: said.start])
+            assert speaker.prompts[draw.number, rollout.request.index, turn] == shown
+
+
+def encode_all(problem: Problem) -> list[int]:
+    return list("".join(content for _, content in problem.messages).encode())

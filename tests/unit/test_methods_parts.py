@@ -13,7 +13,7 @@ from assay.rpc.errors import ConfigError
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.config import Config
-from assay.trainer.settings.overrides import expand, keys_of
+from assay.trainer.settings.overrides import expand, flat
 from assay.trainer.settings.registry import part_names, parts, parts_on
 
 
@@ -55,6 +55,7 @@ ON: dict[str, dict[str, Any]] = {
         "asynchrony": {"mode": "periodic"},
         "optim": {"micro_batch": 8},
     },
+    "interruption": {"asynchrony": {"mode": "bounded", "interrupt": True}},
     "verifier-warmup": TOGETHER,
     "void-turn-filter": {"filter": {"void": "text"}},
     "prof-filter": {"filter": {"prof": "both"}},
@@ -359,6 +360,6 @@ def test_short_forms_reach_the_settings() -> None:
     assert config.method.advantage.scale == "none"
 
 
-def test_keys_of_nested_tables() -> None:
+def test_flat_nested_tables() -> None:
     tree = tomllib.loads("ablate = []\n[a]\nb = 1\n[a.c]\nd = 2\n")
-    assert keys_of(tree) == {"ablate", "a.b", "a.c.d"}
+    assert flat(tree) == {"ablate": [], "a.b": 1, "a.c.d": 2}

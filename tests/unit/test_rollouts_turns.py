@@ -15,10 +15,11 @@ from assay.trainer.core.batch import pad
 from assay.trainer.core.build import scorer
 from assay.trainer.core.hooks import hooks_of
 from assay.trainer.engines.seeded import uniform_rows, uniforms
+from assay.trainer.engines.types import Response
 from assay.trainer.methods.turns.credit import rewards_of, turn_metrics, turn_tokens
 from assay.trainer.methods.turns.protocol import Protocol, protocol_of
 from assay.trainer.methods.turns.settings import TurnsConfig
-from assay.trainer.rollouts.types import Collected
+from assay.trainer.rollouts.types import Collected, Turn, Unfinished
 from assay.trainer.settings import config as configs
 from trainer_support import tiny_tokenizer
 from turns_support import RECONSIDERS, VERIFIES, dialogue
@@ -214,14 +215,6 @@ ONE = "needs responses of one turn"
             ["method.advantage.length_adaptive_alpha=0.05"],
             f"length-adaptive-gae (method.advantage.length_adaptive_alpha) {ONE}",
         ),
-        (
-            ["method.truncation.window=4", "method.critic.pretrain_steps=5"],
-            f"truncation (method.truncation.window) {ONE}",
-        ),
-        (
-            ["method.turns.independent=false", "method.critic.pretrain_steps=5"],
-            "or method.turns.independent = true",
-        ),
         (["method.turns.mode=off"], 'normalise = "role" needs several turns'),
         (["method.turns.shaping=-1"], "method.turns.shaping"),
         (["method.turns.mode=twice"], "method.turns.mode"),
@@ -247,9 +240,15 @@ def test_settings_that_do_not_go_together_are_refused_in_a_line(
     [
         ["data.selection.name=mopps"],
         ["method.filter.min_group_std=0.1"],
+        ["method.dynamic_sampling.enabled=true"],
+        ["method.replay.groups=8"],
+        ["method.hints.enabled=true", "data.columns.solution=solution"],
+        ["method.asynchrony.mode=bounded"],
+        ["method.truncation.window=4", "method.critic.pretrain_steps=5"],
+        ["method.turns.independent=false", "method.critic.pretrain_steps=5"],
     ],
 )
-def test_what_goes_by_whole_groups_goes_with_dialogues(
+def test_what_chooses_and_collects_goes_with_dialogues(
     repository: Path, overrides: list[str]
 ) -> None:
     config = configs.load(repository / "configs" / "pag.toml", ["data=rows.jsonl", *overrides])
@@ -280,3 +279,62 @@ def test_a_dialogue_with_a_void_attempt_leaves_the_loss_as_a_whole(
         batch = hook.mark(batch, scored, Collected([], []))
     assert bool(batch["loss_mask"].any()) == trains
     assert not batch["rewards"].isnan().any(), "what it earned is known"
+
+
+def going_on(turns: tuple[Turn, ...]) -> Unfinished:
+    """A dialogue whose last turn, of two tokens, may be open."""
+    end = turns[-1].end
+    response = Response(tuple(range(4, 4 + end)), "", (-0.5,) * end, False, finished=False)
+    return Unfinished(dialogue("correct").request, response, 0, turns)
+
+
+def open_verification(first: str) -> Unfinished:
+    attempt = dialogue(first).turns[0]
+    return going_on((attempt, Turn(3, 5, "", False, "unparsed", finished=False)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "rewards", "open_"),
+    [
+        ({}, (1.0, 0.0), (False, True)),
+        ({"first_reward": "none"}, (0.0, 0.0), (False, True)),
+        ({"first_reward": "verification"}, (0.0, 0.0), (True, True)),
+        ({"reward": "final"}, (0.0, 0.0), (False, True)),
+        ({"independent": False}, (1.0, 0.0), (False, True)),
+    ],
+)
+def test_what_is_not_known_of_a_dialogue_that_goes_on_is_the_critics_to_say(
+    settings: dict[str, Any], rewards: tuple[float, ...], open_: tuple[bool, ...]
+) -> None:
+    config = TurnsConfig(mode="verify", **settings)
+    tokens, _ = turn_tokens(open_verification("correct"), config)
+    assert tokens.trained == (True, True, False, True, True)
+    assert (tokens.rewards[1], tokens.rewards[4]) == rewards
+    assert (tokens.open[1], tokens.open[4]) == open_
+    assert not any((tokens.open[0], *tokens.open[2:4]))
+    assert tokens.roles == (1, 1, 0, 2, 2)
+
+
+def test_between_two_turns_only_what_later_turns_change_is_open() -> None:
+    attempt = going_on(dialogue("correct").turns)
+    verified = going_on(dialogue("incorrect", "wrong").turns)
+    for independent in (True, False):
+        config = TurnsConfig(mode="verify", independent=independent)
+        assert turn_tokens(attempt, config)[0].open == (False, not independent)
+        tokens, _ = turn_tokens(verified, config)
+        assert tokens.open == (False, False, False, False, not independent)
+        assert tokens.rewards == (0.0, 0.0, 0.0, 0.0, 1.0)
+    passed = TurnsConfig(mode="verify", first_reward="verification")
+    assert turn_tokens(attempt, passed)[0].open == (False, True)
+    tokens, _ = turn_tokens(verified, passed)
+    assert not any(tokens.open)
+    assert tokens.rewards == (0.0, 1.0, 0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("independent", [True, False])
+def test_a_turn_after_a_fault_has_no_truth_before_it_ends(independent: bool) -> None:
+    config = TurnsConfig(mode="verify", independent=independent)
+    tokens, reward = turn_tokens(open_verification("fault"), config)
+    assert not any(tokens.trained)
+    assert not any(tokens.rewards)
+    assert reward is None

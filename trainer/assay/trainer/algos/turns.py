@@ -2,6 +2,10 @@
 
 independent   each turn by itself, a turn-level discount of 0       PAG (arXiv 2506.10406)
 joined        as if the turns stood side by side, a discount of 1   [derivation: plain GAE]
+
+Where a dialogue goes on in the next step, V(s_l) := V(s_{l-1}) behind each token from which on its
+reward is not known yet: the boundary of T-PPO's EGAE (arXiv 2506.15050), which has it at the end of
+a response of one turn. [derivation]
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ def turn_gae(
     gamma: float = 1.0,
     lam_actor: gae.Lambda = 1.0,
     lam_critic: gae.Lambda = 1.0,
+    open_BT: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The policy's advantages and the critic's targets, by turns or over them (arXiv 2506.10406).
 
@@ -35,6 +40,8 @@ def turn_gae(
         gamma: discount, in (0, 1].
         lam_actor: a number or shape (B,).
         lam_critic: a number or shape (B,).
+        open_BT: bool, shape (B, T): last tokens of turns that the value before them stands behind,
+            beside their reward; None for nowhere.
 
     Returns:
         Advantages and targets, each of shape (B, T); 0 at masked tokens.
@@ -45,6 +52,8 @@ def turn_gae(
     estimate = functools.partial(
         gae.decoupled_gae, gamma=gamma, lam_actor=lam_actor, lam_critic=lam_critic
     )
+    if open_BT is not None:  # nothing else stands behind: as a reward it is the same
+        rewards_BT = rewards_BT + gamma * torch.where(open_BT, values_BT, 0.0)
     if independent:
         return estimate(rewards_BT, values_BT, mask_BT)
     # the policy's tokens to the front, in their order: then nothing lies between turns

@@ -386,8 +386,7 @@ def critic_advantages(
         gae.decoupled_gae,
         bootstrap_B=gae.boundary_values(batch["values"], mask_BT, batch["unfinished"]),
     )
-    for hook in hooks:
-        estimate = hook.returns(batch) or estimate
+    estimate = estimate_by(hooks, batch) or estimate
     advantages_BT, returns_BT = estimate(
         rewards_BT,
         batch["values"],
@@ -399,13 +398,22 @@ def critic_advantages(
     return advantages_BT, returns_BT, lam_B
 
 
+def estimate_by(
+    hooks: Sequence[Hooks], batch: Batch
+) -> Callable[..., tuple[torch.Tensor, torch.Tensor]] | None:
+    """What stands in for algos.gae.decoupled_gae, where a method says so; see Hooks.returns."""
+    given = [hook.returns(batch) for hook in hooks]
+    return next(filter(None, reversed(given)), None)
+
+
 def token_rewards(
     batch: Batch, loss: LossConfig, hooks: Sequence[Hooks] = (), *, with_kl: bool = True
 ) -> torch.Tensor:
     """The reward of each token, (B, T).
 
     The response's is on its last, or where a method says; less the KL where it is part of the
-    reward. Rows without a judgement are 0, and are in no loss.
+    reward. Rows that faulted are 0, and are in no loss; what is not finished has what it earned by
+    then.
     """
     mask_BT = batch["own"]
     last_B = mask_BT.sum(dim=1) - 1
@@ -418,5 +426,5 @@ def token_rewards(
         if "kl_mask" in batch:
             kl_BT = torch.where(batch["kl_mask"], kl_BT, 0.0)
         rewards_BT = rewards_BT - kl_coefficients(batch, loss) * kl_BT
-    judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
-    return torch.where(judged_B1 & mask_BT, rewards_BT, 0.0)
+    known_B1 = (~batch["rewards"].isnan() | batch["unfinished"]).unsqueeze(1)
+    return torch.where(known_B1 & mask_BT, rewards_BT, 0.0)

@@ -17,7 +17,7 @@ from assay.trainer.core.batch import Scored
 from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.core.rewards import Judge
 from assay.trainer.core.survey import Survey
-from assay.trainer.core.trainer import PolicyTrainer, Source
+from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.trunk import TrunkCritic
@@ -29,7 +29,7 @@ from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
-from assay.trainer.rollouts.types import Group, Ranks, Rollout
+from assay.trainer.rollouts.types import Group, Ranks, Rollout, Source
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.settings.config import Config
 

@@ -18,7 +18,7 @@ A step, in order:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.trainer.rollouts.exchange import Talk
 from assay.trainer.settings.registry import methods_on, resolved
@@ -28,12 +28,33 @@ if TYPE_CHECKING:
 
     from assay.trainer.core.batch import Batch, Scored
     from assay.trainer.core.build import Workshop
-    from assay.trainer.core.trainer import InParts, PolicyTrainer, Source
+    from assay.trainer.core.trainer import PolicyTrainer
     from assay.trainer.data.problems import Problem
     from assay.trainer.engines.models import Policy
     from assay.trainer.engines.types import FirstToken
-    from assay.trainer.rollouts.types import Collected
+    from assay.trainer.rollouts.types import Collected, Source
     from assay.trainer.settings.config import Config
+
+
+class InParts(Protocol):
+    """Micro-batches that come while their step is still being drawn."""
+
+    def following(self) -> tuple[Batch, bool]:
+        """The next micro-batch, with counts, and whether it is its step's last; waits for it."""
+        ...
+
+    def settled(self, loss: torch.Tensor, micro: Batch, *, last: bool) -> torch.Tensor:
+        """A micro-batch has gone through backward.
+
+        Args:
+            loss: of it.
+            micro: as `following` gave it.
+            last: whether the weights move now.
+
+        Returns:
+            What to report for it, so that the reports add up to the step's loss.
+        """
+        ...
 
 
 class Hooks:

@@ -26,7 +26,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from accelerate.utils import DistributedType
@@ -47,49 +47,12 @@ from assay.trainer.engines.drift import DriftReport, alarm, drift
 from assay.trainer.engines.engine import Engine
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.ranks import AccelerateRanks
-from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, place
+from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, Source, place
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.registry import loss_of
 
 ROLLOUT_STATE = "rollout_state.pt"
 CRITIC = "critic"
-
-
-class Source(Protocol):
-    """Where a step's groups come from: a Collector, or one of its kind."""
-
-    def collect(self, policy_step: int) -> Collected:
-        """Groups, or stretches, for one step."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes up where `state_dict` was asked."""
-        ...
-
-
-class InParts(Protocol):
-    """Micro-batches that come while their step is still being drawn."""
-
-    def following(self) -> tuple[Batch, bool]:
-        """The next micro-batch, with counts, and whether it is its step's last; waits for it."""
-        ...
-
-    def settled(self, loss: torch.Tensor, micro: Batch, *, last: bool) -> torch.Tensor:
-        """A micro-batch has gone through backward.
-
-        Args:
-            loss: of it.
-            micro: as `following` gave it.
-            last: whether the weights move now.
-
-        Returns:
-            What to report for it, so that the reports add up to the step's loss.
-        """
-        ...
 
 
 class PolicyTrainer(Published, GRPOTrainer):
@@ -161,14 +124,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._peaks: dict[str, torch.Tensor] = {}
         self._drift = DriftReport()
         self._ranks = AccelerateRanks(self.accelerator)
-        made = (hook.in_parts(self) for hook in self.hooks)
-        self._parts = next(filter(None, made), None)
+        self._parts = next(filter(None, (hook.in_parts(self) for hook in self.hooks)), None)
 
     def close(self) -> None:
         """Ends what is drawn beside the training. May be called twice."""
-        closes = getattr(self.source, "close", None)
-        if closes is not None:
-            closes()
+        getattr(self.source, "close", lambda: None)()
 
     def release(self) -> None:
         """Ends the engine, when nothing more is asked of the policy. May be called twice."""

@@ -28,10 +28,13 @@ from torch import Tensor
 
 from assay.rpc.errors import ConfigError
 from assay.trainer.algos import packing
-from assay.trainer.algos.gae import explained_variance, gae
+from assay.trainer.algos.gae import decoupled_gae, explained_variance
 from assay.trainer.algos.packing import Packing
 from assay.trainer.critic.critic import Critic
 from assay.trainer.settings.objective import CriticConfig
+
+Estimate = Callable[..., tuple[Tensor, Tensor]]
+"""algos.gae.decoupled_gae, or what a method has in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +150,13 @@ class Experience:
         batch: prompt_ids, prompt_mask (B, P), completion_ids, completion_mask (B, T).
         rewards_BT: reward of each token; anything outside of the mask.
         mask_BT: the policy's own tokens, of judged rows.
+        estimate: of the returns.
     """
 
     batch: Mapping[str, Tensor]
     rewards_BT: Tensor
     mask_BT: Tensor
+    estimate: Estimate = decoupled_gae
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +235,9 @@ def _learn(
     gamma: float,
 ) -> Row:
     batch, mask_BT = experience.batch, experience.mask_BT.bool()
-    returns_BT = monte_carlo_returns(experience.rewards_BT, mask_BT, gamma=gamma)
+    returns_BT = monte_carlo_returns(
+        experience.rewards_BT, mask_BT, gamma=gamma, estimate=experience.estimate
+    )
     values_BT = critic.values(batch, updates.packing.passes(batch))
     measured = measure(values_BT, returns_BT, mask_BT, accelerator)
     everything = {
@@ -289,10 +296,12 @@ def _update(
     return total
 
 
-def monte_carlo_returns(rewards_BT: Tensor, mask_BT: Tensor, *, gamma: float) -> Tensor:
+def monte_carlo_returns(
+    rewards_BT: Tensor, mask_BT: Tensor, *, gamma: float, estimate: Estimate = decoupled_gae
+) -> Tensor:
     """R_t = sum over t' >= t of gamma^(t' - t) r_t', float32: GAE with V = 0 and lambda = 1."""
     zeros_BT = torch.zeros_like(rewards_BT, dtype=torch.float32)
-    return gae(rewards_BT, zeros_BT, mask_BT, gamma=gamma, lam=1.0)
+    return estimate(rewards_BT, zeros_BT, mask_BT, gamma=gamma, lam_actor=1.0, lam_critic=1.0)[0]
 
 
 @dataclass(frozen=True, slots=True)

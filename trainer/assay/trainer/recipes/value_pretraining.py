@@ -13,9 +13,10 @@ import torch
 
 from assay.clients.runs import checkpoints
 from assay.clients.runs.records import JsonLines, truncate_after
+from assay.trainer.algos.gae import decoupled_gae
 from assay.trainer.core import batch as batches
 from assay.trainer.core.rewards import FaultWatch
-from assay.trainer.core.trainer import CRITIC, PolicyTrainer, Source
+from assay.trainer.core.trainer import CRITIC, PolicyTrainer
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import (
     Experience,
@@ -28,6 +29,7 @@ from assay.trainer.critic.pretraining import (
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.recipes.hooks import Session
 from assay.trainer.records.folder import RunFolder
+from assay.trainer.rollouts.types import Source
 
 STATE = "pretraining.pt"
 _HEADER = f"{'step':>9}{'value loss':>12}{'explained':>11}{'return':>9}{'±':>7}{'gradient':>10}"
@@ -134,6 +136,7 @@ class _Steps:
                 batch, self._config.method.loss, self._trainer.hooks, with_kl=False
             ),
             batches.value_mask(batch),
+            batches.estimate_by(self._trainer.hooks, batch) or decoupled_gae,
         )
 
     def done(self, row: Row, position: Position) -> None:

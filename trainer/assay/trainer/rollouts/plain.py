@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.rollouts.exchange import Said
 from assay.trainer.rollouts.types import Group, Rollout, Turn
 
 Plain = dict[str, Any]
@@ -25,7 +26,7 @@ def group_to_plain(group: Group) -> Plain:
             {
                 "index": rollout.request.index,
                 "policy_step": rollout.policy_step,
-                "response": _lists(asdict(rollout.response)),
+                "response": response_to_plain(rollout.response),
                 "result": result_to_plain(rollout.result),
                 "turns": [_turn_to_plain(turn) for turn in rollout.turns],
             }
@@ -45,12 +46,45 @@ def group_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> G
     return tuple(
         Rollout(
             Request(its_draw, rollout["index"]),
-            _response(rollout["response"]),
+            response_from_plain(rollout["response"]),
             result_from_plain(rollout["result"]),
             rollout["policy_step"],
             tuple(_turn_from_plain(turn) for turn in rollout.get("turns", ())),
         )
         for rollout in saved["rollouts"]
+    )
+
+
+def response_to_plain(response: Response) -> Plain:
+    """One response, or as far as it is."""
+    return dict(_lists(asdict(response)))
+
+
+def response_from_plain(saved: Mapping[str, Any]) -> Response:
+    """What `response_to_plain` made."""
+    logprobs = saved["logprobs"]
+    return Response(
+        ids=tuple(saved["ids"]),
+        text=saved["text"],
+        logprobs=None if logprobs is None else tuple(logprobs),
+        truncated=saved["truncated"],
+        finished=saved["finished"],
+    )
+
+
+def said_to_plain(said: Said) -> Plain:
+    """What was said of a sample that goes on."""
+    return {
+        "turns": [response_to_plain(turn) for turn in said.turns],
+        "results": {turn: result_to_plain(result) for turn, result in said.results.items()},
+    }
+
+
+def said_from_plain(saved: Mapping[str, Any]) -> Said:
+    """What `said_to_plain` made."""
+    return Said(
+        tuple(response_from_plain(turn) for turn in saved["turns"]),
+        {turn: result_from_plain(result) for turn, result in saved["results"].items()},
     )
 
 
@@ -99,16 +133,6 @@ def _turn_to_plain(turn: Turn) -> Plain:
 def _turn_from_plain(saved: Mapping[str, Any]) -> Turn:
     result = saved["result"]
     return Turn(**{**saved, "result": None if result is None else result_from_plain(result)})
-
-
-def _response(saved: Mapping[str, Any]) -> Response:
-    logprobs = saved["logprobs"]
-    return Response(
-        ids=tuple(saved["ids"]),
-        text=saved["text"],
-        logprobs=None if logprobs is None else tuple(logprobs),
-        truncated=saved["truncated"],
-    )
 
 
 def _lists(value: Any) -> Any:

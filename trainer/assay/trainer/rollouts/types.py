@@ -24,10 +24,12 @@ class Turn:
         end: one past its last.
         text: decoded without special tokens.
         truncated: cut at max_new_tokens.
-        verdict: of a verification, what it says; None for an attempt.
-        result: of an attempt, a judgement or a fault; None for a verification.
+        verdict: of a verification, what it says, as far as it is; None for an attempt.
+        result: of an attempt, a judgement or a fault; None for a verification, and where it is not
+            finished.
         correct_probability: of a verification, how sure the policy is that the attempt is right, in
             [0, 1]; None where it was not asked, and for an attempt.
+        finished: false where it goes on in the next step.
     """
 
     start: int
@@ -37,6 +39,7 @@ class Turn:
     verdict: Verdict | None = None
     result: Result | None = None
     correct_probability: float | None = None
+    finished: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +72,35 @@ class Rollout:
     @property
     def length(self) -> int:
         """Tokens that the policy wrote."""
-        if not self.turns:
-            return len(self.response.ids)
-        return sum(turn.end - turn.start for turn in self.turns)
+        return _length(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A response that goes on in the next step: neither judged nor a fault, for nobody was asked.
+    """A response that goes on in the next step: as a whole neither judged nor a fault.
 
     Attributes:
         request: what was asked for.
         response: as far as it is.
         policy_step: optimizer steps that the policy had made when it drew the last tokens.
+        turns: of a dialogue, those that were begun; empty for a response of one turn.
     """
 
     request: Request
     response: Response
     policy_step: int
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Tokens that the policy wrote."""
+        return _length(self)
+
+
+def _length(row: Rollout | Unfinished) -> int:
+    if not row.turns:
+        return len(row.response.ids)
+    return sum(turn.end - turn.start for turn in row.turns)
 
 
 def place(rollout: Rollout | Unfinished) -> Place:
@@ -100,7 +114,8 @@ class Stretch:
 
     Attributes:
         row: the whole response with what came of it, or as far as it is.
-        drawn: how many of its last tokens this step drew, at least 1.
+        drawn: how many of its last tokens are of this step, at least 1; in a dialogue with what
+            stands before and between the turns that it drew.
     """
 
     row: Rollout | Unfinished
@@ -199,3 +214,19 @@ class Collected:
         if self.stretches is not None:
             return [stretch.row for stretch in self.stretches]
         return [rollout for group in self.groups for rollout in group]
+
+
+class Source(Protocol):
+    """Where a step's groups come from: a Collector, or one of its kind."""
+
+    def collect(self, policy_step: int) -> Collected:
+        """Groups, or stretches, for one step."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes up where `state_dict` was asked."""
+        ...

@@ -16,14 +16,14 @@ from assay.trainer.core.answering import engine_for, first_token, host_of, rollo
 from assay.trainer.core.batch import Batch
 from assay.trainer.core.build import Workshop
 from assay.trainer.core.hooks import Hooks
-from assay.trainer.core.trainer import PolicyTrainer, Source
+from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
 from assay.trainer.methods.asynchrony.background import BackgroundCollector, Flight, Schedule
 from assay.trainer.methods.asynchrony.periodic import Iteration
 from assay.trainer.methods.asynchrony.settings import portion_prompts
 from assay.trainer.methods.asynchrony.shadow import Shadow
-from assay.trainer.rollouts.types import Collected, Group
+from assay.trainer.rollouts.types import Collected, Group, Source
 
 
 class Asynchrony(Hooks):

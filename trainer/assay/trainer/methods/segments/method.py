@@ -10,9 +10,8 @@ import torch
 from assay.trainer.core.batch import Batch, Scored, filled
 from assay.trainer.core.build import Workshop
 from assay.trainer.core.hooks import Hooks
-from assay.trainer.core.trainer import Source
 from assay.trainer.methods.segments.collector import SegmentCollector, SegmentTokens
-from assay.trainer.rollouts.types import Collected, place
+from assay.trainer.rollouts.types import Collected, Source, place
 
 NAME = "segments"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from assay.trainer.core.batch import Batch
 from assay.trainer.core.build import Workshop
 from assay.trainer.core.hooks import Hooks
-from assay.trainer.core.trainer import Source
 from assay.trainer.methods.truncation.slots import SlotCollector
+from assay.trainer.rollouts.types import Source
 
 
 class Truncation(Hooks):
@@ -29,6 +29,7 @@ class Truncation(Hooks):
             config=self.config.rollout,
             window=self.config.method.truncation.window,
             ranks=shop.ranks,
+            talk=shop.talk,
         )
 
     def credited(self, batch: Batch, judged: int) -> None:

@@ -21,7 +21,6 @@ PARTS: tuple[Part, ...] = (
         needs={
             "critic": "only a critic values what has not ended",
             "token-ratio": "the ratio of a response needs the whole response",
-            "one-turn": "a window would end within a turn",
         },
         takes={
             "groups": "samples of a prompt end in different steps",
@@ -42,14 +41,21 @@ def sampling_lines(config: Config) -> list[str]:
             f"in {count(config.samples_per_step, 'slot')}, each of which draws at most "
             f"{count(window, 'token')} a step: a response that needs more keeps its slot and goes "
             "on under the next weights; a slot that is free takes the next sample"
+            + ("; what a turn leaves of it, the next draws" if config.method.turns.on else "")
         )
     ]
 
 
-def advantage_lines(_config: Config) -> list[str]:
+def advantage_lines(config: Config) -> list[str]:
     """What a response that goes on is worth."""
+    goes_on = "a response that goes on: r = 0, and V behind its last token is V before it"
+    if config.method.turns.on:
+        goes_on = (
+            "a dialogue that goes on: what its turns have earned; where more may come to one, V "
+            "behind its last token is V before it"
+        )
     return [
-        "a response that goes on: r = 0, and V behind its last token is V before it",
+        goes_on,
         "the policy learns from the tokens that this step drew, each once",
     ]
 

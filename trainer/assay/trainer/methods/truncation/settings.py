@@ -30,7 +30,8 @@ class TruncationConfig(Strict):
     """Responses that are drawn over several steps (T-PPO)."""
 
     window: Annotated[int, Field(ge=0)] = 0
-    """Most tokens that a response is given in one step; 0 draws responses whole."""
+    """Most tokens that a response is given in one step, over its turns where it has several; 0
+    draws responses whole."""
     min_finished: Annotated[int, Field(ge=1)] = 1
     """The critic sits out a step in which fewer responses were finished and judged."""
 

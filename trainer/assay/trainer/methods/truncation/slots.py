@@ -6,17 +6,21 @@ draws at most `window` further tokens, reading what it has under the weights of 
 itself or at max_new_tokens, is judged, and its slot goes to the next sample of the stream. What did
 not end keeps its slot.
 
+* Of a dialogue (method.turns) a window is over its turns: what is left when one ends, the next
+  draws. A dialogue whose window is used up waits, within a turn or between two. A turn is judged in
+  the step in which it ends.
 * Slots are in order, and take samples in the order of the stream: the next sample of the prompt at
   hand, else the first of the next prompt. Members of a group may end in different steps.
 * Every process holds all slots and generates for its share; what came back is gathered, so that all
   agree. Every slot draws in every step: all processes have equally much to do.
 * Each token keeps its sampler's log-probability and the policy that drew it.
-* With a window of max_new_tokens and more, a step is the step of a Collector without dynamic
+* With a window as long as the longest sample, a step is the step of a Collector without dynamic
   sampling.
 
 Numbered differences from the paper, whose text was not at hand: (1) the order of slots and refills
 is a derivation; (2) a response at max_new_tokens without an end is finished, and judged as one that
-was cut; (3) what is unfinished when the run ends is dropped, its tokens have been trained on.
+was cut; (3) what is unfinished when the run ends is dropped, its tokens have been trained on;
+(4) it has no dialogues: what their tokens earn is in methods/turns/credit.py. [derivation]
 """
 
 from __future__ import annotations
@@ -24,12 +28,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from assay.clients import Result
 from assay.rpc.errors import ConfigError
-from assay.trainer.engines.types import Draw, Generator, Request, Response
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.types import Draw, Request
+from assay.trainer.rollouts.exchange import SINGLE, Exchange, Said, Talk
+from assay.trainer.rollouts.plain import said_from_plain, said_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.types import (
@@ -38,35 +44,33 @@ from assay.trainer.rollouts.types import (
     Rollout,
     ScoringRound,
     Stretch,
-    Unfinished,
 )
 from assay.trainer.settings.sections import RolloutConfig
-
-# What one process tells the others of a slot: no result where the response goes on.
-_Told = tuple[Response, Result | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A response that is being drawn.
+    """A sample that is being drawn.
 
     Attributes:
         draw: what is asked.
         index: of the sample.
-        response: as far as it is, not finished; None before its first token.
+        said: so far.
         versions: who drew it: (optimizer steps that the policy had made, tokens), in order; the
-            tokens add up to the response's.
+            tokens add up to those that were said.
+        length: tokens of the row that it was last; what stands between turns counts.
     """
 
     draw: Draw
     index: int
-    response: Response | None = None
+    said: Said = field(default_factory=Said)
     versions: tuple[tuple[int, int], ...] = ()
+    length: int = 0
 
     @property
-    def tokens(self) -> int:
-        """Drawn so far."""
-        return len(self.response.ids) if self.response is not None else 0
+    def request(self) -> Request:
+        """For its first turn."""
+        return Request(self.draw, self.index)
 
 
 class SlotCollector:
@@ -74,27 +78,30 @@ class SlotCollector:
 
     Args:
         stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        generator: the policy; takes requests that go on.
-        open_round: begins the judging of one step's finished responses.
+        sampler: the policy; takes requests that go on.
+        open_round: begins the judging of one step's finished turns.
         config: sizes of a step.
         window: most tokens that a slot draws in a step, at least 1.
         ranks: the processes; their count divides `prompts_per_step`.
+        talk: what a sample is.
         clock: seconds.
     """
 
     def __init__(
         self,
         stream: PromptStream,
-        generator: Generator,
+        sampler: Sampler,
         open_round: Callable[[], ScoringRound],
         *,
         config: RolloutConfig,
         window: int,
         ranks: Ranks,
+        talk: Talk = SINGLE,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._stream = stream
-        self._generator = generator
+        self._sampler = sampler
+        self._talk = talk
         self._open_round = open_round
         self._config = config
         self._window = window
@@ -145,26 +152,40 @@ class SlotCollector:
                 f"{len(self._slots)}: resume with the rollout.prompts_per_step, rollout.group_size "
                 "and method.truncation it was made with, or start a new run"
             )
-        most = max((len(one["ids"]) for one in saved if one is not None), default=0)
+        self._stream.load_state_dict(state["stream"])
+        draw = self._stream.draw
+        slots = tuple(None if one is None else slot_from_plain(one, draw) for one in saved)
+        begun = [slot.said.turns[-1] for slot in slots if slot is not None]
+        most = max((len(turn.ids) for turn in begun if not turn.finished), default=0)
         limit = self._config.max_new_tokens
         if most >= limit:
             raise ConfigError(
                 f"the checkpoint holds an unfinished response of {most} tokens, which "
                 f"rollout.max_new_tokens = {limit} does not allow to go on; raise it"
             )
-        self._stream.load_state_dict(state["stream"])
-        draw = self._stream.draw
-        self._slots = tuple(None if one is None else slot_from_plain(one, draw) for one in saved)
+        self._slots = slots
         self._queue = tuple(slot_from_plain(one, draw) for one in state["queue"])
 
     def _collect(self, policy_step: int, start: int) -> Collected:
         slots = [slot or self._next() for slot in self._slots]
-        told, generate_s, wait_s = self._answered(deal(slots, self._ranks))
+        said, generate_s, wait_s = self._answered(deal(slots, self._ranks))
+        everyone = self._ranks.gather(said)
+        drawn = [one.tokens - slot.said.tokens for slot, one in zip(slots, everyone, strict=True)]
         stretches = [
-            _stretch(slot, *one, policy_step)
-            for slot, one in zip(slots, self._ranks.gather(told), strict=True)
+            self._stretch(slot, one, policy_step) for slot, one in zip(slots, everyone, strict=True)
         ]
-        self._slots = tuple(map(_left, slots, stretches))
+        self._slots = tuple(
+            None
+            if one.whole
+            else Slot(
+                slot.draw,
+                slot.index,
+                one,
+                (*slot.versions, (policy_step, tokens)),
+                len(stretch.row.response.ids),
+            )
+            for slot, one, tokens, stretch in zip(slots, everyone, drawn, stretches, strict=True)
+        )
         rows = [stretch.row for stretch in stretches]
         return Collected(
             groups=[],
@@ -172,7 +193,7 @@ class SlotCollector:
             metrics={
                 "draws": float(self._stream.cursor - start),
                 "rounds": 1.0,
-                **self._metrics(slots, stretches),
+                **self._metrics(slots, drawn),
             },
             generate_s=generate_s,
             wait_s=wait_s,
@@ -188,32 +209,33 @@ class SlotCollector:
         self._queue = tuple(rest)
         return first
 
-    def _answered(self, slots: Sequence[Slot]) -> tuple[list[_Told], float, float]:
-        """What this process's slots drew, judged where finished; seconds of both."""
-        requests = [Request(slot.draw, slot.index, slot.response, self._window) for slot in slots]
-        scoring = self._open_round()
-        submitted: list[int] = []
-
-        def on_finished(place: int, response: Response) -> None:
-            if response.finished:
-                submitted.append(place)
-                scoring.submit(Request(slots[place].draw, slots[place].index), response)
-
+    def _answered(self, slots: Sequence[Slot]) -> tuple[list[Said], float, float]:
+        """What this process's slots drew, judged where it ended; seconds of both."""
+        exchange = Exchange(
+            [slot.request for slot in slots],
+            self._open_round(),
+            self._talk,
+            earlier=[slot.said for slot in slots],
+            window=self._window,
+        )
         began = self._clock()
-        responses = self._generator.generate(requests, on_finished)
+        self._sampler.serve(exchange.first(), exchange.follow)
         generated = self._clock()
-        results = dict(zip(submitted, scoring.results(), strict=True))
-        told = [(response, results.get(place)) for place, response in enumerate(responses)]
-        return told, generated - began, self._clock() - generated
+        said = exchange.said()
+        return said, generated - began, self._clock() - generated
 
-    def _metrics(self, slots: Sequence[Slot], stretches: Sequence[Stretch]) -> dict[str, float]:
-        drawn = [stretch.drawn for stretch in stretches]
+    def _stretch(self, slot: Slot, said: Said, policy_step: int) -> Stretch:
+        of = self._talk.rollout if said.whole else self._talk.unfinished
+        row = of(slot.request, said.turns, said.results, policy_step)
+        return Stretch(row, len(row.response.ids) - slot.length)
+
+    def _metrics(self, slots: Sequence[Slot], drawn: Sequence[int]) -> dict[str, float]:
         going = [slot for slot in self._slots if slot is not None]
         metrics = {
             "generated_tokens": float(sum(drawn)),
             "finished_share": 1 - len(going) / len(slots),
             "tokens_per_decode_step": sum(drawn) / self._decode_steps(drawn),
-            "prefix_tokens": float(sum(slot.tokens for slot in slots)),
+            "prefix_tokens": float(sum(slot.said.tokens for slot in slots)),
         }
         if going:
             ages = [float(len(slot.versions)) for slot in going]
@@ -232,33 +254,14 @@ class SlotCollector:
         )
 
 
-def _stretch(slot: Slot, response: Response, result: Result | None, policy_step: int) -> Stretch:
-    request, drawn = Request(slot.draw, slot.index), len(response.ids) - slot.tokens
-    if result is None:
-        return Stretch(Unfinished(request, response, policy_step), drawn)
-    return Stretch(Rollout(request, response, result, policy_step), drawn)
-
-
-def _left(slot: Slot, stretch: Stretch) -> Slot | None:
-    """The slot after a step; None where it is free."""
-    row = stretch.row
-    if isinstance(row, Rollout):
-        return None
-    versions = (*slot.versions, (row.policy_step, stretch.drawn))
-    return Slot(slot.draw, slot.index, row.response, versions)
-
-
 def slot_to_plain(slot: Slot) -> dict[str, Any]:
     """As torch.load reads it with weights_only=True; a draw is saved as its number."""
-    response = slot.response
     return {
         "draw": slot.draw.number,
         "index": slot.index,
-        "ids": None if response is None else list(response.ids),
-        "logprobs": None
-        if response is None or response.logprobs is None
-        else list(response.logprobs),
+        "said": said_to_plain(slot.said),
         "versions": [list(version) for version in slot.versions],
+        "length": slot.length,
     }
 
 
@@ -269,9 +272,6 @@ def slot_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> Sl
         saved: the slot.
         draw: the draw of a number.
     """
-    response = None
-    if saved["ids"] is not None:
-        logprobs = None if saved["logprobs"] is None else tuple(saved["logprobs"])
-        response = Response(tuple(saved["ids"]), "", logprobs, truncated=False, finished=False)
     versions = tuple((step, tokens) for step, tokens in saved["versions"])
-    return Slot(draw(saved["draw"]), saved["index"], response, versions)
+    said = said_from_plain(saved["said"])
+    return Slot(draw(saved["draw"]), saved["index"], said, versions, saved["length"])

@@ -16,6 +16,21 @@ A fault is not a zero, and what depends on a faulted judgement is not known eith
     second attempt faulted   its tokens leave the loss. The first attempt and its verification stay,
                              for they earn nothing from it; but where turns are not independent, or
                              the last attempt's correctness is all that counts, they do, and leave
+
+A dialogue may be drawn over several steps (method.truncation; T-PPO, arXiv 2506.15050, has it for
+responses of one turn). In each step the tokens that it drew train, with what is known by then:
+
+    1. a turn that has ended earns what it earns of the whole dialogue, which turns after it do not
+       change: an attempt is judged in the step in which it ends
+    2. what an open turn earns is not known, nor what a first attempt does that earns the reward of
+       its verification: the critic's value stands behind its last token
+    3. where turns are joined, it stands behind the last token drawn, whether its turn is open or
+       not, beside what that turn earned
+    4. a fault takes the tokens out that this step drew and later ones, by the table above; what
+       earlier steps drew was trained on what was known then
+    5. the critic learns from whole dialogues, all of their tokens, in the step in which they end
+
+All five are [derivation]s: the papers do not join the two.
 """
 
 from __future__ import annotations
@@ -32,7 +47,7 @@ from assay.clients.self_verification import (
     turn_rewards,
 )
 from assay.trainer.methods.turns.settings import TurnsConfig
-from assay.trainer.rollouts.types import Rollout, Turn
+from assay.trainer.rollouts.types import Rollout, Turn, Unfinished
 
 ATTEMPT, VERIFICATION = 1, 2
 """Roles of tokens; 0 for what is not the policy's."""
@@ -61,12 +76,14 @@ class TurnTokens:
         roles: `ATTEMPT`, `VERIFICATION`, or 0.
         trained: whether it may be in the loss.
         rewards: what it earns: a turn's reward is on its last token.
+        open: where the critic's value stands for what comes behind it.
     """
 
     turns: tuple[int, ...]
     roles: tuple[int, ...]
     trained: tuple[bool, ...]
     rewards: tuple[float, ...]
+    open: tuple[bool, ...]
 
 
 def row_result(turns: Sequence[Turn]) -> Result:
@@ -81,21 +98,25 @@ def is_correct(result: Result) -> bool | None:
     return None if judgement is None else judgement.verdict == _CORRECT
 
 
-def rewards_of(turns: Sequence[Turn], config: TurnsConfig) -> tuple[float | None, ...]:
-    """What each turn earns; None where that is not known.
+def rewards_of(
+    turns: Sequence[Turn], config: TurnsConfig, *, whole: bool = True
+) -> tuple[float | None, ...]:
+    """What each turn earns; None where a fault keeps that from being known.
 
     Args:
-        turns: of one dialogue; the first is an attempt.
+        turns: of one dialogue, all of them finished; the first is an attempt.
         config: which of them earn, and what.
+        whole: no turn follows; else rewards are those that later turns do not change.
     """
     attempts = [turn for turn in turns if turn.result is not None]
     truths = [is_correct(turn.result) for turn in attempts if turn.result is not None]
     unknown = (None,) * len(turns)
-    whole = None not in truths
-    if truths[0] is None or not (whole or (config.independent and config.reward == "turns")):
+    judged = None not in truths
+    if truths[0] is None or not (judged or (config.independent and config.reward == "turns")):
         return unknown
     if config.reward == "final":
-        return (0.0,) * (len(turns) - 1) + (float(bool(truths[-1])),)
+        last = float(bool(truths[-1])) if whole else 0.0
+        return (0.0,) * (len(turns) - 1) + (last,)
     known = [float(truth) for truth in truths if truth is not None]
     verdicts = [turn.verdict for turn in turns if turn.verdict is not None]
     if verdicts:
@@ -111,22 +132,38 @@ def rewards_of(turns: Sequence[Turn], config: TurnsConfig) -> tuple[float | None
     return (*earned, *unknown[len(earned) :])
 
 
-def turn_tokens(rollout: Rollout, config: TurnsConfig) -> tuple[TurnTokens, float | None]:
+def turn_tokens(row: Rollout | Unfinished, config: TurnsConfig) -> tuple[TurnTokens, float | None]:
     """A dialogue's tokens, and the sum of what its turns earn; None where the whole is a fault."""
-    length = len(rollout.response.ids)
+    length = len(row.response.ids)
     numbers, roles = [0] * length, [0] * length
-    trained, rewards = [False] * length, [0.0] * length
-    earned = rewards_of(rollout.turns, config)
-    for number, (turn, reward) in enumerate(zip(rollout.turns, earned, strict=True), start=1):
+    trained, rewards, opened = [False] * length, [0.0] * length, [False] * length
+    whole = isinstance(row, Rollout)
+    said = [turn for turn in row.turns if turn.finished]
+    earned = list(rewards_of(said, config, whole=whole)) if said else []
+    if len(said) < len(row.turns):  # an open turn has no reward, and no truth where none before has
+        earned.append(None if None in earned else 0.0)
+    for number, (turn, reward) in enumerate(zip(row.turns, earned, strict=True), start=1):
         size = turn.end - turn.start
         numbers[turn.start : turn.end] = [number] * size
         role = ATTEMPT if turn.verdict is None else VERIFICATION
         roles[turn.start : turn.end] = [role] * size
         trained[turn.start : turn.end] = [reward is not None] * size
         rewards[turn.end - 1] = reward or 0.0
+        opened[turn.end - 1] = not whole and _is_open(number, row.turns, config)
     known = [reward for reward in earned if reward is not None]
-    tokens = TurnTokens(tuple(numbers), tuple(roles), tuple(trained), tuple(rewards))
+    tokens = TurnTokens(tuple(numbers), tuple(roles), tuple(trained), tuple(rewards), tuple(opened))
     return tokens, sum(known) if known else None
+
+
+def _is_open(number: int, turns: Sequence[Turn], config: TurnsConfig) -> bool:
+    """Whether more may come to a turn, from 1, of a dialogue that is not whole; see 2 and 3."""
+    if not config.independent:
+        return number == len(turns)
+    if not turns[number - 1].finished:
+        return True
+    verified = any(turn.verdict is not None and turn.finished for turn in turns)
+    waits = config.reward == "turns" and config.first_reward == "verification"
+    return number == 1 and waits and not verified
 
 
 def turn_metrics(rollouts: Iterable[Rollout]) -> dict[str, float]:

@@ -6,6 +6,9 @@ verifications and revisions are written.
 
 Each turn has random numbers of its own (engines.seeded), fixed by seed, draw, sample and turn: a
 dialogue does not depend on which others are revised, and a resumed run repeats it. Pure.
+
+A dialogue may be drawn over several steps, each of which draws some tokens of the policy and ends
+within a turn or between two (method.truncation).
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from assay.clients import Result
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.turns.credit import row_result
 from assay.trainer.methods.turns.protocol import Protocol
-from assay.trainer.rollouts.types import Rollout, Turn
+from assay.trainer.rollouts.types import Rollout, Turn, Unfinished
 
 
 class Dialogues:
@@ -66,20 +69,42 @@ class Dialogues:
         policy_step: int,
     ) -> Rollout:
         """See Talk: one response, with what was said between the turns."""
+        response, turns = self._response(said, results)
+        response = replace(response, text=self._decode(list(response.ids)))
+        return Rollout(first, response, row_result(turns), policy_step, turns)
+
+    def unfinished(
+        self,
+        first: Request,
+        said: Sequence[Response],
+        results: Mapping[int, Result],
+        policy_step: int,
+    ) -> Unfinished:
+        """See Talk: as `rollout`; where no turn is open, the next one is to be asked for."""
+        response, turns = self._response(said, results)
+        return Unfinished(first, replace(response, finished=False), policy_step, turns)
+
+    def _response(
+        self, said: Sequence[Response], results: Mapping[int, Result]
+    ) -> tuple[Response, tuple[Turn, ...]]:
+        """The turns as one response, without its text, and each by itself."""
         ids, places = self._joined(said)
         turns = []
         for turn, (response, (start, end)) in enumerate(zip(said, places, strict=True)):
-            one = Turn(start, end, response.text, response.truncated, result=results.get(turn))
+            one = Turn(
+                start,
+                end,
+                response.text,
+                response.truncated,
+                result=results.get(turn),
+                finished=response.finished,
+            )
             if self._protocol.is_verification(turn):
                 one = replace(one, verdict=self._protocol.verdict(response.text))
             turns.append(one)
-        response = Response(
-            ids=tuple(ids),
-            text=self._decode(ids),
-            logprobs=_logprobs(said, places, len(ids)),
-            truncated=any(turn.truncated for turn in turns),
-        )
-        return Rollout(first, response, row_result(turns), policy_step, tuple(turns))
+        logprobs = _logprobs(said, places, len(ids))
+        truncated = any(turn.truncated for turn in turns)
+        return Response(tuple(ids), "", logprobs, truncated), tuple(turns)
 
     def _joined(self, said: Sequence[Response]) -> tuple[list[int], list[tuple[int, int]]]:
         """The tokens of turns and of what stands between, and where each turn begins and ends."""

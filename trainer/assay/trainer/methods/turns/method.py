@@ -59,24 +59,33 @@ class Turns(RunHooks):
         """See Hooks; of shape (B, T).
 
         `turn`, from 1, and `role`, 0 for both where a token is not the policy's; `turn_rewards`, on
-        the last token of each turn; `own`, `loss_mask` and `value_mask` of the policy's tokens.
+        the last token of each turn; `own`, `loss_mask` and `value_mask` of the policy's tokens;
+        where a dialogue is not whole, `turn_open`, behind which tokens the value stands.
         """
         collected.metrics |= turn_metrics(collected.judged)
-        dialogues: list[TurnTokens] = [item.notes[NAME] for item in scored]
+        dialogues: list[TurnTokens] = [
+            item.notes[NAME]
+            if isinstance(item.rollout, Rollout)
+            else turn_tokens(item.rollout, self.config.method.turns)[0]
+            for item in scored
+        ]
         device = batch["rewards"].device
         turn_BT = filled([one.turns for one in dialogues], 0, torch.long).to(device)
         trained_BT = filled([one.trained for one in dialogues], False, torch.bool).to(device)
         rewards_BT = filled([one.rewards for one in dialogues], 0.0, torch.float32).to(device)
-        loss_mask_BT = batch["loss_mask"] & trained_BT
+        whole_B = torch.tensor([item.trains and not item.unfinished for item in scored])
         marked = {
             **batch,
             "turn": turn_BT,
             "role": filled([one.roles for one in dialogues], 0, torch.long).to(device),
             "turn_rewards": rewards_BT,
             "own": turn_BT > 0,
-            "loss_mask": loss_mask_BT,
-            "value_mask": loss_mask_BT,
+            "loss_mask": batch["loss_mask"] & trained_BT,
+            "value_mask": trained_BT & whole_B.to(device).unsqueeze(1),
         }
+        if collected.stretches is not None:
+            opened = [one.open for one in dialogues]
+            marked["turn_open"] = filled(opened, False, torch.bool).to(device)
         if self.config.method.turns.kl == "first":
             marked["kl_mask"] = turn_BT == 1
         return marked
@@ -88,8 +97,11 @@ class Turns(RunHooks):
 
     def returns(self, batch: Batch) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
         """See Hooks."""
-        del batch
-        return partial(turn_gae, independent=self.config.method.turns.independent)
+        return partial(
+            turn_gae,
+            independent=self.config.method.turns.independent,
+            open_BT=batch.get("turn_open"),
+        )
 
     def evaluate(self, session: Session, trainer: PolicyTrainer, sampler: Sampler) -> Evaluation:
         """See RunHooks."""

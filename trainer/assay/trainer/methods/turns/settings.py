@@ -74,11 +74,6 @@ def check_turns(config: Config) -> str:
             f'method.turns.mode = "{turns.mode}" has no verification whose reward the first '
             'attempt could earn: set method.turns.first_reward = "accuracy" or "none"'
         )
-    if algorithm.critic.pretrain_steps and not turns.independent:
-        return (
-            "method.critic.pretrain_steps fits the returns of each turn by itself; set it to 0, "
-            "or method.turns.independent = true"
-        )
     return ""
 
 
