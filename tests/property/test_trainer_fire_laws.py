@@ -195,10 +195,7 @@ def test_first_tokens_set_apart_do_not_ring_the_alarm_and_would_otherwise() -> N
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (
-            ["rollout.backend=vllm", "rollout.vllm.draws=engine"],
-            'method.fire with rollout.backend = "vllm" needs',
-        ),
+        (["rollout.backend=vllm", "rollout.vllm.draws=engine"], "set rollout.vllm.draws = "),
         (["method.fire.mode=mask", "rollout.max_new_tokens=1"], "leaves nothing to learn"),
         (["method.loss.ratio=sequence"], "use mode"),
         (["method.fire.top_k=1"], "method.fire.top_k"),

@@ -14,23 +14,18 @@ run sent end the run.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import json
 import math
-import os
 import queue
 import shutil
 import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import torch
 from safetensors.torch import save_file
 
@@ -40,16 +35,15 @@ from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, Row
 from assay.trainer.engines.seeded import not_numbers
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
+from assay.trainer.engines.vllm_wires import Event, Stream, Told, Wires
 from assay.trainer.engines.weights import described, weights
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.settings.sections import VllmConfig
 
-GENERATE = "/inference/v1/generate"
 EXTENSION = "assay.trainer.engines.vllm_worker.PolicyWeights"
 _LOOK_S = 5.0
 _FILE_BYTES = 4 * 1024**3
 _FLOOR = -9000.0  # JSON has no NaN: vLLM says -9999
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class VllmServerEngine(Engine):
@@ -157,36 +151,6 @@ class VllmServerEngine(Engine):
         over = self._server.hear(told)
         if over is not None:
             ended.append((row, over))
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What arrived on a stream: a piece of an answer, or why it broke."""
-
-    stream: Stream
-    piece: Mapping[str, Any] | None = None
-    broken: str = ""
-
-
-Told = queue.SimpleQueue[Event | None]
-
-
-@dataclass(slots=True, eq=False)
-class Stream:
-    """A request on its way.
-
-    Attributes:
-        ends: tokens that end its row.
-    """
-
-    row: Row
-    ends: frozenset[int]
-    task: Future[None] | None = None
-
-    def close(self) -> None:
-        """Ends it; the server notices that nobody listens."""
-        if self.task is not None:
-            self.task.cancel()
 
 
 class Server:
@@ -429,120 +393,6 @@ class Server:
             for stream in streams:
                 stream.close()
         self._probed += 1
-
-
-class Wires:
-    """Connections to a server, on an event loop in a thread of its own.
-
-    Args:
-        url: of the server.
-        timeout_s: of a call, and of connecting.
-    """
-
-    def __init__(self, url: str, timeout_s: float) -> None:
-        self._url = url.rstrip("/")
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
-        self._thread.start()
-        # a stream may wait long for its turn; silence on all of them is noticed elsewhere
-        self._patient = httpx2.Timeout(timeout_s, read=None)
-        key = os.environ.get("VLLM_API_KEY", "")
-        self._client = httpx2.AsyncClient(
-            base_url=self._url,
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=httpx2.Timeout(timeout_s),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64),
-            # proxies as the environment says, but never on the way to this machine
-            trust_env=httpx2.URL(self._url).host not in _LOOPBACK,
-        )
-
-    def get(self, path: str) -> dict[str, Any]:
-        """As `post`."""
-        return self._wait(self._call("GET", path, None))
-
-    def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The server's answer; empty where it says nothing.
-
-        Raises:
-            TrainingStoppedError: it is gone, or refuses.
-        """
-        return self._wait(self._call("POST", path, body))
-
-    def stream(self, stream: Stream, body: Mapping[str, Any], told: Told) -> None:
-        """Asks for a response; its pieces, or why it broke, go to `told`."""
-        stream.task = asyncio.run_coroutine_threadsafe(self._listen(stream, body, told), self._loop)
-
-    def close(self) -> None:
-        """Closes all."""
-        if self._loop.is_closed():
-            return
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _end(self) -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await self._client.aclose()
-
-    def _wait(self, call: Any) -> dict[str, Any]:
-        found: dict[str, Any] = asyncio.run_coroutine_threadsafe(call, self._loop).result()
-        return found
-
-    async def _call(self, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
-        try:
-            answer = await self._client.request(method, path, json=body)
-        except httpx2.HTTPError as error:
-            raise TrainingStoppedError(self._lost(path, error)) from error
-        if answer.status_code // 100 != 2:
-            raise TrainingStoppedError(self._refused(path, answer.status_code, answer.text))
-        found = answer.json() if answer.content else {}
-        return found if isinstance(found, dict) else {}
-
-    async def _listen(self, stream: Stream, body: Mapping[str, Any], told: Told) -> None:
-        try:
-            asked = self._client.stream("POST", GENERATE, json=body, timeout=self._patient)
-            async with asked as answer:
-                if answer.status_code // 100 != 2:
-                    said = (await answer.aread()).decode(errors="replace")
-                    told.put(
-                        Event(stream, broken=self._refused(GENERATE, answer.status_code, said))
-                    )
-                    return
-                async for line in answer.aiter_lines():
-                    if not line.startswith("data: "):
-                        continue
-                    if line == "data: [DONE]":
-                        return
-                    piece = json.loads(line.removeprefix("data: "))
-                    if "choices" not in piece:
-                        told.put(Event(stream, broken=f"{piece}"[:300]))
-                        return
-                    for choice in piece["choices"]:
-                        told.put(Event(stream, choice))
-                        if choice.get("finish_reason") is not None:
-                            return
-            told.put(Event(stream, broken="it ended a stream before its response"))
-        except (httpx2.HTTPError, httpx2.StreamError, ValueError) as error:
-            told.put(Event(stream, broken=self._lost(GENERATE, error)))
-
-    def _lost(self, path: str, error: Exception) -> str:
-        return (
-            f"{self._url} does not answer {path} ({type(error).__name__}): is the vLLM server "
-            "running?"
-        )
-
-    def _refused(self, path: str, status: int, said: str) -> str:
-        line = " ".join(said.split())[:300]
-        hint = ""
-        if status == 404:
-            hint = "; start it with --enable-scale-out and VLLM_SERVER_DEV_MODE=1"
-        elif status in (401, 403):
-            hint = "; set VLLM_API_KEY"
-        return f"{self._url} refused {path} ({status}: {line}){hint}"
 
 
 def write(tensors: Iterable[tuple[str, torch.Tensor]], place: Path) -> None:

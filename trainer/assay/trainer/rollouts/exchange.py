@@ -184,8 +184,9 @@ class Exchange:
             following = self._talk.following(request, said) if said else request
             if following is None:
                 raise RuntimeError(f"all was said of sample {place}")
-            begun = earlier.turns[-1] if len(said) < len(earlier.turns) else None
-            asked.append(((place, len(said)), replace(following, begun=begun, window=self._window)))
+            if len(said) < len(earlier.turns):
+                following = replace(following, begun=earlier.turns[-1])
+            asked.append(((place, len(said)), replace(following, window=self._window)))
         return asked
 
     def follow(self, id_: Id, response: Response) -> list[tuple[Id, Request]]:

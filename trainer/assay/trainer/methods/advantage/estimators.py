@@ -49,7 +49,8 @@ RLOO = Estimator(
     ),
 )  # fmt: skip
 SYMMETRIC = Estimator(
-    name="symmetric", credit="group", function="assay.trainer.algos.advantages:symmetric_advantages",
+    name="symmetric", credit="group",
+    function="assay.trainer.algos.advantages:symmetric_advantages",
     lines=lambda c: _of_group(c, "1/2"),
     part=Part(
         "symmetric-group", "advantage",

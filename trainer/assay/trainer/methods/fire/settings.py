@@ -15,8 +15,6 @@ from assay.trainer.settings.part import Part, switch
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
-VLLM_MAX_LOGPROBS = 20
-
 
 @dataclass(frozen=True, slots=True)
 class FireConfig(Strict):
@@ -41,11 +39,6 @@ def check(config: Config) -> str:
     rollout, fire = config.rollout, config.method.fire
     if not fire.enabled:
         return ""
-    if rollout.backend == "vllm" and not rollout.vllm.own_draws:
-        return (
-            'method.fire with rollout.backend = "vllm" needs rollout.vllm.draws = "run": vLLM draws '
-            "all tokens of a response at one temperature"
-        )
     if fire.mode == "mask" and rollout.max_new_tokens == 1:
         return (
             'method.fire.mode = "mask" leaves nothing to learn from where rollout.max_new_tokens '
@@ -55,6 +48,11 @@ def check(config: Config) -> str:
         return (
             'method.fire.mode = "exact" needs method.loss.ratio = "token": it weighs a token; with '
             '"sequence" use mode = "mask"'
+        )
+    if rollout.backend == "vllm" and not rollout.vllm.own_draws:
+        return (
+            "method.fire draws first tokens from a distribution of its own, which vLLM itself does "
+            'not; set rollout.vllm.draws = "run"'
         )
     return ""
 
