@@ -6,10 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from assay.clients import Fault, Judgement, Result
 from assay.clients.testing import FakeRewardServer, Knobs
 from assay.clients.testing.fake import exact_info
-from assay.trainer.core.rewards import Judge, open_judge, own_services
+from assay.rpc.errors import ConfigError
+from assay.trainer.core.rewards import Judge, Reach, Sample, open_judge, own_services
 from assay.trainer.rollouts.scoring import BackgroundClient
 from assay.trainer.settings.sections import RewardConfig
 from rollouts_scoring_support import QUICK, judge_over, request, response, wait_until
@@ -200,3 +203,19 @@ def test_a_run_of_several_processes_shares_the_services_of_one() -> None:
                 for number, text in enumerate(["so \\boxed{1}", "\\boxed{2}"]):
                     scoring.submit(request(number), response(text))
                 assert [result.reward for result in scoring.results()] == [1.0, 0.0]
+
+
+def test_services_for_several_machines_answer_beyond_loopback_and_ask_for_a_token() -> None:
+    """All of 127.0.0.0/8 is this machine; what is bound to 127.0.0.1 does not answer there."""
+    config = RewardConfig(verifier="math", timeout_s=20)
+    reach = Reach("127.0.0.2", "a-token-of-the-run")
+    with own_services(config, reach=reach) as target:
+        assert target.startswith("127.0.0.2:")
+        with open_judge(config, target=target, reach=reach) as judge:
+            (result,) = judge.score([Sample("1+1=", "\\boxed{2}", "2")])
+            assert result.judgement is not None
+            assert result.judgement.reward == 1
+        with pytest.raises(ConfigError, match="token"), open_judge(config, target=target):
+            pass
+    with own_services(config) as target:
+        assert target.startswith("127.0.0.1:")

@@ -13,6 +13,7 @@ what is called. The methods, and why:
                                      asynchrony, micro-batches as soon as they are there
     _compute_loss                    the loss that the settings compose
     training_step                    the critic learns beside the policy
+    create_optimizer                 of shards: an evaluation leaves the head of FSDP2 gathered
     _save_checkpoint                 write beside, then publish by one rename (core/publishing.py)
     _load_optimizer_and_scheduler    read back what save_beside added
     create_model_card                none: a checkpoint is not a publication
@@ -29,17 +30,19 @@ from typing import Any, Protocol
 
 import torch
 from trl.trainer.grpo_trainer import GRPOTrainer
-from trl.trainer.utils import split_tensor_dict, use_adapter
+from trl.trainer.utils import get_config_model_id, split_tensor_dict, use_adapter
 
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
 from assay.trainer.core.batch import Across, Batch, Scored, scored_stretches
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.publishing import Published
+from assay.trainer.core.reference import Reference
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import measure
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.engines.drift import DriftReport, alarm, drift
+from assay.trainer.engines.models import reshard, shard
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, place
@@ -127,6 +130,12 @@ class PolicyTrainer(Published, GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        policy: Any = shard(self.accelerator, self.model)
+        self.model = self.model_wrapped = policy
+        self.reference: Reference | None = None
+        if config.method.loss.kl_most and not config.model.lora.rank:
+            offload = "reference" in config.model.offload
+            self.reference = Reference(self, get_config_model_id(policy.config), offload=offload)
         self.config = config
         self.hooks = tuple(hooks)
         self._score = score
@@ -165,6 +174,8 @@ class PolicyTrainer(Published, GRPOTrainer):
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         """A step's batch; what the data loader brings is a placeholder."""
         del inputs
+        if isinstance(self.critic, Critic):
+            self.critic.rest()
         self.collected = self.source.collect(self.state.global_step)
         started = time.perf_counter()
         batch = self.assemble(self.collected)
@@ -275,8 +286,9 @@ class PolicyTrainer(Published, GRPOTrainer):
         return logps
 
     def _reference_logps(self, batch: Batch) -> torch.Tensor:
-        if self.ref_model is not None:
-            return self._logps(self.ref_model, batch)
+        if self.reference is not None:
+            with self.reference.used() as model:
+                return self._logps(model, batch)
         model = self.accelerator.unwrap_model(self.model)
         with use_adapter(model, adapter_name=None):
             return self._logps(self.model, batch)
@@ -362,6 +374,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         names = ("window_tokens", "window_rows", "window_positive", "window_value_tokens")
         for micro in micro_batches:
             micro.update(zip(names, counted, strict=True))
+
+    def create_optimizer(self, model: Any = None) -> Any:
+        """Of the weights as they are sharded."""
+        reshard(self.model)
+        return super().create_optimizer(model)
 
     # -- the update -------------------------------------------------------------------------------
 

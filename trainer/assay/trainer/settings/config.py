@@ -87,6 +87,8 @@ class Config:
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     run: RunConfig = field(default_factory=RunConfig)
+    trl: dict[str, Any] = field(default_factory=dict)
+    """Further options of TRL's GRPOConfig, passed on as they are; see settings/trl_options.py."""
     ablate: tuple[str, ...] = ()
     """Parts that are switched off; `assay train --explain` lists those that are on."""
 

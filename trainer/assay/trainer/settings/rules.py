@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings import capabilities
+from assay.trainer.settings import capabilities, trl_options
 from assay.trainer.settings.registry import estimator_of, loss_of, methods, selection_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def problem(config: Config) -> str:
     selection = selection_of(config.data.selection)
     if selection is not None:
         own.append(selection.check)
-    for check in (_check_sizes, _check_groups, _check_data, _check_entry, *own):
+    for check in (_check_sizes, _check_groups, _check_data, _check_entry, _check_memory, *own):
         found = check(config)
         if found:
             return found
@@ -75,6 +75,26 @@ def _check_entry(config: Config) -> str:
     if bool(reward.tls_cert) != bool(reward.tls_key):
         return "reward.tls_cert and reward.tls_key go together"
     return ""
+
+
+def _check_memory(config: Config) -> str:
+    """What saves memory must have something to save it on."""
+    model, method = config.model, config.method
+    if model.lora.base != "float32" and not model.lora.rank:
+        return (
+            f'model.lora.base = "{model.lora.base}" is for weights beneath adapters, and '
+            "model.lora.rank = 0 trains them; set model.lora.rank"
+        )
+    if "critic" in model.offload and not (
+        method.has_critic and method.critic.sharing == "separate"
+    ):
+        return 'model.offload = ["critic"] needs a critic that is a model of its own'
+    if "reference" in model.offload and (not method.loss.kl_most or model.lora.rank):
+        return (
+            'model.offload = ["reference"] needs a reference that is a model of its own: '
+            "method.loss.kl_coef above 0, and no adapters"
+        )
+    return trl_options.problem(config.trl)
 
 
 def _check_data(config: Config) -> str:

@@ -35,6 +35,9 @@ class LoraConfig:
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     target_modules: tuple[str, ...] = ()
     """Names of the linear layers; empty for all of them but the output."""
+    base: Literal["float32", "bfloat16"] = "float32"
+    """What the frozen weights beneath are kept in: bfloat16 halves them. The adapters, and a critic
+    that begins from the policy, are as model.precision says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,17 @@ class ModelConfig:
     lost in them."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     gradient_checkpointing: bool = False
+    """Keeps each layer's input alone, and computes the layer again in the backward pass."""
+    attention: str = ""
+    """Of transformers: sdpa, eager, flash_attention_2, or a kernel of the hub; empty takes its
+    choice."""
+    compile: bool = False
+    """Trains through torch.compile."""
+    liger: bool = False
+    """Exchanges layers for the kernels of liger-kernel, on CUDA."""
+    offload: tuple[Literal["reference", "critic"], ...] = ()
+    """What waits in the host's memory while it is not used: the reference of a KL; a critic of its
+    own, whose optimizer comes back for its steps only."""
     lora: LoraConfig = field(default_factory=LoraConfig)
 
 
@@ -172,6 +186,9 @@ class OptimConfig(OptimSection):
     """Passes over a rollout."""
     micro_batch: NonNegative = 0
     """Samples per forward and backward pass of one process; 0 takes a mini-batch's at once."""
+    optimizer: Literal["adamw", "adamw-8bit", "paged-adamw", "paged-adamw-8bit"] = "adamw"
+    """Of policy and critic. 8bit: moments of one byte each. paged: they leave the device when it is
+    full. All but adamw are of bitsandbytes, on CUDA."""
 
 
 @dataclass(frozen=True, slots=True)
