@@ -36,8 +36,6 @@ def given(config: configs.Config) -> Any:
         (["trl.fsdp_config={}"], "trl.fsdp_config: the launcher's config says it"),
         (["trl.model_init_kwargs={}"], "trl.model_init_kwargs: assay sets it by model.attention"),
         (['model.lora.base="bfloat16"'], "model.lora.rank = 0 trains them; set model.lora.rank"),
-        (['model.offload=["critic"]'], "needs a critic that is a model of its own"),
-        (['model.offload=["reference"]'], "needs a reference that is a model of its own"),
         (["model.offload=[5]"], "model.offload"),
         (['optim.optimizer="adam8"'], "optim.optimizer: expected 'adamw', 'adamw-8bit'"),
     ],

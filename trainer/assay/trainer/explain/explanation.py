@@ -164,8 +164,11 @@ def _machine(config: Config) -> list[str]:
         "kernels of liger" if model.liger else "",
     ]
     lines = [", ".join(filter(None, told))]
-    if model.offload:
-        lines.append(f"{' and '.join(model.offload)} in the host's memory while not used")
+    own = config.method.has_critic and config.method.critic.sharing == "separate"
+    reference = bool(config.method.loss.kl_most) and not model.lora.rank
+    there = {"critic": own, "reference": reference}
+    if waiting := [name for name in model.offload if there[name]]:
+        lines.append(f"{' and '.join(waiting)} in the host's memory while not used")
     if config.trl:
         given = ", ".join(f"{name} = {value}" for name, value in config.trl.items())
         lines.append(f"of TRL: {given}")

@@ -20,7 +20,7 @@ from assay.trainer.settings import aliases, rules
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.method import Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
-from assay.trainer.settings.overrides import expand, keys_of, with_source
+from assay.trainer.settings.overrides import expand, keys_of, laid_over, with_source
 from assay.trainer.settings.registry import declared, every, methods
 from assay.trainer.settings.sections import (
     DataConfig,
@@ -128,7 +128,8 @@ def load(
         ConfigError: the file cannot be read, a setting is unknown, of a wrong type or out of
             range, or a part that is to be switched off is not there.
     """
-    return build(toml_config.read(path), overrides, origin=str(path), say=say)
+    tree, rest = laid_over(toml_config.read(path), overrides, toml_config.read)
+    return build(tree, rest, origin=str(path), say=say)
 
 
 def build(

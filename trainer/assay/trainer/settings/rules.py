@@ -79,20 +79,11 @@ def _check_entry(config: Config) -> str:
 
 def _check_memory(config: Config) -> str:
     """What saves memory must have something to save it on."""
-    model, method = config.model, config.method
+    model = config.model
     if model.lora.base != "float32" and not model.lora.rank:
         return (
             f'model.lora.base = "{model.lora.base}" is for weights beneath adapters, and '
             "model.lora.rank = 0 trains them; set model.lora.rank"
-        )
-    if "critic" in model.offload and not (
-        method.has_critic and method.critic.sharing == "separate"
-    ):
-        return 'model.offload = ["critic"] needs a critic that is a model of its own'
-    if "reference" in model.offload and (not method.loss.kl_most or model.lora.rank):
-        return (
-            'model.offload = ["reference"] needs a reference that is a model of its own: '
-            "method.loss.kl_coef above 0, and no adapters"
         )
     return trl_options.problem(config.trl)
 

@@ -63,8 +63,8 @@ class ModelConfig:
     liger: bool = False
     """Exchanges layers for the kernels of liger-kernel, on CUDA."""
     offload: tuple[Literal["reference", "critic"], ...] = ()
-    """What waits in the host's memory while it is not used: the reference of a KL; a critic of its
-    own, whose optimizer comes back for its steps only."""
+    """What waits in the host's memory while it is not used, where a run has it: the reference of a
+    KL; a critic of its own, whose optimizer comes back for its steps only."""
     lora: LoraConfig = field(default_factory=LoraConfig)
 
 
