@@ -22,6 +22,7 @@ OVERRIDDEN = {
     "_prepare_inputs": ["self", "generation_batch"],
     "_compute_loss": ["self", "model", "inputs"],
     "training_step": ["self", "model", "inputs", "num_items_in_batch"],
+    "create_optimizer": ["self", "model"],
     "_save_checkpoint": ["self", "model", "trial"],
     "_load_optimizer_and_scheduler": ["self", "checkpoint"],
 }

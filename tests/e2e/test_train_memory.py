@@ -1,4 +1,4 @@
-"""Ways to need less memory: gradient checkpointing and bfloat16."""
+"""Ways to need less memory: gradient checkpointing, bfloat16, waiting in the host's memory."""
 
 from __future__ import annotations
 
@@ -88,3 +88,96 @@ def test_bfloat16_trains_and_drifts_little(
     assert rows[0]["grad_norm"] != pytest.approx(exact[0]["grad_norm"], rel=1e-6)
     assert all(row["drift_mean"] < 0.05 for row in rows)
     assert rows[0]["kl"] == pytest.approx(0, abs=1e-3)
+
+
+def test_who_waits_in_the_host_memory_learns_the_same(
+    tiny_config: MakeConfig, train: Train, curve: Curve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reference and critic, whose rests are during generation; on a CPU they move to where they
+    are."""
+    from assay.trainer.engines.hf import HfGenerator
+    from assay.trainer.engines.offload import Waiting
+
+    waiting: list[Any] = []
+    away: list[bool] = []
+    begin, generate = Waiting.__init__, HfGenerator.generate
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        begin(self, *args, **kwargs)
+        waiting.append(self)
+
+    def generated(self: Any, *args: Any, **kwargs: Any) -> Any:
+        away.extend(not one.here for one in waiting)
+        return generate(self, *args, **kwargs)
+
+    monkeypatch.setattr(Waiting, "__init__", init)
+    monkeypatch.setattr(HfGenerator, "generate", generated)
+
+    def rows(name: str, *offload: str) -> list[dict[str, Any]]:
+        waiting.clear()
+        away.clear()
+        method = {
+            "advantage": {"estimator": "gae"},
+            "critic": {"learning_rate": 1e-3, "pretrain_steps": 1},
+            "loss": {"kl_coef": 0.05},
+        }
+        optim = {"mini_batches": 2, "micro_batch": 8}
+        model = {"offload": list(offload)}
+        config = tiny_config(model=model, method=method, optim=optim, eval={"prompts": 0})
+        return curve(train(config, name))
+
+    kept = rows("kept")
+    assert len(waiting) == 2
+    assert not any(away)
+    assert rows("moved", "reference", "critic") == kept
+    assert len(away) >= 8
+    assert all(away)
+
+
+def test_frozen_weights_in_bfloat16_learn_by_float32_adapters(
+    tiny_config: MakeConfig, train: Train, tmp_path: Any
+) -> None:
+    """A critic that begins from them is float32, and what is saved is what was trained."""
+    import torch
+    from safetensors.torch import load_file
+
+    made = tiny_config(
+        model={"lora": {"rank": 4, "base": "bfloat16"}},
+        method={
+            "advantage": {"estimator": "gae"},
+            "critic": {"learning_rate": 1e-3},
+            "loss": {"kl_coef": 0.05},
+        },
+        optim={"learning_rate": 1e-2},
+        eval={"prompts": 0},
+        run={"steps": 2},
+    )
+    rows = train(made)
+    assert rows[0]["kl"] == pytest.approx(0, abs=1e-3)
+    assert rows[-1]["kl"] > 0
+    run = tmp_path / "run"
+    dtypes = {
+        folder: {value.dtype for value in load_file(run / folder / name).values()}
+        for folder, name in (
+            ("adapter", "adapter_model.safetensors"),
+            ("critic", "model.safetensors"),
+            ("model", "model.safetensors"),
+        )
+    }
+    assert dtypes["adapter"] == dtypes["critic"] == {torch.float32}
+    assert dtypes["model"] == {torch.float32}
+
+
+def test_attention_of_another_kind_trains_to_the_same(
+    tiny_config: MakeConfig, train: Train, curve: Curve
+) -> None:
+    def rows(name: str, attention: str) -> list[dict[str, Any]]:
+        model = {"attention": attention}
+        config = tiny_config(
+            model=model, method={"loss": {"kl_coef": 0.05}}, eval={"prompts": 0}, run={"steps": 2}
+        )
+        return curve(train(config, name))
+
+    eager = rows("eager", "eager")
+    same(eager, rows("sdpa", "sdpa"))
+    assert eager != rows("default", "")  # another order of the same sums

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+import pytest
+
 from assay.clients import Fault, Judgement, Result
 from assay.clients.testing import FakeRewardServer, Knobs
 from assay.clients.testing.fake import exact_info
-from assay.trainer.core.rewards import Judge, open_judge, own_services
+from assay.rpc.errors import ConfigError
+from assay.trainer.core.rewards import Judge, Reach, Sample, open_judge, own_services
 from assay.trainer.rollouts.scoring import BackgroundClient
 from assay.trainer.settings.sections import RewardConfig
 from rollouts_scoring_support import QUICK, judge_over, request, response, wait_until
@@ -224,3 +227,19 @@ def test_a_server_that_was_away_for_a_part_of_the_time_is_asked_again() -> None:
             assert [len(items) for items in slow.requests] == [1, 1]
     assert "not judged within 3 s after the last response, part of which it was away" in said[0]
     assert said[-1].endswith("; 1 responses asked again")
+
+
+def test_services_for_several_machines_answer_beyond_loopback_and_ask_for_a_token() -> None:
+    """All of 127.0.0.0/8 is this machine; what is bound to 127.0.0.1 does not answer there."""
+    config = RewardConfig(verifier="math", timeout_s=20)
+    reach = Reach("127.0.0.2", "a-token-of-the-run")
+    with own_services(config, reach=reach) as target:
+        assert target.startswith("127.0.0.2:")
+        with open_judge(config, target=target, reach=reach) as judge:
+            (result,) = judge.score([Sample("1+1=", "\\boxed{2}", "2")])
+            assert result.judgement is not None
+            assert result.judgement.reward == 1
+        with pytest.raises(ConfigError, match="token"), open_judge(config, target=target):
+            pass
+    with own_services(config) as target:
+        assert target.startswith("127.0.0.1:")

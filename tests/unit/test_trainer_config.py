@@ -172,5 +172,5 @@ def test_saved_settings_hold_every_key() -> None:
     tree = tomllib.loads(config.to_toml(config.Config()))
     assert config.build(tree, origin="test") == config.Config()
     assert set(tree) == {
-        *("model", "data", "reward", "method", "optim", "rollout", "eval", "run", "ablate"),
+        *("model", "data", "reward", "method", "optim", "rollout", "eval", "run", "trl", "ablate"),
     }

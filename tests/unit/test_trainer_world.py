@@ -41,11 +41,14 @@ def test_processes_wait_for_one_that_is_held(monkeypatch: pytest.MonkeyPatch) ->
     assert asked[0] >= timedelta(hours=1)
 
 
-def test_weights_must_be_on_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_one_process_reads_need_fsdp2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     monkeypatch.setenv("FSDP_CPU_RAM_EFFICIENT_LOADING", "true")
-    with pytest.raises(ConfigError, match=r"fsdp_cpu_ram_efficient_loading .* set it to false"):
+    with pytest.raises(ConfigError, match=r"fsdp_cpu_ram_efficient_loading .* fsdp_version: 2"):
         join(on_cuda=False)
+    monkeypatch.setenv("FSDP_VERSION", "2")
+    assert join(on_cuda=False).count == 1
+    monkeypatch.delenv("FSDP_VERSION")
     monkeypatch.setenv("FSDP_CPU_RAM_EFFICIENT_LOADING", "false")
     assert join(on_cuda=False).count == 1
 
@@ -74,15 +77,19 @@ def test_presets_are_what_accelerate_reads(path: Path) -> None:
     from accelerate.commands.config.config_args import load_config_from_file
 
     found = load_config_from_file(str(path))
+    kind = path.stem.partition("_")[0]
     expected = {"ddp": "MULTI_GPU", "fsdp2": "FSDP", "zero3": "DEEPSPEED"}
-    assert found.distributed_type.value == expected[path.stem]
+    assert found.distributed_type.value == expected[kind]
     text = path.read_text()
-    command = f"accelerate launch --config_file configs/accelerate/{path.name} --num_processes 8"
-    assert command in text
-    assert "-m assay.trainer configs/dapo.toml" in text
-    if path.stem == "fsdp2":
+    processes = 8 * found.num_machines
+    command = f"configs/accelerate/{path.name} --num_processes {processes}"
+    assert f"accelerate launch --config_file {command}" in text
+    assert found.num_processes == processes
+    assert "-m assay.trainer configs/" in text
+    assert ("--main_process_ip" in text) == (found.num_machines > 1)
+    if kind == "fsdp2":
         assert found.fsdp_config["fsdp_version"] == 2
-        assert found.fsdp_config["fsdp_cpu_ram_efficient_loading"] is False
+        assert found.fsdp_config["fsdp_cpu_ram_efficient_loading"] is True
     if path.stem == "zero3":
         assert found.deepspeed_config["zero_stage"] == 3
         assert found.deepspeed_config["zero3_init_flag"] is False

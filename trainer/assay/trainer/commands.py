@@ -7,6 +7,7 @@ torch and TRL take seconds to import, so they are imported when a run starts and
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,23 +25,54 @@ from assay.trainer.settings import config as configs
     is_flag=True,
     help="Say in words what the settings compose, with the papers, and train nothing.",
 )
-def train(asked: Asked, *, explained: bool) -> None:
+@click.option(
+    "--plan",
+    "planned",
+    is_flag=True,
+    help="Say what each device and process will hold, refuse what does not fit, train nothing.",
+)
+@click.option("--memory", default="", metavar="SIZE", help="With --plan: of a device, as 80GB.")
+@click.option(
+    "--accelerate",
+    "launcher",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --plan: the launcher's config, which says how weights are dealt.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="With --plan: how many train together; by default those of --accelerate, or one.",
+)
+@click.option(
+    "--prompt-tokens",
+    type=click.IntRange(min=1),
+    default=512,
+    show_default=True,
+    help="With --plan: of the longest prompt.",
+)
+def train(asked: Asked, *, explained: bool, planned: bool, **planning: Any) -> None:
     """Train a model with rewards from Assay services.
 
     CONFIG.toml says everything; KEY=VALUE changes it, such as optim.learning_rate=1e-5, or in short
-    model=NAME, data=FILE.jsonl, reward=VERIFIER, ablate=PART,PART. Without reward.target, services
-    are started for the run.
+    model=NAME, data=FILE.jsonl, reward=VERIFIER, ablate=PART,PART, over=FILE.toml. Without
+    reward.target, services are started for the run.
 
     \b
       assay train configs/quickstart.toml
       assay train configs/dapo.toml data=rows.jsonl model=Qwen/Qwen2.5-7B
       assay train configs/dapo.toml data=rows.jsonl ablate=clip-higher
       assay train --explain configs/dapo.toml data=rows.jsonl
+      assay train --plan configs/dapo.toml over=configs/scale/7b.toml data=rows.jsonl
       assay train configs/gsm8k.toml data.path=gsm8k_train.jsonl.gz run.steps=500
       assay train --resume runs/quickstart-20260101-120000
     """  # noqa: D301  # click takes the escape itself
     if explained:
         _explain(asked)
+    elif planned:
+        _plan(asked, **planning)
     else:
         launch.carry_out(POLICY_RUNS, lambda: asked.open(POLICY_RUNS), _run)
 
@@ -55,6 +87,24 @@ def _explain(asked: Asked) -> None:
     if asked.config is None:
         raise click.UsageError("--explain needs a CONFIG.toml, such as configs/dapo.toml")
     show(explain(configs.load(asked.config, asked.overrides)), Console())
+
+
+def _plan(
+    asked: Asked, *, memory: str, launcher: Path | None, processes: int, prompt_tokens: int
+) -> None:
+    """Prints what the run needs; no weights are loaded."""
+    launch.calm()
+    from rich.console import Console  # noqa: PLC0415  # only what prints needs it
+
+    from assay.trainer.plan.command import plan, setup_of  # noqa: PLC0415
+
+    if asked.config is None:
+        raise click.UsageError("--plan needs a CONFIG.toml, such as configs/dapo.toml")
+    config = configs.load(asked.config, asked.overrides)
+    setup = setup_of(
+        config, memory=memory, launcher=launcher, processes=processes, prompt=prompt_tokens
+    )
+    plan(config, setup, Console(width=100))
 
 
 def _run(settings: configs.Config, folder: RunFolder) -> object:

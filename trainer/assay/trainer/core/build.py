@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 
 from assay.rpc.errors import ConfigError
+from assay.rpc.hints import did_you_mean
 from assay.trainer.core.answering import rollout_sampling, sampler
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.hooks import Hooks, hooks_of
@@ -20,6 +21,7 @@ from assay.trainer.core.survey import Survey
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
+from assay.trainer.critic.stepping import OPTIMIZERS
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.engine import Sampler
@@ -32,6 +34,7 @@ from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Group, Ranks, Rollout, Source
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.trl_options import OWNED
 
 
 def grpo_config(
@@ -65,11 +68,10 @@ def grpo_config(
         temperature=rollout.temperature,
         top_p=rollout.top_p,
         top_k=rollout.top_k,
-        # the loss is ours; with a weight, TRL keeps the reference model. With adapters that is the
-        # model without them, and the copy that TRL would add keeps a checkpoint from being read
-        beta=0.0 if config.model.lora.rank else config.method.loss.kl_most,
+        # the loss is ours, and so is the reference of its KL: see reference.py
+        beta=0.0,
         # the optimizer
-        optim="adamw_torch_fused",
+        optim=OPTIMIZERS[optim.optimizer],
         learning_rate=optim.learning_rate,
         lr_scheduler_type="constant_with_warmup"
         if optim.schedule == "constant"
@@ -82,6 +84,8 @@ def grpo_config(
         bf16=mixed,
         cast_lm_head_to_fp32=config.model.head_precision == "float32",
         gradient_checkpointing=config.model.gradient_checkpointing,
+        torch_compile=config.model.compile,
+        use_liger_kernel=config.model.liger,
         ddp_find_unused_parameters=False,
         dataloader_pin_memory=on_cuda,
         seed=config.run.seed,
@@ -91,7 +95,23 @@ def grpo_config(
         logging_nan_inf_filter=False,
         disable_tqdm=True,
         report_to="none",
+        **config.trl,
     )
+
+
+def check_trl(config: Config) -> None:
+    """Whether TRL has the options of the table [trl].
+
+    Raises:
+        ConfigError: it has not; the message has the nearest name.
+    """
+    known = {item.name for item in fields(GRPOConfig)}
+    for name in config.trl:
+        if name not in known:
+            raise ConfigError(
+                f"trl.{name} is no option of the installed TRL's GRPOConfig"
+                f"{did_you_mean(name, sorted(known - OWNED.keys()))}; take it out of [trl]"
+            )
 
 
 def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ()) -> None:
@@ -339,7 +359,14 @@ def build_trainer(
             return None
         if model is None:
             return TrunkCritic(trainer.model, settings, trainer.accelerator)
-        return Critic(model, settings, trainer.accelerator, tokenizer=policy.tokenizer)
+        return Critic(
+            model,
+            settings,
+            trainer.accelerator,
+            tokenizer=policy.tokenizer,
+            optimizer=config.optim.optimizer,
+            offload="critic" in config.model.offload,
+        )
 
     trainer = PolicyTrainer(
         model=policy.model,
@@ -348,7 +375,7 @@ def build_trainer(
         args=grpo_config(
             config,
             output,
-            on_cuda=policy.model.device.type == "cuda",
+            on_cuda=policy.device.type == "cuda",
             mixed=policy.mixed,
             processes=processes,
         ),

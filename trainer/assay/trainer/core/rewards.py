@@ -7,6 +7,7 @@ server elsewhere, or a transport in this process, in tests) does not show.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -211,9 +212,24 @@ def _suite(tests: str) -> execution_pb2.TestSuite:
     return read_tests(json.loads(tests))
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How other machines reach services that a run starts on its first.
+
+    Attributes:
+        host: of the first machine, as the others call it.
+        token: that they send, since a network sees the port; it crosses it in plain text.
+    """
+
+    host: str
+    token: str
+
+
 @contextmanager
 def own_services(
-    config: RewardConfig, transport: Callable[[], Transport] | None = None
+    config: RewardConfig,
+    transport: Callable[[], Transport] | None = None,
+    reach: Reach | None = None,
 ) -> Iterator[str]:
     """Where the reward service answers, for the length of a `with` block.
 
@@ -222,13 +238,24 @@ def own_services(
     Args:
         config: an empty target starts services that end with the block.
         transport: makes what goes instead of the network; then nothing is started.
+        reach: for a run on several machines; None keeps them on loopback.
 
     Raises:
         StartupError: the run's own services could not start.
     """
-    own = EmbeddedServices() if transport is None and not config.target else None
-    with own or nullcontext():
-        yield own.address if own else config.target
+    if transport is not None or config.target:
+        yield config.target
+    elif reach is None:
+        with EmbeddedServices() as own:
+            yield own.address
+    else:
+        with tempfile.TemporaryDirectory(prefix="assay-token-") as folder:
+            file = Path(folder) / "token"
+            file.touch(0o600)
+            file.write_text(reach.token, encoding="utf-8")
+            flags = {"reward": ["--token-file", str(file)]}
+            with EmbeddedServices(arguments=flags, host="0.0.0.0") as own:  # noqa: S104  # for the other machines
+                yield f"{reach.host}:{own.address.rpartition(':')[2]}"
 
 
 @contextmanager
@@ -237,6 +264,7 @@ def open_judge(
     transport: Callable[[], Transport] | None = None,
     *,
     target: str | None = None,
+    reach: Reach | None = None,
 ) -> Iterator[Judge]:
     """Connects to the reward service for the length of a `with` block.
 
@@ -245,6 +273,7 @@ def open_judge(
         transport: makes what goes instead of the network.
         target: where the service answers, as `own_services` of one process said. None: the
             configured target; an empty one starts services that end with the block.
+        reach: as `own_services` was given it.
 
     Raises:
         ConfigError: nobody answers at the target, it does not serve the verifier, or the file of a
@@ -260,7 +289,7 @@ def open_judge(
             config=ClientConfig(micro_batch_wait_s=0.0),  # a StreamingRound gathers
             transport=transport,
             tls=_tls(config),
-            token=_token(config),
+            token=reach.token if reach and not config.target else _token(config),
         ) as client,
     ):
         found = _check(client, config, address)

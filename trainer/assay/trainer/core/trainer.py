@@ -14,6 +14,7 @@ what is called. The methods, and why:
                                      into: TRL knows one number for all. Mini-batches do not depend
                                      on the number of processes, and it is counted what each holds,
                                      so that means are exact. The critic learns beside the policy
+    create_optimizer                 of shards: an evaluation leaves the head of FSDP2 gathered
     _save_checkpoint                 write beside, then publish by one rename (core/publishing.py)
     _load_optimizer_and_scheduler    read back what save_beside added
     create_model_card                none: a checkpoint is not a publication
@@ -31,7 +32,7 @@ from typing import Any
 import torch
 from accelerate.utils import DistributedType
 from trl.trainer.grpo_trainer import GRPOTrainer
-from trl.trainer.utils import use_adapter
+from trl.trainer.utils import get_config_model_id, use_adapter
 
 from assay.clients.runs import checkpoints
 from assay.trainer.algos import packing
@@ -40,11 +41,13 @@ from assay.trainer.core import minibatches, objective
 from assay.trainer.core.batch import Across, Batch, Scored, scored_stretches
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.publishing import Published
+from assay.trainer.core.reference import Reference
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import measure
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.engines.drift import DriftReport, alarm, drift
 from assay.trainer.engines.engine import Engine
+from assay.trainer.engines.models import reshard, shard
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, Source, place
@@ -97,6 +100,12 @@ class PolicyTrainer(Published, GRPOTrainer):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.engine: Engine | None = None
+        policy: Any = shard(self.accelerator, self.model)
+        self.model = self.model_wrapped = policy
+        self.reference: Reference | None = None
+        if config.method.loss.kl_most and not config.model.lora.rank:
+            offload = "reference" in config.model.offload
+            self.reference = Reference(self, get_config_model_id(policy.config), offload=offload)
         self.config = config
         self.hooks = tuple(hooks)
         self._score = score
@@ -140,6 +149,8 @@ class PolicyTrainer(Published, GRPOTrainer):
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         """A step's batch; what the data loader brings is a placeholder."""
         del inputs
+        if isinstance(self.critic, Critic):
+            self.critic.rest()
         self.collected = self.source.collect(self.state.global_step)
         started = time.perf_counter()
         batch = self.assemble(self.collected)
@@ -261,8 +272,9 @@ class PolicyTrainer(Published, GRPOTrainer):
         return logps_BT, entropies_BT, aux_loss
 
     def _reference_logps(self, batch: Batch, passes: Sequence[torch.Tensor]) -> torch.Tensor:
-        if self.ref_model is not None:
-            return self._logps(self.ref_model, batch, passes)
+        if self.reference is not None:
+            with self.reference.used() as model:
+                return self._logps(model, batch, passes)
         model = self.accelerator.unwrap_model(self.model)
         with use_adapter(model, adapter_name=None):
             return self._logps(self.model, batch, passes)
@@ -353,6 +365,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         if self.judged:
             left_out = float(self.accelerator.reduce(idle_B.sum())) / self.judged
             self._metrics["train"]["left_out_ratio"].append(left_out)
+
+    def create_optimizer(self, model: Any = None) -> Any:
+        """Of the weights as they are sharded."""
+        reshard(self.model)
+        return super().create_optimizer(model)
 
     # -- the update -------------------------------------------------------------------------------
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
+import time
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -16,6 +19,7 @@ from assay.rpc.errors import ConfigError
 T = TypeVar("T")
 
 _PATIENCE = timedelta(hours=2)
+_LOOKS, _LOOK_S = 40, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +30,15 @@ class World:
         index: from 0.
         count: of processes that train together; 1 without a launcher.
         local_index: on this machine.
+        machines: that the processes are on.
+        host: under which the others reach the first one's machine.
     """
 
     index: int = 0
     count: int = 1
     local_index: int = 0
+    machines: int = 1
+    host: str = "127.0.0.1"
 
     @property
     def main(self) -> bool:
@@ -57,6 +65,38 @@ class World:
         if self.count > 1:
             PartialState().wait_for_everyone()
 
+    def check_shared(self, folder: Path) -> None:
+        """Whether all processes see what the first one writes into a folder that is there.
+
+        Raises:
+            ConfigError: some do not; raised on every process.
+        """
+        if self.count == 1:
+            return
+        word = self.same(secrets.token_hex(16))
+        path = folder / f".shared-{word}"
+        if self.main:
+            path.write_text(word, encoding="utf-8")
+        self.wait()
+        blind = [index for index in gather_object([self._blind(path)]) if index >= 0]
+        if self.main:
+            path.unlink(missing_ok=True)
+        if blind:
+            raise ConfigError(
+                f"run.dir: {folder} of the first process is not seen by process "
+                f"{', '.join(map(str, blind))}, and every process writes its part of a checkpoint; "
+                "give run.dir (or --run-dir) an absolute path on a file system that all machines "
+                "share"
+            )
+
+    def _blind(self, path: Path) -> int:
+        """This process's index where it does not see a file; else -1."""
+        for _ in range(_LOOKS):  # network file systems remember for seconds what was not there
+            if path.exists():
+                return -1
+            time.sleep(_LOOK_S)
+        return self.index
+
 
 def join(*, on_cuda: bool, max_outage_s: float = 0.0) -> World:
     """The world that a launcher (`accelerate launch`, `torchrun`) made; alone without one.
@@ -67,20 +107,25 @@ def join(*, on_cuda: bool, max_outage_s: float = 0.0) -> World:
             wait for it.
 
     Raises:
-        ConfigError: the launcher's settings have only the first process load the weights.
+        ConfigError: the launcher's settings have only the first process load the weights, and
+            nothing that gives the others theirs before training begins.
     """
-    if _flag("ACCELERATE_USE_FSDP") and _flag("FSDP_CPU_RAM_EFFICIENT_LOADING"):
+    once = _flag("ACCELERATE_USE_FSDP") and _flag("FSDP_CPU_RAM_EFFICIENT_LOADING")
+    if once and os.environ.get("FSDP_VERSION", "1") != "2":
         raise ConfigError(
-            "fsdp_cpu_ram_efficient_loading leaves all processes but the first without weights "
-            "until training begins, and the evaluation and a critic need them before; set it to "
-            "false in accelerate's config, as configs/accelerate/fsdp2.yaml does"
+            "fsdp_cpu_ram_efficient_loading with FSDP 1 leaves all processes but the first without "
+            "weights until training begins, and the evaluation and a critic need them before; set "
+            "fsdp_version: 2 in accelerate's config, as configs/accelerate/fsdp2.yaml does"
         )
     # a process waits in a collective for as long as another's generation or judging takes
     patience = _PATIENCE + timedelta(seconds=max_outage_s)
     state = PartialState(cpu=not on_cuda, timeout=patience)
     if on_cuda and state.num_processes > 1:
         torch.cuda.set_device(state.local_process_index)
-    return World(state.process_index, state.num_processes, state.local_process_index)
+    count = state.num_processes
+    machines = count // int(os.environ.get("LOCAL_WORLD_SIZE", count))
+    host = os.environ.get("MASTER_ADDR", "127.0.0.1")
+    return World(state.process_index, count, state.local_process_index, machines, host)
 
 
 def check_engine(accelerator: Any) -> None:

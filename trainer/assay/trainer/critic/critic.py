@@ -34,6 +34,7 @@ from assay.trainer.algos import packing
 from assay.trainer.critic import objective
 from assay.trainer.critic.model import MEANING, check_meaning
 from assay.trainer.critic.stepping import Stepper, make_adamw
+from assay.trainer.engines.offload import Waiting
 from assay.trainer.settings.objective import CriticConfig
 
 OPTIMIZER = "optimizer.pt"
@@ -47,23 +48,35 @@ class Critic:
         config: loss and rates.
         accelerator: the policy's trainer's.
         tokenizer: saved beside the weights, so that they can be used elsewhere.
+        optimizer: which, as `optim.optimizer`.
+        offload: it waits in the host's memory from `rest` until it is used, and its moments
+            whenever it makes no step.
 
     Raises:
         ConfigError: the engine holds one model only.
     """
 
     def __init__(
-        self, model: Any, config: CriticConfig, accelerator: Any, *, tokenizer: Any = None
+        self,
+        model: Any,
+        config: CriticConfig,
+        accelerator: Any,
+        *,
+        tokenizer: Any = None,
+        optimizer: str = "adamw",
+        offload: bool = False,
     ) -> None:
         _check_engine(accelerator)
         self._config = config
         self._accelerator = accelerator
         self._tokenizer = tokenizer
-        self._model, optimizer = accelerator.prepare(model, make_adamw([model], config))
+        self._model, prepared = accelerator.prepare(model, make_adamw([model], config, optimizer))
         # beneath DDP: a forward pass without gradient need not be in step with other processes
         wrapped = isinstance(self._model, DistributedDataParallel)
         self._inner: Any = self._model.module if wrapped else self._model
-        self._stepper = Stepper(getattr(optimizer, "optimizer", optimizer), config)
+        self._stepper = Stepper(getattr(prepared, "optimizer", prepared), config)
+        self._waiting = Waiting(self._inner, accelerator.device, on=offload)
+        self.rest()
 
     @property
     def model(self) -> Any:
@@ -74,6 +87,10 @@ class Critic:
     def steps(self) -> int:
         """Optimizer steps made."""
         return self._stepper.steps
+
+    def rest(self) -> None:
+        """It is not needed for a while: others generate, or evaluate."""
+        self._waiting.leave()
 
     @torch.no_grad()
     def values(self, batch: Mapping[str, Tensor], passes: Sequence[Tensor]) -> Tensor:
@@ -87,6 +104,7 @@ class Critic:
         Returns:
             values_BT, float32; 0 where completion_mask is.
         """
+        self._waiting.come()
         self._inner.eval()
         values_BT = packing.over_passes(
             batch,
@@ -121,6 +139,7 @@ class Critic:
         Returns:
             Detached sums over this micro-batch's value tokens: see `objective.value_loss`.
         """
+        self._waiting.come()
         quiet = isinstance(self._model, DistributedDataParallel) and not sync
         with self._model.no_sync() if quiet else contextlib.nullcontext():
             outputs_BTK = self._outputs(self._model, batch)
@@ -141,7 +160,11 @@ class Critic:
         Raises:
             TrainingStoppedError: the gradient is not finite.
         """
-        return self._stepper.step()
+        self._waiting.come()
+        self._waiting.moments(self._stepper.optimizer, here=True)
+        moved = self._stepper.step()
+        self._waiting.moments(self._stepper.optimizer, here=False)
+        return moved
 
     def save(self, folder: Path) -> None:
         """Weights, what they mean, optimizer and step; every process calls it, one writes."""
@@ -169,6 +192,7 @@ class Critic:
             set_optimizer_state_dict(
                 self._inner, self._stepper.optimizer, state["optimizer"], options=_WHOLE
             )
+            self._waiting.moments(self._stepper.optimizer, here=False)
         self._stepper.steps = state["steps"]
 
     def save_pretrained(self, folder: Path) -> None:

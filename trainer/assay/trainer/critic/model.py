@@ -44,7 +44,7 @@ from transformers import (
 from assay.clients.pretrained import locate
 from assay.rpc.errors import ConfigError
 from assay.trainer.critic.objective import is_classes, meaning, output_count
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import Policy, read_once
 from assay.trainer.settings.objective import CriticConfig
 
 MEANING = "value.json"
@@ -90,14 +90,14 @@ def load_critic(
             outputs mean something else, or transformers has no token classifier of its kind.
     """
     if config.init == "policy":
-        backbone: Any = _copy_of(policy.model)
+        backbone: Any = _copy_of(policy.model).to(policy.dtype)
         head = _zero_head(backbone, config)
     else:
         backbone, head = _from_pretrained(config, policy, say)
     model = _assemble(backbone, head, policy)
     if gradient_checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
-    return model.to(policy.model.device)
+    return model if read_once() else model.to(policy.device)
 
 
 def check_meaning(folder: Path, config: CriticConfig) -> None:
@@ -193,7 +193,11 @@ def _from_pretrained(
         if kind == "critic":
             check_meaning(Path(source), config)
         _check_vocabulary(config.init, source, shape, policy)
-        model = _LOADERS[kind].from_pretrained(source, dtype=policy.model.dtype)
+        model = _LOADERS[kind].from_pretrained(
+            source,
+            dtype=policy.dtype,
+            attn_implementation=policy.model.config._attn_implementation,  # noqa: SLF001  # transformers has no other name for it
+        )
     except _UNREADABLE as error:
         reason = next(
             (line for line in str(error).splitlines() if line.strip()), type(error).__name__

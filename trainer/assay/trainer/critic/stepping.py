@@ -1,4 +1,4 @@
-"""AdamW for a critic: warm-up to a constant rate, clipping, and no step without tokens.
+"""The optimizer of a critic: warm-up to a constant rate, clipping, and no step without tokens.
 
 What differs from transformers' schedule: the rate of the first of `warmup_steps` steps is
 lr / warmup_steps and not 0, so that no rollout is spent on a step that changes nothing.
@@ -16,18 +16,41 @@ from torch import Tensor, nn
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.settings.objective import CriticConfig
 
+OPTIMIZERS = {
+    "adamw": "adamw_torch_fused",
+    "adamw-8bit": "adamw_bnb_8bit",
+    "paged-adamw": "paged_adamw_32bit",
+    "paged-adamw-8bit": "paged_adamw_8bit",
+}
+"""`optim.optimizer` as transformers calls it."""
 
-def make_adamw(modules: Iterable[nn.Module], config: CriticConfig) -> torch.optim.AdamW:
-    """An optimizer of the modules' weights; only matrices decay, as transformers has it."""
+
+def make_adamw(
+    modules: Iterable[nn.Module], config: CriticConfig, name: str = "adamw"
+) -> torch.optim.Optimizer:
+    """An optimizer of the modules' weights; only matrices decay, as transformers has it.
+
+    Args:
+        modules: whose weights learn.
+        config: rate and decay.
+        name: as `optim.optimizer`; all but adamw are of bitsandbytes.
+    """
     weights = [weight for module in modules for weight in module.parameters()]
     trained = [weight for weight in weights if weight.requires_grad]
     groups = [
         {"params": [w for w in trained if w.dim() >= 2], "weight_decay": config.weight_decay},
         {"params": [w for w in trained if w.dim() < 2], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]], lr=config.learning_rate
+    filled = [group for group in groups if group["params"]]
+    if name == "adamw":
+        return torch.optim.AdamW(filled, lr=config.learning_rate)
+    import bitsandbytes  # noqa: PLC0415  # an extra; engines/requirements.py has asked for it
+
+    bits = 8 if name.endswith("8bit") else 32
+    made: torch.optim.Optimizer = bitsandbytes.optim.AdamW(
+        filled, lr=config.learning_rate, optim_bits=bits, is_paged=name.startswith("paged")
     )
+    return made
 
 
 class Stepper:

@@ -12,6 +12,7 @@ import torch
 from huggingface_hub import hf_hub_download
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.distributed.fsdp import is_fsdp_enabled
 
 from assay.clients.pretrained import locate
 from assay.rpc.errors import ConfigError
@@ -34,20 +35,41 @@ class Loaded:
         model: of transformers, on its device.
         tokenizer: with a pad token.
         mixed: its float32 weights compute in bfloat16.
+        computes_on: the device; None for that of the weights. Weights that are to be sharded wait
+            in the host's memory until then.
     """
 
     model: Any
     tokenizer: Any
     mixed: bool = False
+    computes_on: torch.device | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        found: torch.device = self.computes_on or self.model.device
+        return found
 
     def autocast(self) -> torch.autocast:
         """The context in which the model computes. One around many calls casts the weights once."""
-        return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.mixed)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy(Loaded):
-    """A causal language model, with adapters a PEFT model; its tokenizer pads on the left."""
+    """A causal language model, with adapters a PEFT model; its tokenizer pads on the left.
+
+    Attributes:
+        frozen: its weights do not learn and are kept in fewer bits than model.precision says.
+    """
+
+    frozen: bool = False
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of weights that learn."""
+        found: torch.dtype = torch.float32 if self.frozen else self.model.dtype
+        return found
 
 
 def device_of(config: Placed) -> torch.device:
@@ -85,16 +107,70 @@ def load_policy(config: ModelConfig, say: Callable[[str], None]) -> Policy:
         ConfigError: there is no such model, the hub is not reached, or the files are damaged.
     """
     device = device_of(config)
-    dtype = torch.bfloat16 if config.precision == "bfloat16" else torch.float32
     with told_why(config.name):
         source = fetched(config.name, say)
         tokenizer = AutoTokenizer.from_pretrained(source)
-        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+        model: Any = load_causal(source, base_dtype(config), config.attention)
     require_padding(tokenizer, config.name)
     tokenizer.padding_side = "left"
     if config.lora.rank:
         model = with_adapters(model, config.lora)
-    return Policy(model.to(device), tokenizer, computes_mixed(config, device))
+    if not read_once():
+        model = model.to(device)
+    mixed = computes_mixed(config, device)
+    return Policy(model, tokenizer, mixed, device, frozen=_frozen(config))
+
+
+def load_causal(source: str, dtype: torch.dtype, attention: str = "") -> Any:
+    """A causal model in the host's memory.
+
+    Where weights are sharded from the first process (`read_once`), the others get zeros of the same
+    shapes, of which no page is touched.
+    """
+    given = {"attn_implementation": attention} if attention else {}
+    return AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **given)
+
+
+def base_dtype(config: ModelConfig) -> torch.dtype:
+    """What the policy's weights are kept in, without those of adapters."""
+    small = _frozen(config) or config.precision == "bfloat16"
+    return torch.bfloat16 if small else torch.float32
+
+
+def _frozen(config: ModelConfig) -> bool:
+    lora = config.lora
+    return lora.rank > 0 and lora.base == "bfloat16" and config.precision != "bfloat16"
+
+
+def read_once() -> bool:
+    """Whether one process of each machine reads weights, of which each then gets its shard.
+
+    The launcher says so: fsdp_cpu_ram_efficient_loading in accelerate's config.
+    """
+    return bool(is_fsdp_enabled())
+
+
+def shard(accelerator: Any, model: Any) -> Any:
+    """The model sharded over the processes, with the first one's weights; else as it is.
+
+    Every process calls it, with models in the same order. Only FSDP2 shards so; DeepSpeed and FSDP
+    1 do when training begins.
+    """
+    if not getattr(accelerator, "is_fsdp2", False):
+        return model
+    from accelerate.utils.fsdp_utils import fsdp2_prepare_model  # noqa: PLC0415  # where it shards
+    from torch.distributed.fsdp import register_fsdp_forward_method  # noqa: PLC0415
+
+    sharded: Any = fsdp2_prepare_model(accelerator, model)
+    register_fsdp_forward_method(sharded, "generate")  # or adapters meet shards there
+    return sharded
+
+
+def reshard(model: Any) -> None:
+    """Lets go of what a forward pass under FSDP2 left gathered."""
+    for module in model.modules():
+        if hasattr(module, "reshard"):
+            module.reshard()
 
 
 @contextmanager

@@ -128,9 +128,34 @@ def _optimiser(config: Config) -> list[str]:
     batches = count(optim.mini_batches, "mini-batch", "mini-batches")
     updates = count(config.updates_per_rollout, "optimizer step")
     in_all = count(config.updates_per_rollout * config.run.steps, "optimizer step")
+    kind = {"adamw": "AdamW"}.get(optim.optimizer, f"AdamW ({optim.optimizer})")
     pace = f"learning rate {optim.learning_rate:g}, {optim.schedule}{warm_up}"
     return [
-        f"AdamW on {trained}: {pace}, weight decay {optim.weight_decay:g}{clip}",
+        f"{kind} on {trained}: {pace}, weight decay {optim.weight_decay:g}{clip}",
         f"each rollout: {passes} over {batches} of {count(size, 'response')} = {updates}",
         f"{in_all} in all",
+        *_machine(config),
     ]
+
+
+def _machine(config: Config) -> list[str]:
+    """What spares memory or time and leaves the method as it is."""
+    model = config.model
+    frozen = "frozen weights in bfloat16 beneath the adapters"
+    told = [
+        frozen if model.lora.base == "bfloat16" else "",
+        "activation checkpointing" if model.gradient_checkpointing else "",
+        f"attention {model.attention}" if model.attention else "",
+        "torch.compile" if model.compile else "",
+        "kernels of liger" if model.liger else "",
+    ]
+    lines = [", ".join(filter(None, told))]
+    own = config.method.has_critic and config.method.critic.sharing == "separate"
+    reference = bool(config.method.loss.kl_most) and not model.lora.rank
+    there = {"critic": own, "reference": reference}
+    if waiting := [name for name in model.offload if there[name]]:
+        lines.append(f"{' and '.join(waiting)} in the host's memory while not used")
+    if config.trl:
+        given = ", ".join(f"{name} = {value}" for name, value in config.trl.items())
+        lines.append(f"of TRL: {given}")
+    return [line for line in lines if line]

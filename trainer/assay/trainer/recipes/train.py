@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import json
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -36,17 +37,19 @@ from assay.trainer.core.build import (
     build_trainer,
     check_judge,
     check_processes,
+    check_trl,
     encoder,
     prompt_stream,
 )
 from assay.trainer.core.evaluation import Evaluation, evaluate
 from assay.trainer.core.hooks import Hooks, hooks_of
-from assay.trainer.core.rewards import FaultWatch, Judge, open_judge, own_services
+from assay.trainer.core.rewards import FaultWatch, Judge, Reach, open_judge, own_services
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World, check_engine, join
 from assay.trainer.critic.pretraining import check_floor
 from assay.trainer.data.problems import load_problems
 from assay.trainer.engines.models import device_of, load_policy
+from assay.trainer.engines.requirements import check_installed
 from assay.trainer.errors import OutageError, TrainingStoppedError
 from assay.trainer.explain.explanation import explain
 from assay.trainer.recipes.hooks import Beside, RunHooks, Session
@@ -110,8 +113,7 @@ def _run(
     """See `run`; raises OutageError too, also where it was interrupted in an outage."""
     hooks = hooks_of(config)
     around = [hook for hook in hooks if isinstance(hook, RunHooks)]
-    check_processes(config, world.count, hooks)
-    check_reporters(config.run.report_to)
+    _check(config, folder, world, hooks)
     for hook in around:
         hook.settle(folder)
     checkpoint = checkpoints.latest(folder.checkpoints)
@@ -122,7 +124,7 @@ def _run(
     stream.check()
     display.note(
         f"run {folder.path}: {config.method.name}, {config.model.name} on "
-        f"{policy.model.device.type}, {len(problems.train)} training problems, "
+        f"{policy.device.type}, {len(problems.train)} training problems, "
         f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
     )
     partner: Beside | None = None
@@ -170,13 +172,31 @@ def _run(
     return _finish(session, before, after, train_s, beside) if world.main else {}
 
 
+def _check(config: Config, folder: RunFolder, world: World, hooks: Sequence[Hooks]) -> None:
+    """What can be told before anything is loaded.
+
+    Raises:
+        ConfigError: something is missing, or does not go with so many processes.
+    """
+    check_processes(config, world.count, hooks)
+    check_installed(config)
+    check_trl(config)
+    check_reporters(config.run.report_to)
+    world.check_shared(folder.path)
+
+
 @contextmanager
 def _judge(
     config: Config, world: World, transport: Callable[[], Transport] | None
 ) -> Iterator[Judge]:
     """The reward service; its own services are started by the first process, for all."""
-    own = own_services(config.reward, transport) if world.main else nullcontext("")
-    with own as address, open_judge(config.reward, transport, target=world.same(address)) as judge:
+    token = world.same(secrets.token_urlsafe(32))
+    reach = Reach(world.host, token) if world.machines > 1 else None
+    own = own_services(config.reward, transport, reach) if world.main else nullcontext("")
+    with (
+        own as address,
+        open_judge(config.reward, transport, target=world.same(address), reach=reach) as judge,
+    ):
         yield judge
         world.wait()
 

@@ -45,7 +45,9 @@ def save_outcome(trainer: PolicyTrainer, folder: RunFolder, tokenizer: Any, worl
     if (policy / "adapter_config.json").is_file():
         merged = folder.path / ".merged-saving"
         shutil.rmtree(merged, ignore_errors=True)
-        _merge(trainer.model, policy, merged)
+        frozen = trainer.config.model.lora.base == "bfloat16"
+        own = torch.float32 if frozen and trainer.config.model.precision != "bfloat16" else None
+        _merge(trainer.model, policy, merged, own)
         tokenizer.save_pretrained(merged)
         publish(policy, folder.adapter)
         policy = merged
@@ -60,12 +62,15 @@ def _gather_whole(trainer: PolicyTrainer) -> None:
         trainer.accelerator.state.fsdp_plugin.set_state_dict_type("FULL_STATE_DICT")
 
 
-def _merge(model: Any, adapter: Path, target: Path) -> None:
-    """The base weights with the adapter in them, read anew: those in training may be sharded."""
+def _merge(model: Any, adapter: Path, target: Path, own: torch.dtype | None) -> None:
+    """The base weights with the adapter in them, read anew: those in training may be sharded.
+
+    In `own`, the adapter's, where the base is in fewer bits, which would round small changes off.
+    """
     from peft import PeftModel  # noqa: PLC0415  # a second to import; most runs need none
 
     base = model.get_base_model()
-    dtype = next(base.parameters()).dtype
+    dtype = own or next(base.parameters()).dtype
     whole: Any = AutoModelForCausalLM.from_pretrained(base.config.name_or_path, dtype=dtype)
     with torch.no_grad():
         merged: Any = PeftModel.from_pretrained(whole, adapter).merge_and_unload()

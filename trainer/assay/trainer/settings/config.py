@@ -20,7 +20,7 @@ from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Engine, Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
-from assay.trainer.settings.overrides import expand, flat, with_source
+from assay.trainer.settings.overrides import expand, flat, laid_over, with_source
 from assay.trainer.settings.registry import declared, every, methods
 from assay.trainer.settings.sections import (
     DataConfig,
@@ -83,6 +83,8 @@ class Config(Strict):
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     run: RunConfig = field(default_factory=RunConfig)
+    trl: dict[str, Any] = field(default_factory=dict)
+    """Further options of TRL's GRPOConfig, passed on as they are; see settings/trl_options.py."""
     ablate: tuple[str, ...] = ()
     """Parts that are switched off; `assay train --explain` lists those that are on."""
 
@@ -116,7 +118,8 @@ def load(
         ConfigError: the file cannot be read, a setting is unknown, of a wrong type or out of
             range, or a part that is to be switched off is not there.
     """
-    return build(toml_config.read(path), overrides, origin=str(path), say=say)
+    tree, rest = laid_over(toml_config.read(path), overrides, toml_config.read)
+    return build(tree, rest, origin=str(path), say=say)
 
 
 def build(

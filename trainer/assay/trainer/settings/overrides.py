@@ -5,11 +5,12 @@ data=FILE.jsonl[.gz]      data.source = "jsonl" and data.path
 data=FOLDER_OR_NAME       data.source = "hub" and data.name, which takes folders as well
 reward=VERIFIER           reward.verifier
 ablate=PART,PART          parts to switch off, besides those that the file names
+over=FILE.toml            its tables laid over the config's, such as configs/scale/7b.toml
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,35 @@ def expand(texts: Iterable[str]) -> Overrides:
             case _:
                 written.append(text)
     return Overrides(tuple(written), tuple(names))
+
+
+def laid_over(
+    tree: Mapping[str, Any], texts: Iterable[str], read: Callable[[Path], Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The tables with those of each `over=FILE` on them, in order, and the other overrides.
+
+    Args:
+        tree: sections, as TOML has them.
+        texts: as they were given.
+        read: gives the tables of a file.
+    """
+    rest: list[str] = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if equals and key.strip() == "over":
+            tree = _merged(tree, read(Path(value.strip())))
+        else:
+            rest.append(text)
+    return tree, tuple(rest)
+
+
+def _merged(tree: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    both = dict(tree)
+    for name, value in over.items():
+        beneath = both.get(name)
+        tables = isinstance(value, Mapping) and isinstance(beneath, Mapping)
+        both[name] = _merged(beneath, value) if tables else value  # type: ignore[arg-type]  # tables
+    return both
 
 
 def _names(value: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings import capabilities
+from assay.trainer.settings import capabilities, trl_options
 from assay.trainer.settings.registry import (
     engine_of,
     estimator_of,
@@ -28,7 +28,7 @@ def problem(config: Config) -> str:
     selection = selection_of(config.data.selection)
     if selection is not None:
         own.append(selection.check)
-    for check in (_check_sizes, _check_groups, _check_data, _check_entry, *own):
+    for check in (_check_sizes, _check_groups, _check_data, _check_entry, _check_memory, *own):
         found = check(config)
         if found:
             return found
@@ -76,6 +76,17 @@ def _check_entry(config: Config) -> str:
     if bool(reward.tls_cert) != bool(reward.tls_key):
         return "reward.tls_cert and reward.tls_key go together"
     return ""
+
+
+def _check_memory(config: Config) -> str:
+    """What saves memory must have something to save it on."""
+    model = config.model
+    if model.lora.base != "float32" and not model.lora.rank:
+        return (
+            f'model.lora.base = "{model.lora.base}" is for weights beneath adapters, and '
+            "model.lora.rank = 0 trains them; set model.lora.rank"
+        )
+    return trl_options.problem(config.trl)
 
 
 def _check_data(config: Config) -> str:

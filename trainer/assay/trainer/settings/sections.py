@@ -35,6 +35,9 @@ class LoraConfig:
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     target_modules: tuple[str, ...] = ()
     """Names of the linear layers; empty for all of them but the output."""
+    base: Literal["float32", "bfloat16"] = "float32"
+    """What the frozen weights beneath are kept in: bfloat16 halves them. The adapters, and a critic
+    that begins from the policy, are as model.precision says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,16 @@ class ModelConfig(ModelSection):
     head_precision: Literal["auto", "float32"] = "auto"
     """Of the output layer. auto: as the rest. float32: in float32, weights and logits, in training
     and with the engines hf and paged; vllm's is its own."""
+    attention: str = ""
+    """Of transformers: sdpa, eager, flash_attention_2, or a kernel of the hub; empty takes its
+    choice."""
+    compile: bool = False
+    """Trains through torch.compile."""
+    liger: bool = False
+    """Exchanges layers for the kernels of liger-kernel, on CUDA."""
+    offload: tuple[Literal["reference", "critic"], ...] = ()
+    """What waits in the host's memory while it is not used, where a run has it: the reference of a
+    KL; a critic of its own, whose optimizer comes back for its steps only."""
     lora: LoraConfig = field(default_factory=LoraConfig)
 
 
@@ -199,6 +212,9 @@ class OptimConfig(OptimSection):
     micro_batch_tokens: NonNegative = 16384
     """Positions in a forward and backward pass of one process, at most: its samples times the
     longest of them, prompt and response. A sample that is longer goes alone. 0 for any number."""
+    optimizer: Literal["adamw", "adamw-8bit", "paged-adamw", "paged-adamw-8bit"] = "adamw"
+    """Of policy and critic. 8bit: moments of one byte each. paged: they leave the device when it is
+    full. All but adamw are of bitsandbytes, on CUDA."""
 
 
 @dataclass(frozen=True, slots=True)
