@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from assay.clients.runs.environment import calm
 from assay.trainer import launch
 from assay.trainer.records.folder import POLICY_RUNS, RunFolder
 from assay.trainer.run_options import Asked, run_options
@@ -93,7 +94,7 @@ def _plan(
     asked: Asked, *, memory: str, launcher: Path | None, processes: int, prompt_tokens: int
 ) -> None:
     """Prints what the run needs; no weights are loaded."""
-    launch.calm()
+    calm()
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
     from assay.trainer.plan.command import plan, setup_of  # noqa: PLC0415

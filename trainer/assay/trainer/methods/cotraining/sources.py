@@ -38,6 +38,7 @@ from assay.trainer.methods.cotraining.protocol import read, steps_of
 from assay.trainer.methods.cotraining.settings import CotrainingConfig
 from assay.trainer.rollouts.dynamic import Tally
 from assay.trainer.rollouts.exchange import held
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Collected, Group, Rollout, ScoringRound
 
@@ -322,6 +323,7 @@ class Verifications:
         """A solution of each, and what the services say of it."""
         requests = [Request(draw, 0, turn=_SOLVE) for draw in draws]
         solved = held(self._generator, requests, self._open_round())
+        refuse_given_up(one.result for one in solved)
         return [one.response for one in solved], [one.result for one in solved]
 
     def _judged(self, verified: Verified) -> Judgement:

@@ -31,6 +31,7 @@ from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.segments.settings import SegmentsConfig
 from assay.trainer.rollouts.exchange import Exchange
+from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.types import (
     Collected,
     Group,
@@ -158,6 +159,7 @@ class SegmentCollector:
                 rewards[state].append(result.judgement.reward)
         values = {state: value_of(told) for state, told in rewards.items()}
         collected.continued = self._ranks.gather(results)
+        refuse_given_up(collected.continued)
         collected.notes["segments"] = segments(cuts, values, self._config)
         mine = (
             len(asked),
