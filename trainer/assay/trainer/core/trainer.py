@@ -42,6 +42,7 @@ from assay.trainer.core.batch import Across, Batch, Scored, scored_stretches
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.publishing import Published
 from assay.trainer.core.reference import Reference
+from assay.trainer.core.timing import Timing, flops_of
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import measure
 from assay.trainer.critic.trunk import TrunkCritic
@@ -118,6 +119,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         self.packing = packing.Packing(
             config.optim.micro_batch, config.optim.micro_batch_tokens, self._most
         )
+        self.timing = Timing(
+            self.accelerator.device,
+            flops_token=flops_of(self.model),
+            peak_tflops=config.run.peak_tflops,
+        )
         self.collected = Collected([], [])
         self.judged = 0
         self.signal_ratio = 0.0
@@ -184,13 +190,17 @@ class PolicyTrainer(Published, GRPOTrainer):
         passes = self.packing.passes(batch)
         self.judged = int(self.accelerator.reduce((~batch["rewards"].isnan()).sum()))
         kl_in_reward = bool(method.loss.kl_most) and method.loss.kl_place == "reward"
-        computed = self._logps(self.model, batch, passes) if updates > 1 or kl_in_reward else None
+        computed = None
+        if updates > 1 or kl_in_reward:
+            with self.timing.of("old_logps_s"):
+                computed = self._logps(self.model, batch, passes)
         decoupled = method.loss.importance_correction == "decoupled"
         batch["old_logps"] = batches.old_logps(
             batch, computed if updates > 1 else None, decoupled=decoupled
         )
         if method.loss.kl_most:
-            batch["ref_logps"] = self._reference_logps(batch, passes)
+            with self.timing.of("reference_s"):
+                batch["ref_logps"] = self._reference_logps(batch, passes)
         if self.critic is None:
             advantages_BT = batches.group_advantages(
                 batch,
@@ -204,7 +214,8 @@ class PolicyTrainer(Published, GRPOTrainer):
             if computed is not None:
                 batch["kl_logps"] = computed
             batch["value_mask"] = batches.value_mask(batch)
-            batch["values"] = self.critic.values(batch, passes)
+            with self.timing.of("values_s"):
+                batch["values"] = self.critic.values(batch, passes)
             advantages_BT, batch["returns"], lam_B = batches.critic_advantages(
                 batch, method, self.hooks
             )
@@ -418,7 +429,8 @@ class PolicyTrainer(Published, GRPOTrainer):
             self._observe_critic(sums)
         if not bool(loss.isfinite()):
             raise TrainingStoppedError(self._on_broken(inputs, float(loss.detach())))
-        outcome.sums["padding_ratio"] = packing.computed(inputs)
+        outcome.sums["padding_ratio"] = computed = packing.computed(inputs)
+        self.timing.count(computed[1])
         self._observe(outcome, logps_BT.detach(), inputs)
         return loss
 
@@ -433,20 +445,22 @@ class PolicyTrainer(Published, GRPOTrainer):
             # as transformers' loop has it for micro-batches of its own
             self.accelerator.gradient_state._set_sync_gradients(last)  # noqa: SLF001
             sharded = self.accelerator.distributed_type == DistributedType.DEEPSPEED
-            with nullcontext() if last or sharded else self.accelerator.no_sync(model):
+            alone = nullcontext() if last or sharded else self.accelerator.no_sync(model)
+            with self.timing.of("update_s"), alone:
                 loss = super().training_step(model, inputs, num_items_in_batch)
             if self._parts is not None:
                 loss = self._parts.settled(loss, micro, last=last)
             total = total + loss
             if isinstance(self.critic, Critic):
-                sums = self.critic.backward(
-                    micro,
-                    micro["returns"],
-                    micro["values"],
-                    micro["value_mask"],
-                    tokens=micro["window_value_tokens"],
-                    sync=last,
-                )
+                with self.timing.of("update_s"):
+                    sums = self.critic.backward(
+                        micro,
+                        micro["returns"],
+                        micro["values"],
+                        micro["value_mask"],
+                        tokens=micro["window_value_tokens"],
+                        sync=last,
+                    )
                 self._observe_critic(sums)
         self._step = step + 1
         if self.critic is not None:

@@ -10,6 +10,7 @@ and what becomes of it when it ends. An engine of its own draws tokens for the o
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -131,12 +132,17 @@ class Row:
 
 
 class Engine(ABC):
-    """Generates for whoever submits."""
+    """Generates for whoever submits.
+
+    Attributes:
+        sync_s: seconds that it took on new weights, so far.
+    """
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self._open: dict[Id, Row] = {}
         self._between: deque[Callable[[], None]] = deque()
+        self.sync_s = 0.0
 
     def submit(self, id_: Id, request: Request, sampling: Sampling) -> None:
         """Asks for a response; returns at once.
@@ -264,7 +270,9 @@ class Sampler:
             for following, request in follow(id_, response):
                 engine.submit(following, request, sampling)
 
+        began = time.perf_counter()
         engine.update_weights()
+        engine.sync_s += time.perf_counter() - began
         try:
             for id_, request in first:
                 engine.submit(id_, request, sampling)

@@ -133,6 +133,7 @@ class StepRecorder(RunRecorder):
             step,
             {
                 **logs,
+                **trainer.timing.taken(trainer.engine),
                 "signal_ratio": trainer.signal_ratio,
                 "held_s": round(self._held_s() - self._held_before_s, 4),
             },

@@ -176,6 +176,22 @@ _TABLE = (
          ("The rest: step_s - generate_s - score_wait_s, with generate_wait_s in the place of "
           "generate_s where there is one. Log-probabilities, values, advantages, updates.")),
         ("tokens_per_s", "tokens/s", "generated_tokens / generate_s, all processes together."),
+        ("old_logps_s", "s",
+         ("Of train_s, as the three below of the first process: log-probabilities of the policy "
+          "before its updates. Null where one update needs none.")),
+        ("reference_s", "s", "Log-probabilities of the initial policy. Null without a KL."),
+        ("values_s", "s", "The critic's values. Null without a critic of its own pass."),
+        ("update_s", "s", "Forward and backward passes of the updates, the critic's too."),
+        ("weight_sync_s", "s",
+         "Of generate_s: an engine with weights of its own took on new ones. Null for hf."),
+        ("update_tokens_per_s", "tokens/s",
+         "Tokens of prompts and responses that a process learnt from, without padding / update_s."),
+        ("mfu", "share",
+         ("Of run.peak_tflops that the updates used: 6 operations for each token and weight of a "
+          "linear layer, 4 where it does not learn; attention is left out. Null where the peak is "
+          "not given.")),
+        ("peak_memory_gib", "GiB",
+         "The most that PyTorch held on the first process's device in the step. Null on a CPU."),
     ),
 )  # fmt: skip
 

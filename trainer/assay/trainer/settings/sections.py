@@ -345,3 +345,6 @@ class RunConfig(RunSection):
     """Steps between tables of rollouts with their judgements in samples.jsonl; 0 writes none."""
     show_samples: NonNegative = 0
     """Of those, so many are printed as well."""
+    peak_tflops: Annotated[float, Field(ge=0)] = 0.0
+    """What a device can do in the policy's precision by its data sheet, without sparsity: then
+    `mfu` says what share of it the updates used. 0 where not known."""
