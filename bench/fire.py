@@ -30,13 +30,13 @@ from typing import Any
 
 from assay.clients.runs import environment
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.hf import HfGenerator
-from assay.trainer.engines.types import Draw, FirstToken, Request
+from assay.trainer.engines.engine import Host, Sampler
+from assay.trainer.engines.hf import HfEngine
+from assay.trainer.engines.types import Draw, FirstToken, Request, Sampling
 from assay.trainer.methods.fire.settings import FireConfig
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
-from assay.trainer.settings.sections import RolloutConfig
 from bench.miniature import (
     Item,
     Service,
@@ -153,12 +153,15 @@ def _sampled(model: Any, tokenizer: Any, first: FirstToken | None, seed: int) ->
         for n in range(PROBLEMS)
     ]
     requests = [Request(draw, index) for draw in draws for index in range(SAMPLES)]
-    config = RolloutConfig(group_size=SAMPLES, max_new_tokens=3)
-    generator = HfGenerator(
-        lambda: nullcontext(model), tokenizer, config, seed=seed,
-        end_ids=frozenset({tokenizer.eos_token_id}), first=first,
-    )  # fmt: skip
-    responses = generator.generate(requests, lambda _place, _response: None)
+    host = Host(
+        lambda: nullcontext(model),
+        tokenizer,
+        seed,
+        frozenset({tokenizer.eos_token_id}),
+        nullcontext,
+    )
+    sampler = Sampler(HfEngine(host), Sampling(3, first=first))
+    responses = sampler.generate(requests, lambda _place, _response: None)
     rows = [responses[n * SAMPLES : (n + 1) * SAMPLES] for n in range(PROBLEMS)]
     figures: dict[str, list[float]] = {name: [] for name in SAMPLED}
     for problem, row in enumerate(rows):

@@ -26,7 +26,7 @@ import torch
 from rich.console import Console
 
 from assay.clients.runs import environment
-from assay.trainer.recipes.ladder.stats import Estimate, estimate
+from assay.trainer.recipes.ladder.stats import SeedMean, estimate
 from assay.trainer.recipes.train import run as train
 from assay.trainer.records import folder as folders
 from assay.trainer.settings import config as configs
@@ -157,7 +157,7 @@ def one_run(config: Config, folder: Path) -> dict[str, float]:
     }
 
 
-def told(value: Estimate) -> str:
+def told(value: SeedMean) -> str:
     """A mean with its 95 % interval, where there is one."""
     if value.low is None or value.high is None:
         return f"{value.mean:.3f}"

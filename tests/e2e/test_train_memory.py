@@ -95,12 +95,12 @@ def test_who_waits_in_the_host_memory_learns_the_same(
 ) -> None:
     """Reference and critic, whose rests are during generation; on a CPU they move to where they
     are."""
-    from assay.trainer.engines.hf import HfGenerator
+    from assay.trainer.engines.hf import HfEngine
     from assay.trainer.engines.offload import Waiting
 
     waiting: list[Any] = []
     away: list[bool] = []
-    begin, generate = Waiting.__init__, HfGenerator.generate
+    begin, generate = Waiting.__init__, HfEngine._draw
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         begin(self, *args, **kwargs)
@@ -111,7 +111,7 @@ def test_who_waits_in_the_host_memory_learns_the_same(
         return generate(self, *args, **kwargs)
 
     monkeypatch.setattr(Waiting, "__init__", init)
-    monkeypatch.setattr(HfGenerator, "generate", generated)
+    monkeypatch.setattr(HfEngine, "_draw", generated)
 
     def rows(name: str, *offload: str) -> list[dict[str, Any]]:
         waiting.clear()

@@ -20,6 +20,7 @@ _BY_SETTING: Mapping[str, tuple[str, ...]] = {
     "model.device": ("use_cpu",),
     "model.precision": ("bf16", "fp16"),
     "model.attention": ("model_init_kwargs",),
+    "model.head_precision": ("cast_lm_head_to_fp32",),
     "model.gradient_checkpointing": ("gradient_checkpointing",),
     "model.compile": ("torch_compile",),
     "model.liger": ("use_liger_kernel",),
