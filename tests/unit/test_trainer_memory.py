@@ -62,15 +62,6 @@ def test_what_assay_owns_are_options_of_trl_and_all_that_a_run_sets() -> None:
         patch.setattr(GRPOConfig, "__init__", init)
         given(made())
     assert seen.keys() <= OWNED.keys()
-    for engine in ("vllm", "paged"):
-        from assay.trainer.settings.registry import engine_of
-
-        config = made(
-            f"rollout.backend={engine}",
-            "rollout.vllm.server_url=http://10.0.0.1:8000",
-            "rollout.vllm.max_model_length=64",
-        )
-        assert engine_of(config.rollout).trl(config).keys() <= OWNED.keys()
 
 
 def test_other_options_reach_trl_and_unknown_ones_are_told() -> None:
