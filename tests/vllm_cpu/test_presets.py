@@ -47,7 +47,7 @@ def test_a_preset_on_vllm_is_the_preset_on_transformers(
             made / "model",
             made / "rows.jsonl",
             f"rollout.backend={backend}",
-            "rollout.vllm.max_model_length=256",
+            "rollout.vllm.max_model_length=512",
         )
         path = tmp_path / f"{backend}.toml"
         path.write_text(configs.to_toml(config).replace('"token-truncate"', '"none"'))
