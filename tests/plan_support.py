@@ -53,10 +53,10 @@ def save(name: str, folder: Path) -> None:
     tiny_tokenizer().save_pretrained(folder)
 
 
-def anonymous() -> int:
-    """Bytes of this process that no file backs."""
-    told = Path("/proc/self/status").read_text()
-    return int(re.search(r"RssAnon:\s+(\d+) kB", told)[1]) * 1024  # type: ignore[index]
+def resident() -> int:
+    """Bytes of this process in memory: its own, and of mapped files, as read weights are."""
+    text = Path("/proc/self/status").read_text(encoding="ascii")
+    return sum(1024 * int(found) for found in re.findall(r"Rss(?:Anon|File):\s+(\d+)", text))
 
 
 class Watch(threading.Thread):
@@ -69,7 +69,7 @@ class Watch(threading.Thread):
 
     def run(self) -> None:
         while not self.done.is_set():
-            self.peak = max(self.peak, anonymous())
+            self.peak = max(self.peak, resident())
             time.sleep(0.003)
 
 
@@ -94,9 +94,9 @@ def measure(path: str) -> dict[str, int]:
     began: list[int] = []
 
     def loading(*args: Any) -> Any:
-        began.append(anonymous())
+        began.append(resident())
         found = load(*args)
-        began.append(anonymous())
+        began.append(resident())
         watch.start()
         return found
 

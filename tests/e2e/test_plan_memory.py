@@ -1,8 +1,8 @@
 """A plan against what a run takes on a CPU, in a process of its own: see plan_support.py.
 
-Compared are the plan's peak of one device, and the anonymous memory of the process at its peak over
-two steps, less what it had before it loaded the policy. The allocator is told to give freed memory
-back at once: of its gaps the plan knows nothing.
+Compared are the plan's peak of one device, and the memory of the process, mapped weights included,
+at its peak over two steps, less what it had before it loaded the policy. The allocator is told to
+give freed memory back at once: of its gaps the plan knows nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ CASES = {
     "plain": (),
     "checkpointing": ("model.gradient_checkpointing=true",),
     "reference": ("method.loss.kl_coef=0.05",),
+    "lora": ("model.lora.rank=8",),
     "critic": ("method.advantage.estimator=gae", "model.gradient_checkpointing=true"),
 }
 
