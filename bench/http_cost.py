@@ -20,11 +20,11 @@ from functools import partial
 import grpc
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
-from assay.rpc.limits import channel_options
+from assay.kit.limits import channel_options
 from bench.common import interleaved, spread
 from bench.wire import cpu_s
 
-ITEMS = {1: 400, 64: 4096}
+ITEMS = {1: 1000, 64: 16384, 512: 16384}
 ROUNDS = 5
 FLAGS = ("--port", "0", "--http-port", "0", "--cache-entries", "0", "--log-level", "ERROR",
          "--workers", "1")  # fmt: skip

@@ -26,11 +26,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.clients.preferences import PairRow, pairs_of, read
+from assay.clients.rows.preferences import PairRow, pairs_of, read
 from assay.genrm.domain import ChatMessage
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import Choose, Chosen, Engine, Message, Piece, Prompt
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.base import Choose, Chosen, JudgeEngine, Piece, Prompt, PromptMessage
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.judges.numbers import expected_value
 from assay.genrm.templates import load_templates
 from bench.judge_attacks import ATTACKS, CONTROL, Attack
@@ -72,7 +72,7 @@ Table = dict[str, dict[str, list[Judged]]]
 def pasted(question: str, a: str, b: str) -> Prompt:
     """The prompt without fences: all of it reads as ours."""
     text = PASTED.replace("{q}", question).replace("{a}", a).replace("{b}", b)
-    return Prompt((Message("user", (Piece(text),)),), PREFERENCE.prefill)
+    return Prompt((PromptMessage("user", (Piece(text),)),), PREFERENCE.prefill)
 
 
 def fenced(question: str, a: str, b: str) -> Prompt:
@@ -107,7 +107,9 @@ def chosen_attacks(names: str) -> tuple[Attack, ...]:
     return tuple(attack for attack in ATTACKS if attack.name in wanted)
 
 
-async def measure(engine: Engine, pairs: Sequence[PairRow], attacks: Sequence[Attack]) -> Table:
+async def measure(
+    engine: JudgeEngine, pairs: Sequence[PairRow], attacks: Sequence[Attack]
+) -> Table:
     """Every attack on every pair, by every prompt."""
     tried = (CONTROL, *attacks)
     table: Table = {arm: {attack.name: [] for attack in tried} for arm in PROMPTS}
@@ -205,7 +207,7 @@ def report(table: Table, tried: Sequence[Attack], count: int) -> None:
 
 
 async def _run(model: str, pairs: Sequence[PairRow], attacks: Sequence[Attack]) -> None:
-    engine = load_engine("judge", ModelConfig(model))
+    engine = load_engine("judge", EngineConfig(model))
     await engine.start()
     started = time.perf_counter()
     try:

@@ -1,6 +1,6 @@
 """How fast a judge is: groups, batches, and tokens written against plain transformers.
 
-Three questions, each with its contestants taking turns in one run, on SmolLM2-135M:
+Four questions, each with its contestants taking turns in one run, on SmolLM2-135M:
 
 1. What do 16 candidates of one prompt cost against one?  (aim: under 4 times)
 2. What do 64 candidates (of one prompt, and of four) in one call cost against 64 calls of one, one
@@ -8,6 +8,7 @@ Three questions, each with its contestants taking turns in one run, on SmolLM2-1
    between calls, and to ours, which finds the prompt's beginning in its cache from the call before.
 3. How many tokens a second does the embedded engine write, against the same model under
    `transformers.generate` on one padded batch of the same prompts?
+4. What does its batching take beside transformers' continuous batching?  See `judge_batching`.
 
 The first two go over the wire, through the service and the client. No round sees a prompt that was
 there before, so that nothing comes from the engine's cache of earlier rounds.
@@ -27,11 +28,13 @@ from dataclasses import replace
 from functools import partial
 from typing import IO
 
-from assay.clients import EmbeddedServices, Fault, pretrained
+from assay.clients import EmbeddedServices, Fault
 from assay.clients.judging import JudgeClient, JudgeItem, JudgeSettings, Usage
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import Engine, Message, Piece, Prompt, Write, Written
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.base import JudgeEngine, Piece, Prompt, PromptMessage, Write, Written
+from assay.genrm.engines.config import EngineConfig
+from assay.kit import pretrained
+from bench import judge_batching
 from bench.common import interleaved, spread
 
 ROUNDS = 5
@@ -68,6 +71,7 @@ def run() -> None:
         _groups(client)
         _batches(client)
     asyncio.run(_writing(path))
+    judge_batching.compare(path)
 
 
 def _serving(models: IO[str], path: str) -> EmbeddedServices:
@@ -141,7 +145,7 @@ def _print_seconds(seconds: dict[str, list[float]], verdict: str) -> None:
 
 async def _writing(path: str) -> None:
     """Tokens a second of the engine and of plain transformers, in turns."""
-    config = ModelConfig(path=path)
+    config = EngineConfig(path=path)
     engine = load_engine("writer", config)
     await engine.start()
     try:
@@ -174,10 +178,10 @@ def _writing_prompts() -> list[str]:
     ]
 
 
-async def _write_all(engine: Engine, prompts: list[str]) -> int:
+async def _write_all(engine: JudgeEngine, prompts: list[str]) -> int:
     """Tokens written for all prompts, asked at once."""
     requests = [
-        Write(Prompt((Message("user", (Piece(text),)),)), max_tokens=WRITTEN_TOKENS)
+        Write(Prompt((PromptMessage("user", (Piece(text),)),)), max_tokens=WRITTEN_TOKENS)
         for text in prompts
     ]
     answers = await asyncio.gather(*map(engine.ask, requests))

@@ -25,10 +25,10 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from assay.clients import pretrained
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import Choose, Engine, Message, Piece, Prompt, Write
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.base import Choose, JudgeEngine, Piece, Prompt, PromptMessage, Write
+from assay.genrm.engines.config import EngineConfig
+from assay.kit import pretrained
 
 SHARED = (
     "You compare an answer with the truth, and say how good it is. Read the whole answer before "
@@ -42,8 +42,12 @@ def prompt() -> Prompt:
     """Of a candidate that was not there before."""
     number = next(_fresh)
     candidate = f"Candidate {number}: {ANSWERS[number % len(ANSWERS)]}."
-    pieces = (Piece(SHARED), Piece(candidate, trusted=False), Piece("\nSay what you think of it."))
-    return Prompt((Message("user", pieces),), "I think")
+    pieces = (
+        Piece(SHARED),
+        Piece(candidate, trusted=False),
+        Piece("\nSay what you think of it."),
+    )
+    return Prompt((PromptMessage("user", pieces),), "I think")
 
 
 class Plain:
@@ -87,13 +91,13 @@ class Plain:
         return group
 
 
-async def write(engine: Engine, requests: int, tokens: int) -> int:
+async def write(engine: JudgeEngine, requests: int, tokens: int) -> int:
     """Tokens written by an engine."""
     asked = (engine.ask(Write(prompt(), tokens)) for _ in range(requests))
     return sum(written.tokens.completion for written in await asyncio.gather(*asked))
 
 
-async def choose(engine: Engine, group: int) -> int:
+async def choose(engine: JudgeEngine, group: int) -> int:
     """Verdicts given by an engine."""
     asked = (engine.ask(Choose(prompt(), (" A", " B"))) for _ in range(group))
     return len(await asyncio.gather(*asked))
@@ -129,7 +133,7 @@ async def run(arguments: argparse.Namespace) -> None:
     requests, tokens, group = arguments.requests, arguments.tokens, arguments.group
     engines: dict[str, Any] = {}
     for kind in ("vllm", "transformers"):
-        engines[kind] = load_engine(kind, ModelConfig(path=folder, engine=kind))
+        engines[kind] = load_engine(kind, EngineConfig(path=folder, engine=kind))
         started = time.perf_counter()
         await engines[kind].start()
         print(f"{kind} started in {time.perf_counter() - started:.0f} s")

@@ -36,7 +36,7 @@ Grade = Callable[[str, str], bool | None]
 def assay() -> Grade:
     """Assay's verifier in process, all its tiers, as a worker of the server runs it."""
     from assay.reward_server.domain import Candidate, Item  # noqa: PLC0415
-    from assay.reward_server.verifiers.mathematics import MathVerifier  # noqa: PLC0415
+    from assay.reward_server.verifiers.math import MathVerifier  # noqa: PLC0415
 
     verifier = MathVerifier()
     verifier.prepare()
@@ -52,7 +52,7 @@ def assay() -> Grade:
 def assay_glance() -> Grade:
     """The tiers that the server runs in its own process; no judgement where they are undecided."""
     from assay.reward_server.domain import Candidate, Item  # noqa: PLC0415
-    from assay.reward_server.verifiers.mathematics import MathVerifier  # noqa: PLC0415
+    from assay.reward_server.verifiers.math import MathVerifier  # noqa: PLC0415
 
     verifier = MathVerifier()
     parameters = verifier.spec.complete({})
@@ -60,6 +60,41 @@ def assay_glance() -> Grade:
     def grade(gold: str, response: str) -> bool | None:
         judgement = verifier.glance(Item(Candidate(response), (gold,), parameters=parameters))
         return None if judgement is None else judgement.reward > 0
+
+    return grade
+
+
+def assay_library() -> Grade:
+    """`assay.math.grade`, its worker started beforehand; a fault is no judgement."""
+    from assay.math import grade as judge  # noqa: PLC0415
+    from assay.math import prepare  # noqa: PLC0415
+
+    prepare()
+
+    def grade(gold: str, response: str) -> bool | None:
+        reward = judge(response, gold).reward_or(None)
+        return None if reward is None else reward > 0
+
+    return grade
+
+
+def assay_drop_in() -> Grade:
+    r"""`assay.math.math_verify` as `math_verify_best` uses math-verify; gold answers kept alike."""
+    from assay.math import prepare  # noqa: PLC0415
+    from assay.math.math_verify import (  # noqa: PLC0415
+        ExprExtractionConfig,
+        LatexExtractionConfig,
+        parse,
+        verify,
+    )
+
+    prepare()
+    targets = (LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig())
+    known = lru_cache(maxsize=1024)(lambda text: parse(text, targets))
+
+    def grade(gold: str, response: str) -> bool | None:
+        reference = known(gold if "\\boxed" in gold else f"\\boxed{{{gold.strip().strip('$')}}}")
+        return verify(reference, parse(response, targets))
 
     return grade
 
@@ -149,6 +184,12 @@ GRADERS: dict[str, Callable[[], Grade]] = {
     "verl math_dapo": verl_math_dapo,
 }
 
+LIBRARY: dict[str, Callable[[], Grade]] = {
+    "assay.math grade": assay_library,
+    "assay.math drop-in": assay_drop_in,
+}
+"""Asked by `bench.math_library`, beside some of the others."""
+
 
 def cpu_ms() -> float:
     """CPU that this process and its ended children have used, in ms."""
@@ -181,7 +222,7 @@ def main(name: str) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    grade = GRADERS[name]()
+    grade = (GRADERS | LIBRARY)[name]()
     warm_up(grade)
     answers.write('"ready"\n')
     answers.flush()

@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
-from assay.clients.runs import environment
+from assay.clients.testing import ScriptedTransport
+from assay.kit.runs import environment
 from assay.trainer.recipes.ladder.stats import SeedMean, estimate
 
 PAD, END = "<pad>", "<end>"
@@ -180,7 +181,7 @@ def write_problems(path: Path, problems: Iterable[tuple[str, str]]) -> Path:
 # The judge.
 
 
-class Service:
+class Service(ScriptedTransport):
     """A reward service in this process, one verifier, as a transport of the clients.
 
     Args:
@@ -248,9 +249,6 @@ class Service:
                 yield self._answer([item])
         finally:
             reader.cancel()
-
-    async def close(self) -> None:
-        """Nothing to end."""
 
     async def _work(self) -> None:
         if self._slots is None:

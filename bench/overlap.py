@@ -8,9 +8,9 @@ for a response, `WORKERS` at a time: it waits and does not compute, as a service
 
     assay, streamed   `assay train`: a response goes to the judge when its row has its last token
     assay, after      the same run, each response held back until generation has ended
-    TRL, after        GRPOTrainer with `assay.clients.trl.reward_function`, which TRL calls when the
-                      whole batch is generated; it has no hook before that
-    TRL, streamed     the same with `assay.clients.trl_streaming.stream_rewards`
+    TRL, after        GRPOTrainer with `reward_function` of assay.clients.trainers.trl, which TRL
+                      calls when the whole batch is generated; it has no hook before that
+    TRL, streamed     the same with `assay.clients.trainers.trl_streaming.stream_rewards`
 
 each with the batch generated at once, and for assay also in parts of `PART`. Arms take turns. A
 step's wait is `score_wait_s` of `assay train`, and the time in `_calculate_rewards` of TRL.
@@ -30,8 +30,8 @@ from typing import Any
 from unittest import mock
 
 from assay.clients import Result, RewardClient
-from assay.clients.runs import environment
-from assay.clients.runs.records import read_rows
+from assay.kit.runs import environment
+from assay.kit.runs.records import read_rows
 from assay.trainer.core import rewards
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.records.folder import RunFolder
@@ -117,8 +117,8 @@ def trl(model: Path, folder: Path, steps: int, *, streamed: bool) -> list[dict[s
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
     from trl import GRPOConfig, GRPOTrainer  # noqa: PLC0415
 
-    from assay.clients.trl import reward_function  # noqa: PLC0415
-    from assay.clients.trl_streaming import stream_rewards  # noqa: PLC0415
+    from assay.clients.trainers.trl import reward_function  # noqa: PLC0415
+    from assay.clients.trainers.trl_streaming import stream_rewards  # noqa: PLC0415
 
     found: list[dict[str, float]] = []
 

@@ -15,8 +15,8 @@ from collections import defaultdict
 from contextlib import nullcontext
 from pathlib import Path
 
-from assay.clients.runs import environment
-from assay.clients.runs.stats import wilson
+from assay.kit.runs import environment
+from assay.kit.runs.stats import wilson
 from assay.trainer.core.evaluation import end_token_ids
 from assay.trainer.core.rewards import Judge, Sample, open_judge
 from assay.trainer.data.problems import Problem, load_problems, render

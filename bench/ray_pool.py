@@ -28,7 +28,7 @@ from assay.reward_server.config import ScorerConfig
 from assay.reward_server.scorer import RewardScorer
 from assay.sandbox.config import RunnerConfig
 from assay.sandbox.runner import Runner
-from assay.sandbox.server import wardens
+from assay.sandbox.workers.place import Supervisors
 from bench.common import spread
 
 ITEMS = 256
@@ -130,7 +130,7 @@ async def _main(address: str) -> None:
     for name, text in (("short", _texts), ("long", _long_texts)):
         runs = {pool: _scoring(scorer, text) for pool, scorer in scorers.items()}
         await _measure(name, runs)
-    local = psutil.Process(scorers["local"].pool.nursery_pid)
+    local = psutil.Process(scorers["local"].workers.server_pid)
     print(f"memory of {WORKERS} workers: local {_pss_mib([local]):.0f} MiB", end=", ")
     hosts = [p for p in psutil.Process().children(recursive=True) if _is_host(p)]
     print(f"ray {_pss_mib(hosts):.0f} MiB, of which the actors themselves ", end="")
@@ -143,7 +143,7 @@ async def _main(address: str) -> None:
             slots=WORKERS, languages=("python",), isolation_floor="confined", **place
         )
         began_s = time.perf_counter()
-        runners[pool] = Runner(config, wardens(config))
+        runners[pool] = Runner(config, Supervisors(config))
         await runners[pool].start()
         print(f"sandbox, {pool}: up in {time.perf_counter() - began_s:.1f} s")
     await asyncio.sleep(10)

@@ -5,7 +5,7 @@ Two censuses, taken at rest before and after some work, say what the work left b
 run of the bench and the tests with hostile programs use the same ones.
 
 Covered: the process tree of the service; orphans with a user id of the sandbox; open descriptors,
-mounts and memory of processes that are there both times; control groups named by its wardens;
+mounts and memory of processes that are there both times; control groups named by its supervisors;
 files of its temporary folder, and new files of other temporary folders that belong to users of
 the sandbox; System V IPC objects. Not covered: kernel memory that belongs to no process, and what
 other services on the machine hold.
@@ -200,9 +200,9 @@ def _lines(path: Path) -> int:
 
 
 def _orphans(root: int) -> dict[str, int]:
-    """Processes of a user of the sandbox that hang from no service, with the warden they were of.
+    """Processes of a user of the sandbox that hang from no service, and their supervisor.
 
-    The user ids say so: 64 for each warden, from its process id modulo 65536.
+    The user ids say so: 64 for each supervisor, from its process id modulo 65536.
     """
     found, ours = {}, set(tree(root))
     for pid in children_of().get(1, ()):
@@ -216,7 +216,7 @@ def _orphans(root: int) -> dict[str, int]:
 
 
 def _groups() -> dict[str, int]:
-    """Control groups of boxes, with the process id of the warden that named them."""
+    """Control groups of boxes, with the process id of the supervisor that named them."""
     found = {}
     for folder, folders, _ in os.walk(_GROUPS):
         for name in folders:

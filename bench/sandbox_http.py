@@ -130,11 +130,10 @@ def run() -> None:
     """Measures and prints."""
     port = _free_port()
     flags = {
-        "reward": ["--http-port", str(port), "--workers", "1", "--log-level", "WARNING"],
-        "sandbox": ["--languages", "python", "--log-level", "WARNING"],
+        "sandbox": ["--languages", "python", "--http-port", str(port), "--log-level", "WARNING"],
     }
     with ExitStack() as stack:
-        stack.enter_context(EmbeddedServices(("reward", "sandbox"), arguments=flags))
+        stack.enter_context(EmbeddedServices(("sandbox",), arguments=flags))
         ports = {OURS: port}
         folder = home()
         if folder is None:

@@ -65,6 +65,7 @@ from assay.trainer.rollouts.types import Group, Rollout
 from assay.trainer.selection.choose import make_selector
 from assay.trainer.selection.subsets import PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen, Selector
+from assay.trainer.selection.variance import distinct_pairs
 from assay.trainer.settings import config as configs
 from bench.miniature import as_data, keep, over_seeds, told
 
@@ -152,8 +153,9 @@ class Bandit:
         right = self.dice.random(samples) < chance**rest
         self.made += samples
         wrong = self.dice.integers(3, 20, (samples, 3)).tolist()
-        ids = tuple((0, 1, 2) if yes else tuple(wrong[n]) for n, yes in enumerate(right))
-        return Seen(place, tuple(map(float, right)), int(right.sum()), ids)
+        ids = [(0, 1, 2) if yes else tuple(wrong[n]) for n, yes in enumerate(right)]
+        rewards = tuple(map(float, right))
+        return Seen(place, rewards, int(right.sum()), distinct_pairs(ids))
 
     def train(self, groups: Sequence[Seen]) -> None:
         """One step, by the mean over the groups."""

@@ -28,7 +28,7 @@ from pathlib import Path
 import psutil
 
 from assay.clients import AsyncRewardClient, EmbeddedServices, Item, Result
-from assay.clients.row_tests import read_tests
+from assay.clients.rows.tests import read_tests
 
 BATCH, STREAM = 64, 32
 PAUSE_S = 0.05

@@ -23,9 +23,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 from assay.clients import EmbeddedServices, Item, RewardClient
-from assay.rpc import tracing
-from assay.rpc.tracing_otel import OtelTracer
-from assay.rpc.trails import item_stretch
+from assay.kit import tracing
+from assay.kit.spans import TRACEPARENT
+from assay.kit.tracing_otel import OtelTracer
+from assay.kit.trails import item_stretch
 from bench.common import interleaved, spread
 
 ROUNDS = 7
@@ -81,7 +82,7 @@ def _alone() -> None:
     item = item_stretch("exact", began_s, began_s + 1, 1.0, {"assay.item": 1, "assay.fault": ""})
 
     def serve(sampled: int, items: int) -> None:
-        headers = {tracing.TRACEPARENT: f"00-{'1' * 32}-{'2' * 16}-0{sampled}"}
+        headers = {TRACEPARENT: f"00-{'1' * 32}-{'2' * 16}-0{sampled}"}
         with tracing.serving("package.Service/Method", headers):
             trail = tracing.trail()
             for _ in range(items if trail else 0):

@@ -3,17 +3,19 @@
     python -m bench trainer-async --parts time --out DIR --rounds 3
     python -m bench trainer-async --parts staleness --out DIR --seeds 0,1,2
 
-    time       seconds a step with a judge that takes `LATENCY_S` for every response, as many at a
-               time as there are: drawn and judged in turn with training, drawn ahead by weights
-               one and two steps old, and part by part (periodic). Arms take turns; a ratio is of
-               means over the steps of one round
+    time       seconds a step with a judge that takes `--latency` seconds for every response, as
+               many at a time as there are: in turn with training (eta = 0), drawn ahead by weights
+               one, two and four steps old, and part by part (periodic). All generate in a process
+               of their own. Arms take turns; a ratio is of means over the steps of one round
     staleness  counting, configs/areal.toml made small: eta of 0, 1, 2, 4 and 8 with PPO that starts
-               its ratio where the sampler was ("naive") and with the decoupled objective, as many
-               steps each
+               its ratio where the sampler was ("naive") and with the decoupled objective
 
-The judge waits and does not compute: it stands for a service on other cores. Generation and
-training share the cores of this machine, as they would not on two devices: what is saved here is
-waiting.
+Both are of a warm queue. Of `time` the first and the last steps are left out, in which the queue
+fills, and nothing is drawn ahead any more. In `staleness` a run of eta makes eta steps more, and
+its first eta batches, which the initial policy drew as it did the next, are in no figure: of every
+run the batches count that the policy drew after 0, 1, ... updates, as many of each.
+
+The judge waits and does not compute: it stands for a service on other cores.
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ import argparse
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from assay.clients.runs import environment
-from assay.clients.runs.records import read_rows
+from assay.kit.runs import environment
+from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import SeedMean, difference
 from assay.trainer.records.folder import RunFolder
@@ -34,6 +37,7 @@ from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import Service, as_data, keep, over_seeds, read, told, train
 from bench.miniature_tasks import LIMIT, counting, counts_right
+from bench.own_process import own_process
 
 CONFIG = Path(__file__).parent.parent / "configs" / "areal.toml"
 SMALL = (
@@ -52,8 +56,7 @@ SMALL = (
 
 # Time.
 
-LATENCY_S = 1.0
-WARM_STEPS, LAST_STEPS = 3, 2  # of a run; in its last steps nothing is drawn ahead
+WARM_STEPS, LAST_STEPS = 5, 4  # the queue of eta = 4 fills, and empties
 SAMPLES = 32
 TIMED = (
     "rollout.prompts_per_step=4",
@@ -66,9 +69,10 @@ TIMED = (
     "method.advantage.scale=group",
 )
 ARMS = {
-    "in turn": ("method.asynchrony.mode=off",),
+    "in turn, eta = 0": ("method.asynchrony.max_staleness=0",),
     "ahead, eta = 1": ("method.asynchrony.max_staleness=1",),
     "ahead, eta = 2": ("method.asynchrony.max_staleness=2",),
+    "ahead, eta = 4": ("method.asynchrony.max_staleness=4",),
     "periodic": ("method.asynchrony.mode=periodic",),
 }
 
@@ -101,11 +105,9 @@ def _timed(chosen: argparse.Namespace, models: Path) -> dict[str, Any]:
             config = settings(models, (*TIMED, *ARMS[arm], f"run.steps={chosen.timed_steps}"))
             folder = chosen.out / "time" / arm.replace(" ", "-")
             began = time.process_time()
-            train(
-                config,
-                folder,
-                lambda: Service(counts_right, item_s=LATENCY_S, workers=4 * SAMPLES),
-            )
+            service = partial(Service, counts_right, item_s=chosen.latency, workers=8 * SAMPLES)
+            with own_process():
+                train(config, folder, service)
             rows = read_rows(RunFolder(folder).metrics)[WARM_STEPS:-LAST_STEPS]
             for row in rows:
                 if row["generate_wait_s"] is None:
@@ -162,18 +164,22 @@ def _run(
                 f"method.loss.importance_correction={OBJECTIVES[name]}",
                 f"method.asynchrony.max_staleness={eta}",
                 f"optim.learning_rate={chosen.rate:g}",
-                f"run.steps={chosen.steps}",
+                f"run.steps={chosen.steps + eta}",
                 f"run.seed={seed}",
             ),
         )
         folder = kept.with_suffix("")
         train(config, folder, lambda: Service(counts_right))
-        keep(kept, summary(read_rows(RunFolder(folder).metrics)))
+        keep(kept, summary(read_rows(RunFolder(folder).metrics)[eta:]))
     return read(kept)
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What is kept of a run: shares of right answers, and how far the policy moved in a step."""
+    """What is kept of a run: shares of right answers, and how far the policy moved in a step.
+
+    Args:
+        rows: of the batches that the policy drew after 0, 1, ... updates.
+    """
     right = [row["correct"] for row in rows]
     return {
         "late": statistics.fmean(right[-5:]),
@@ -206,7 +212,8 @@ def run(options: Sequence[str]) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-async"))
     parser.add_argument("--parts", default="time,staleness")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--timed-steps", type=int, default=14)
+    parser.add_argument("--timed-steps", type=int, default=20)
+    parser.add_argument("--latency", type=float, default=1.0, help="of the judge, seconds")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--rate", type=float, default=2e-4, help="learning rate")

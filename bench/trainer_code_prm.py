@@ -34,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
-from assay.clients.runs import environment
-from assay.clients.runs.records import read_rows
 from assay.genrm.steps import label_lines, prefix_search, search_prefix, split
+from assay.kit.runs import environment
+from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.ladder.outcome import read as read_outcome
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
@@ -326,14 +326,14 @@ class Lines(Service):
             return
         import torch  # noqa: PLC0415
 
-        from assay.genrm.engines.base import Message, Piece, Prompt  # noqa: PLC0415
+        from assay.genrm.engines.base import Piece, Prompt, PromptMessage  # noqa: PLC0415
 
         asked = []
         for item, result in zip(items, results, strict=True):
             spans = split(item.response, self._splitting) if item.response.strip() else ()
             if all(span.neutral for span in spans):
                 continue
-            prompt = Prompt((Message("user", (Piece(_question(item), trusted=False),)),))
+            prompt = Prompt((PromptMessage("user", (Piece(_question(item), trusted=False),)),))
             lines = [item.response[span.start : span.end] for span in spans]
             asked.append((result, spans, *self._encoder.encode_steps(prompt, lines)))
         if not asked:

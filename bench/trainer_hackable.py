@@ -51,8 +51,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.clients.runs import environment
-from assay.clients.runs.records import Row, read_rows
+from assay.kit.runs import environment
+from assay.kit.runs.records import Row, read_rows
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import difference
 from assay.trainer.records.folder import RunFolder

@@ -33,8 +33,8 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
-from assay.clients.runs import environment
-from assay.clients.runs.records import read_rows
+from assay.kit.runs import environment
+from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.ladder import outcome, plan, table
 from assay.trainer.recipes.ladder.stats import difference, estimate
 from assay.trainer.records.folder import RunFolder

@@ -32,8 +32,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from assay.clients.runs import environment
-from assay.clients.runs.records import read_rows
+from assay.kit.runs import environment
+from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.outcome import series
 from assay.trainer.records.folder import RunFolder

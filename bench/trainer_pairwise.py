@@ -50,8 +50,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
-from assay.clients.runs import environment
-from assay.clients.runs.records import read_rows
+from assay.kit.runs import environment
+from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs

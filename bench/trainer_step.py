@@ -10,7 +10,7 @@ good for either.
 
     assay       the run of `assay train`, records and all; responses stream to the judge as they end
     trl         GRPOTrainer with a plain function in the process: no client, no service
-    trl-sync    GRPOTrainer with the same judge behind RewardClient (assay.clients.trl)
+    trl-sync    GRPOTrainer with the same judge behind RewardClient (assay.clients.trainers.trl)
     trl-async   the same behind AsyncRewardClient, which TRL awaits
 
 With an instant judge: assay against trl (aim: at most 3 % slower). With a slow one, which takes
@@ -41,7 +41,7 @@ from typing import Any, ClassVar
 
 from transformers import TrainerCallback
 
-from assay.clients.runs import environment
+from assay.kit.runs import environment
 from assay.trainer.recipes.ladder.stats import SeedMean, estimate
 from bench.common import spread
 from bench.miniature import Item, Job, Service, as_data, keep, read, told, work_off, write_problems
@@ -220,7 +220,7 @@ def settings(load: Workload) -> Any:
 
 def ours(load: Workload, service: Callable[[], Service], folder: Path) -> dict[str, Any]:
     """A run of `assay train`."""
-    from assay.clients.runs.records import read_rows  # noqa: PLC0415
+    from assay.kit.runs.records import read_rows  # noqa: PLC0415
     from assay.trainer.records.folder import RunFolder  # noqa: PLC0415
     from bench.miniature import train  # noqa: PLC0415
 
@@ -293,7 +293,7 @@ def theirs(
 def _judge(name: str, load: Workload, service: Callable[[], Service]) -> Any:
     """TRL's reward function."""
     from assay.clients import AsyncRewardClient, RewardClient  # noqa: PLC0415
-    from assay.clients.trl import reward_function, sync_reward_function  # noqa: PLC0415
+    from assay.clients.trainers.trl import reward_function, sync_reward_function  # noqa: PLC0415
 
     if name == "trl-sync":
         return sync_reward_function(RewardClient(transport=service), verifier="miniature")

@@ -35,8 +35,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.clients.runs import environment
-from assay.clients.runs.records import read_rows
+from assay.kit.runs import environment
+from assay.kit.runs.records import read_rows
 from assay.trainer.methods.cotraining.measures import Verified, verifier_metrics
 from assay.trainer.methods.cotraining.protocol import read as read_verdicts
 from assay.trainer.recipes.ladder import plan

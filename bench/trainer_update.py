@@ -30,7 +30,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from assay.clients.runs import environment
+from assay.kit.runs import environment
 from assay.trainer.recipes.ladder.stats import estimate
 from bench.common import spread
 from bench.miniature import Shape, keep, pretrained, told

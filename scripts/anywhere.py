@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = (("a place", 0o755), ("home", 0o700))
-SOURCES = ("protos", "clients", "reward_server", "sandbox", "genrm", "trainer")
+SOURCES = ("protos", "kit", "clients", "math", "reward_server", "sandbox", "genrm", "trainer")
 SHOWN = ("numpy", "pytest", "pluggy", "iniconfig", "packaging", "pygments")
 TESTS = (
     "tests/integration/test_sandbox_jail.py",

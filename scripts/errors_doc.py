@@ -1,4 +1,4 @@
-"""Keeps the table of reasons in docs/errors.md equal to the lexicon in assay/rpc/reasons.py.
+"""Keeps the table of reasons in docs/errors.md equal to the lexicon in assay/kit/reasons.py.
 
 python scripts/errors_doc.py write    rewrites the table
 python scripts/errors_doc.py check    exits with 1 when the table differs from the lexicon
@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import written
-from assay.rpc.reasons import LEXICON
+from assay.kit.reasons import LEXICON
 
 DOCUMENT = written.ROOT / "docs" / "errors.md"
-BEGIN = "<!-- reasons: written by scripts/errors_doc.py from assay/rpc/reasons.py -->\n"
+BEGIN = "<!-- reasons: written by scripts/errors_doc.py from assay/kit/reasons.py -->\n"
 END = "<!-- end of reasons -->\n"
 
 

@@ -1,7 +1,7 @@
-"""Keeps reward_server/assay/reward_server/http/openapi.json equal to the contract and the routes.
+"""Keeps reward_server/assay/reward_server/http/schemas.json equal to the contract.
 
-python scripts/openapi_doc.py write    rewrites the document
-python scripts/openapi_doc.py check    exits with 1 when it differs
+python scripts/openapi_doc.py write    rewrites the schemas
+python scripts/openapi_doc.py check    exits with 1 when they differ
 """
 
 from __future__ import annotations
@@ -11,20 +11,16 @@ import sys
 import tempfile
 from importlib.resources import files
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from grpc_tools import protoc
-from starlette.routing import BaseRoute, Route
 
 import written
-from assay.reward_server.http import openapi
-from assay.reward_server.http.app import routes_of
-from assay.reward_server.http.config import HttpConfig
-from assay.reward_server.http.front import Front
+from assay.api.reward.v1 import reward_pb2
+from assay.kit.http import openapi
 
-DOCUMENT = written.ROOT / "reward_server" / "assay" / "reward_server" / "http" / openapi.FILE
+SCHEMAS = written.ROOT / "reward_server" / "assay" / "reward_server" / "http" / "schemas.json"
+_ROOTS = ("BatchScoreRequest", "BatchScoreResponse", "Result", "ListVerifiersResponse")
 PROTOS = written.ROOT / "protos"
 _MESSAGE, _FIELD, _NESTED = 4, 2, 3
 
@@ -52,29 +48,16 @@ def comments() -> dict[str, str]:
     return found
 
 
-def paths(routes: list[BaseRoute]) -> list[str]:
-    """The paths of the routes."""
-    return [route.path for route in routes if isinstance(route, Route)]
-
-
-def every_route() -> list[BaseRoute]:
-    """The routes of a server that has everything; they are not to be called."""
-    rim: Any = SimpleNamespace(collectors=())
-    return routes_of(Front(cast("Any", None), rim, HttpConfig(), journal=Path("journal.db")))
-
-
 def render() -> str:
-    """The document as it is kept."""
-    document = openapi.build(paths(every_route()), comments())
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    """The schemas as they are kept."""
+    messages = [reward_pb2.DESCRIPTOR.message_types_by_name[name] for name in _ROOTS]
+    schemas = openapi.schemas_of(messages, comments())
+    return json.dumps(schemas, indent=1, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str]) -> int:
     """Dispatches one of the two verbs."""
-    if arguments == ["write"] and not DOCUMENT.exists():
-        DOCUMENT.write_text('{"info": {"title": "", "description": ""}, "paths": {}, '
-                            '"components": {"schemas": {}}}', encoding="utf-8")  # fmt: skip
-    return written.run(__doc__, "the contract", lambda: {DOCUMENT: render()}, arguments)
+    return written.run(__doc__, "the contract", lambda: {SCHEMAS: render()}, arguments)
 
 
 def _names(

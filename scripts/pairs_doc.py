@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 
 import written
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.settings.config import Config, build
 
 DOCUMENT = written.ROOT / "docs" / "methods.md"

@@ -1,7 +1,7 @@
-"""Points the tests of SandboxFusion and of verl at a running reward server, unchanged.
+"""Points the tests of SandboxFusion and of verl at a running sandbox, unchanged.
 
-    python -m assay.sandbox & python -m assay.reward_server --sandbox-target ... --http-port 8080 &
-    python scripts/sandbox_conformance.py http://127.0.0.1:8080 \
+    python -m assay.sandbox --http-port 8081 &
+    python scripts/sandbox_conformance.py http://127.0.0.1:8081 \
         --sandbox-fusion CHECKOUT --verl CHECKOUT --python PYTHON [-- pytest's own arguments]
 
 CHECKOUT is a clone of github.com/bytedance/SandboxFusion, or of github.com/volcengine/verl. PYTHON
@@ -81,7 +81,7 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
         place = own.index("--")
         own, passed_on = own[:place], own[place + 1 :]
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("url", help="where the reward server answers HTTP")
+    parser.add_argument("url", help="where the sandbox answers HTTP")
     parser.add_argument("--sandbox-fusion", type=Path, help="checkout of SandboxFusion")
     parser.add_argument("--verl", type=Path, help="checkout of verl")
     parser.add_argument("--python", default=sys.executable, help="interpreter to run them with")

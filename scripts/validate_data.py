@@ -27,12 +27,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.clients.commands.options import Server
-from assay.clients.commands.pipeline import Reached, progress_bar, reach
-from assay.clients.commands.validate import hold
-from assay.clients.references import Data, Reference
-from assay.clients.types import Item, Parameter
-from assay.clients.validation import Gold, Validation, default_form, gold_response
+from assay.cli.commands.options import Server
+from assay.cli.commands.pipeline import Reached, progress_bar, reach
+from assay.cli.commands.validate import hold
+from assay.cli.validation import Gold, Validation, default_form, gold_response
+from assay.clients.types import Data, Item, Parameter, Reference
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 TIMEOUT_S = 600.0

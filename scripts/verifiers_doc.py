@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 import sys
+from types import ModuleType
 from typing import cast
 
 import written
@@ -28,7 +29,7 @@ from assay.reward_server.domain import (
     VerifierSpec,
 )
 from assay.reward_server.profiles import Profile, load_profiles
-from assay.reward_server.registry import COMPOSITES, FAMILIES, Registry
+from assay.reward_server.registry import COMPOSITES, FAMILIES, Registry, plug_ins
 from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
@@ -50,6 +51,7 @@ _ISOLATION = {
     "process": "in a worker process that is killed at the item's time-out",
     "remote": "by another service",
 }
+_EXTRA = "Served where [assay-verifiers-extra](../plugins/verifiers_extra) is installed.\n"
 _HEAD = """# Verifiers
 
 <!-- Written by scripts/verifiers_doc.py from the verifiers themselves; do not edit. -->
@@ -64,6 +66,23 @@ what a running server has. To add one: [write-a-verifier.md](write-a-verifier.md
 """
 
 
+def families_here() -> dict[str, list[Verifier]]:
+    """The verifiers of this repository by family: those of the server, of its plug-in, and more."""
+    families = {name: list(family) for name, family in FAMILIES.items()}
+    for verifier in plug_ins():
+        module = _module_of(verifier).__name__
+        if module.startswith("assay."):
+            families.setdefault(module.split(".")[-2], []).append(verifier)
+    return families | asking_verifiers()
+
+
+def _module_of(verifier: Verifier) -> ModuleType:
+    module = inspect.getmodule(getattr(verifier, "function", type(verifier)))
+    if module is None:
+        raise ValueError(f"{verifier.spec.name} stands in no module")
+    return module
+
+
 def asking_verifiers() -> dict[str, list[Verifier]]:
     """Verifiers that ask others or another service; nothing is asked of them here."""
     sandbox, genrm = cast("AsyncExecutionClient", None), cast("AsyncJudgeClient", None)
@@ -76,17 +95,17 @@ def asking_verifiers() -> dict[str, list[Verifier]]:
 
 def render() -> str:
     """The catalogue as Markdown."""
-    families = {name: [make() for make in makes] for name, makes in FAMILIES.items()}
-    families |= asking_verifiers()
+    families = families_here()
     everyone = [verifier for family in families.values() for verifier in family]
     profiles = load_profiles([], Registry(everyone).verifier)
     parts = [_HEAD, _overview(everyone, profiles)]
     for name, family in families.items():
         parts.append(f"## {name.capitalize()}\n")
+        if _module_of(family[0]).__name__.startswith("assay.verifiers_extra."):
+            parts.append(_EXTRA)
         documented: set[str] = set()
         for verifier in family:
-            module = inspect.getmodule(type(verifier))
-            text = prose(module.__doc__ or "") if module else ""
+            text = prose(_module_of(verifier).__doc__ or "")
             new = text not in documented
             documented.add(text)
             parts.append(_section(verifier, text if new else ""))

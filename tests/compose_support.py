@@ -332,4 +332,4 @@ class Stack:
         """The commands of the processes in a container, sorted; health checks left out."""
         rows = self.docker("top", self.container(service), "-eo", "pid,args").splitlines()[1:]
         commands = [row.split(maxsplit=1)[1] for row in rows]
-        return sorted(command for command in commands if "assay.rpc.health" not in command)
+        return sorted(command for command in commands if "assay.kit.health" not in command)

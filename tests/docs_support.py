@@ -79,6 +79,13 @@ def blocks(repository: Path) -> Iterator[Block]:
             yield Block(name, line, fence[2], _dedented(fence), runs, needs, prints)
 
 
+def block_of(page: str, text: str) -> str:
+    """The one block of a page that holds a text, without the lines that print at its end."""
+    repository = Path(__file__).resolve().parents[1]
+    [found] = [one.text for one in blocks(repository) if one.page == page and text in one.text]
+    return found.split("\nprint(")[0]
+
+
 def _dedented(fence: re.Match[str]) -> str:
     return re.sub(rf"^{fence[1]}", "", fence[3], flags=re.MULTILINE)
 

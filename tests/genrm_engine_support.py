@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from assay.genrm.engines.worker.frames import Settings
+from assay.genrm.engines.worker.settings import WorkerSettings
 
 
 class Worker:
@@ -30,17 +30,21 @@ class Worker:
             "max_batch_items": 128,
             "prefix_cache_tokens": 32768,
         } | settings
-        self.network = Network(Settings(**self._settings))
+        self.network = Network(self.settings())
         self.fresh()
+
+    def settings(self, **changed: Any) -> WorkerSettings:
+        """What it was made with, and what is changed."""
+        return WorkerSettings(**(self._settings | changed))
 
     def fresh(self, **settings: Any) -> None:
         """Another loop, with nothing kept, over the same weights."""
-        from assay.genrm.engines.worker.loop import Loop
+        from assay.genrm.engines.worker.loop import BatchLoop
 
         self.answers: dict[int, dict[str, Any]] = {}
-        self.loop = Loop(
+        self.loop = BatchLoop(
             self.network,
-            Settings(**(self._settings | settings)),
+            self.settings(**settings),
             self.network.end_tokens(self.tokenizer),
             self.encoder.decode,
             lambda answers, _: self.answers.update({answer["id"]: answer for answer in answers}),

@@ -8,7 +8,10 @@ from typing import TypeVar
 
 import pytest
 
-from assay.genrm.domain import ChatMessage, Run, Unjudgeable
+from assay.genrm.domain import (
+    ChatMessage,
+    Run,
+)
 from assay.genrm.engines.base import (
     Answer,
     Capability,
@@ -23,6 +26,7 @@ from assay.genrm.engines.base import (
     Write,
     Written,
 )
+from assay.kit.faults import Unjudgeable
 
 R = TypeVar("R")
 QUESTION = (ChatMessage("user", "What is two and two?"),)

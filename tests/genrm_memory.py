@@ -10,13 +10,13 @@ from assay.genrm.engines.base import (
     Answer,
     Choose,
     Chosen,
-    EngineTrouble,
+    EngineError,
+    EngineTally,
     ModelInfo,
     Rate,
     Rated,
     Request,
     StepsRated,
-    Tally,
     TokenCounts,
     Write,
     Written,
@@ -38,7 +38,7 @@ def sound(request: Request) -> Answer:
 
 def failing(_request: Request) -> Answer:
     """An answer that does not come."""
-    raise EngineTrouble("SCORE_NOT_FINITE", "not a number")
+    raise EngineError("SCORE_NOT_FINITE", "not a number")
 
 
 @dataclass
@@ -53,7 +53,7 @@ class MemoryEngine:
     loaded: asyncio.Event = field(default_factory=asyncio.Event)
     starting: bool = False
     closed: bool = False
-    tally: Tally = field(default_factory=Tally)
+    tally: EngineTally = field(default_factory=EngineTally)
 
     async def start(self) -> None:
         """Waits for `loaded`."""

@@ -14,7 +14,7 @@ import grpc
 from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2, judge_pb2_grpc
 from assay.api.process.v1 import process_pb2_grpc
-from assay.rpc.limits import channel_options
+from assay.kit.limits import channel_options
 
 # The tests' machine is small, and models of two layers gain nothing from threads.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}

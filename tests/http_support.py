@@ -13,6 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from assay.kit.access import Access
+from assay.kit.http.app import http_listener
+from assay.kit.http.config import HttpConfig
+from assay.kit.serving import Admission, RunningServer, ServeConfig, start
+from assay.kit.tls import ServerTls
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import (
     Candidate,
@@ -26,19 +31,14 @@ from assay.reward_server.domain import (
     Verifier,
     VerifierSpec,
 )
-from assay.reward_server.http.app import make_app
-from assay.reward_server.http.config import HttpConfig
-from assay.reward_server.http.front import Front
-from assay.reward_server.http.listener import HttpListener
+from assay.reward_server.http.front import RewardFront
+from assay.reward_server.http.site import SITE
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.registry import Registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
-from assay.reward_server.verifiers.exact import ExactVerifier
-from assay.reward_server.verifiers.text.choice import ChoiceVerifier
-from assay.rpc.access import Access
-from assay.rpc.serving import Rim, RunningServer, ServeConfig, start
-from assay.rpc.tls import ServerTls
+from assay.reward_server.verifiers.exact import exact
+from assay.reward_server.verifiers.text.choice import choice
 
 
 class Obedient(RemoteVerifier):
@@ -150,7 +150,7 @@ async def serving(
 ) -> AsyncIterator[Facade]:
     """A server with `exact`, `choice`, an Obedient and further verifiers; one worker."""
     obedient = Obedient()
-    registry = Registry([ExactVerifier(), ChoiceVerifier(), obedient, *verifiers], ours=())
+    registry = Registry([exact, choice, obedient, *verifiers], ours=())
     kept = None if journal is None else Journal(journal, 16 * 2**20)
     if kept is not None:
         await kept.start()
@@ -158,10 +158,11 @@ async def serving(
     settings = config or HttpConfig(0)
     told = serve or ServeConfig(access=access or Access(), tls=tls)
 
-    def app(rim: Rim) -> Any:
-        return make_app(Front(scorer, rim, settings, journal=journal, **services))
+    def front(admission: Admission) -> RewardFront:
+        return RewardFront(scorer, admission, settings, journal=journal, **services)
 
-    listener = HttpListener(app, settings, told.access, tls)
+    listener = http_listener(SITE, front, settings, told.access, tls)
+    assert listener is not None
     try:
         async with await start([reward_service(scorer)], told, beside=listener) as server:
             yield Facade(server, listener.address, obedient)

@@ -1,4 +1,4 @@
-"""Settled tickets, and journals filled with them."""
+"""Settled items, and journals filled with them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.journal.store import MIN_LIMIT_BYTES
 from assay.reward_server.journal.writer import Journal, JournalState
+from assay.reward_server.pending import PendingScore, Served
 from assay.reward_server.registry import load_registry
-from assay.reward_server.tickets import Ticket
 
 REGISTRY = load_registry(profiles=())
 
@@ -28,7 +28,7 @@ def judgement(reward: float = 1.0, verdict: str = "correct", **more: object) -> 
     return Judgement(reward, verdict, (Component("match", reward),), **more)  # type: ignore[arg-type]
 
 
-def ticket(
+def settled(
     item_id: str,
     outcome: Outcome | None = None,
     *,
@@ -36,9 +36,11 @@ def ticket(
     response: str = "42",
     prompt: str = "What is 6 * 7?",
     reference: str = "42",
-) -> Ticket:
+) -> PendingScore:
     item = Item(Candidate(response), references=(reference,), prompt=(Message("user", prompt),))
-    made = Ticket(item_id, time.monotonic(), verifier=REGISTRY.get(verifier), item=item)
+    found = REGISTRY.get(verifier)
+    made = PendingScore(item_id, time.monotonic(), item=item)
+    made.served = None if found is None else Served.of(found)
     made.size_bytes = len(response)
     made.settle(judgement() if outcome is None else outcome)
     return made
@@ -55,11 +57,13 @@ SPANNED = judgement(
 LATE = Fault("ITEM_TIMEOUT", "it took too long")
 
 
-async def filled(path: Path, offers: Sequence[Sequence[Ticket]], **bounds: int) -> JournalState:
-    """A journal that was offered tickets, and was closed."""
+async def filled(
+    path: Path, offers: Sequence[Sequence[PendingScore]], **bounds: int
+) -> JournalState:
+    """A journal that was offered items, and was closed."""
     journal = Journal(path, MIN_LIMIT_BYTES, **bounds)
     await journal.start()
-    for tickets in offers:
-        journal.offer(tickets)
+    for items in offers:
+        journal.offer(items)
     await journal.close()
     return journal.state()

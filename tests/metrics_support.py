@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from assay.genrm.metrics import JudgeMetrics
+from assay.kit.gate import Gate
+from assay.kit.metrics import CallMetrics
 from assay.reward_server.counts import Counts
-from assay.rpc.gate import Gate
-from assay.rpc.metrics import CallMetrics
 from assay.sandbox.metrics import RunMetrics
 
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}

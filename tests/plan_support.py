@@ -76,7 +76,7 @@ class Watch(threading.Thread):
 def measure(path: str) -> dict[str, int]:
     """Trains, and measures."""
     sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-    from assay.clients.runs.environment import calm
+    from assay.kit.runs.environment import calm
 
     calm()
     import torch

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from assay.clients import AsyncRewardClient, Item, Result
-from assay.rpc.health import wait_until_serving
+from assay.kit.health import wait_until_serving
 
 # Takes its time, so that a replica dies with items in hand, and tells which replica judged.
 WHERE = '''

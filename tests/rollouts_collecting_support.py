@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Follow, Id
@@ -19,7 +21,15 @@ from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.prompts import PromptStream
-from assay.trainer.rollouts.types import Group, OneRank
+from assay.trainer.rollouts.types import (
+    Collected,
+    Group,
+    Known,
+    OneRank,
+    Remote,
+    Rollout,
+    Rows,
+)
 from assay.trainer.settings.sections import RolloutConfig
 
 T = TypeVar("T")
@@ -137,19 +147,28 @@ class FakeRound:
 
 @dataclass(frozen=True)
 class ThreadRank:
-    """One of several processes that are threads."""
+    """One of several processes that are threads; `sent` counts the bytes that leave it."""
 
     index: int
     count: int
     barrier: threading.Barrier
-    table: dict[int, Sequence[Any]]
+    table: dict[int, Any]
+    sent: list[int] = field(default_factory=list)
 
-    def gather(self, items: Sequence[T]) -> list[T]:
-        self.table[self.index] = items
+    def gather(self, rows: Rows) -> Rows:
+        self.sent.append((self.count - 1) * rows.nbytes)
+        return np.concatenate(self._told(rows))
+
+    def exchange(self, parcels: Sequence[bytes]) -> list[bytes]:
+        self.sent.append(sum(len(one) for n, one in enumerate(parcels) if n != self.index))
+        return [told[self.index] for told in self._told(list(parcels))]
+
+    def _told(self, mine: T) -> list[T]:
+        self.table[self.index] = mine
         self.barrier.wait(timeout=20)
-        gathered = [item for rank in range(self.count) for item in self.table[rank]]
+        everyone = [self.table[rank] for rank in range(self.count)]
         self.barrier.wait(timeout=20)
-        return gathered
+        return everyone
 
 
 def on_ranks(count: int, work: Callable[[ThreadRank], T]) -> list[T]:
@@ -160,6 +179,30 @@ def on_ranks(count: int, work: Callable[[ThreadRank], T]) -> list[T]:
             pool.submit(work, ThreadRank(index, count, barrier, table)) for index in range(count)
         ]
         return [future.result(timeout=60) for future in futures]
+
+
+def one_run(together: Sequence[Collected], alone: Collected) -> None:
+    """Processes come to what one alone does, and each rollout is whole in one of them only."""
+    for collected in together:
+        assert collected.metrics == alone.metrics
+        assert len(collected.judged) == len(alone.judged)
+    for n, expected in enumerate(alone.judged):
+        told = [collected.judged[n] for collected in together]
+        [holder] = [rank for rank, one in enumerate(told) if isinstance(one, Rollout)]
+        assert repr(told[holder]) == repr(expected)  # with NaN
+        for one in told[:holder] + told[holder + 1 :]:
+            assert isinstance(one, Remote)
+            assert one.holder == holder
+            assert decided_on(one) == decided_on(expected)
+
+
+def decided_on(one: Known) -> tuple[Any, ...]:
+    """What every process knows of a rollout."""
+    judgement, fault = one.result.judgement, one.result.fault
+    return (
+        one.request, one.policy_step, one.length, one.truncated,
+        judgement and (judgement.reward, judgement.verdict), fault and (fault.reason, fault.code),
+    )  # fmt: skip
 
 
 def collector(

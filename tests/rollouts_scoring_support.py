@@ -9,6 +9,7 @@ from typing import Any
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients import ClientConfig, RetryPolicy
+from assay.clients.testing import ScriptedTransport
 from assay.clients.testing.fake import exact_info
 from assay.trainer.core.rewards import Judge
 from assay.trainer.data.problems import Problem
@@ -46,7 +47,7 @@ def judge_over(
     return Judge(client, config, judges_groups=judges_groups)
 
 
-class ScriptedTransport:
+class WrittenTransport(ScriptedTransport):
     """A service in this process: answers chunks by a function that may raise.
 
     Args:

@@ -1,15 +1,15 @@
-"""A sandbox and a reward server with its HTTP facade, started as a user does, for tests."""
+"""A sandbox that speaks HTTP, started as a user does, for tests."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import sandbox_service
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +39,10 @@ def get(address: str, path: str) -> Answer:
 
 
 @contextlib.contextmanager
-def reward_server(*flags: str) -> Iterator[str]:
-    """A reward server with the facade for the length of the context; gives its HTTP address."""
-    command = [sys.executable, "-m", "assay.reward_server", "--port", "0", "--http-port", "0"]
-    with subprocess.Popen(
-        [*command, "--workers", "1", "--log-level", "ERROR", *flags],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.startswith("assay reward_server http on "):
-                    yield line.split()[-1]
-                    break
-            else:
-                raise AssertionError("the reward server did not start")
-        finally:
-            process.kill()
-            process.communicate()
+def sandbox(*flags: str, **environment: str) -> Iterator[str]:
+    """A sandbox with HTTP for the length of the context; gives its HTTP address."""
+    with sandbox_service.running("--http-port", "0", *flags, **environment) as (_, process):
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("assay sandbox http on "), line
+        yield line.split()[-1]

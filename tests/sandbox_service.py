@@ -74,11 +74,11 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def wardens(pid: int) -> list[int]:
-    """The wardens of a server."""
+def supervisors(pid: int) -> list[int]:
+    """The supervisors of a server."""
     found = []
     for child in children(pid):
         with contextlib.suppress(OSError):
-            if b"assay.sandbox.warden" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"assay.sandbox.supervisor" in Path(f"/proc/{child}/cmdline").read_bytes():
                 found.append(child)
     return found

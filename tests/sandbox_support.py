@@ -89,7 +89,7 @@ class _Stream:
 
 
 class _Channel:
-    """The warden's end of a run's private socket: frames in, frames out, never blocking."""
+    """The supervisor's end of a run's private socket: frames in, frames out, never blocking."""
 
     def __init__(self, near: socket.socket, frames: deque[bytes]) -> None:
         near.setblocking(False)

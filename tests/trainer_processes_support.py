@@ -134,7 +134,7 @@ def shard_on_cpus() -> None:
 def main(path: str, engine: str = "") -> None:
     """One of the processes."""
     sys.path[:0] = [str(SUPPORT.parent), str(SUPPORT.parent.parent)]
-    from assay.clients.runs.environment import calm
+    from assay.kit.runs.environment import calm
 
     calm()
     import torch

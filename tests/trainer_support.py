@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from assay.clients.testing import ScriptedTransport
+
 SUMS = [(a, b) for a in range(10) for b in range(10)]
 
 
@@ -73,7 +75,7 @@ def build_tiny(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-class ExactTransport:
+class ExactTransport(ScriptedTransport):
     """Judges in this process: 1 for the very reference or anchor, else 0; and faults where told to.
 
     Args:
@@ -114,7 +116,7 @@ class ExactTransport:
         self.calls += 1
 
     def _judge(self, item: Any, result: Any) -> None:
-        from assay.rpc.errors import make_status
+        from assay.kit.errors import make_status
 
         if self._faulty(self.calls, item):
             self.faults += 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.clients import Fault, Judgement, Result
-from assay.clients.verdicts import Verdict
+from assay.clients.judging.verdicts import Verdict
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.scripted import ScriptedEngine
 from assay.trainer.engines.types import Request, Response, Sampling

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from assay.genrm.engines.base import Message, Piece, Prompt
+from assay.genrm.engines.base import Piece, Prompt, PromptMessage
 
 TOLERANCE = 1e-4
 START_S = 400.0
@@ -30,8 +30,8 @@ def prompt(candidate: str, prefill: str = "The verdict:") -> Prompt:
     """A judge's prompt with a long beginning that all candidates share."""
     return Prompt(
         (
-            Message("system", (Piece("You check answers."),)),
-            Message(
+            PromptMessage("system", (Piece("You check answers."),)),
+            PromptMessage(
                 "user",
                 (
                     Piece(LONG),
@@ -48,8 +48,8 @@ def dialogue(candidate: str) -> Prompt:
     """What a head rates."""
     return Prompt(
         (
-            Message("user", (Piece(LONG, trusted=False),)),
-            Message("assistant", (Piece(candidate, trusted=False, cuttable=True),)),
+            PromptMessage("user", (Piece(LONG, trusted=False),)),
+            PromptMessage("assistant", (Piece(candidate, trusted=False, cuttable=True),)),
         )
     )
 

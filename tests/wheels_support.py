@@ -1,4 +1,4 @@
-"""Wheels of the six distributions, and fresh environments that hold them and what they ask for.
+"""Wheels of the distributions, and fresh environments that hold them and what they ask for.
 
 An environment is a venv without pip. What a wheel's metadata asks for is linked into it from the
 environment that runs the tests, and nothing else, so a dependency that is not declared is missing
@@ -24,7 +24,10 @@ from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-DISTRIBUTIONS = ("protos", "clients", "reward_server", "sandbox", "genrm", "trainer")
+DISTRIBUTIONS = (
+    "protos", "kit", "clients", "math", "reward_server", "sandbox", "genrm", "trainer",
+    "plugins/compat", "plugins/verifiers_extra",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

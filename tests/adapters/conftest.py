@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from assay.clients import EmbeddedServices, Item, RewardClient
-from assay.clients.adapters.settings import close_clients
+from assay.clients.trainers.common.settings import close_clients
 from trainer_support import tiny_tokenizer
 
 RIGHT, WRONG = r"so \boxed{4}", r"so \boxed{5}"

@@ -22,10 +22,10 @@ from typing import Any
 import pytest
 
 from adapters.conftest import RIGHT, WRONG, Trouble
-from assay.clients import areal
-from assay.clients.adapters.faults import FaultError
 from assay.clients.testing import FakeRewardServer, Knobs
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers import areal
+from assay.clients.trainers.common.faults import FaultError
+from assay.kit.errors import ConfigError
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 

@@ -13,7 +13,6 @@ import pytest
 
 import sandbox_service
 from assay.clients.execution import AsyncExecutionClient
-from assay.reward_server.http.config import HttpConfig
 from http_support import serving
 
 pytestmark = pytest.mark.adapters
@@ -167,7 +166,7 @@ async def test_no_request_that_the_document_allows_is_a_defect(tmp_path: Path) -
         client = AsyncExecutionClient(sandbox)
         async with (
             client,
-            serving(config=HttpConfig(0, verifier="exact"), sandbox=client) as facade,
+            serving(verifier="exact", sandbox=client) as facade,
         ):
             told = [command, "run", f"http://{facade.address}/openapi.json", "--phases", "fuzzing",
                     "--checks", "not_a_server_error", "-n", "20", "--seed", "1"]  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.conftest import RIGHT, WRONG, Trouble
 from assay.clients import EmbeddedServices
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 pytest.importorskip("inspect_ai", reason="see `make test-adapters`")
 
@@ -20,7 +20,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-from assay.clients.inspect_ai import assay
+from assay.clients.trainers.inspect_ai import assay
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 

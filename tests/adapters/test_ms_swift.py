@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from adapters.conftest import RIGHT, WRONG, Trouble
-from assay.clients.adapters.faults import FaultError
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers.common.faults import FaultError
+from assay.kit.errors import ConfigError
 
 pytest.importorskip("swift", reason="see `make test-adapters`")
 
@@ -19,7 +19,7 @@ from swift.rl_core.advantage import compute_advantages
 from swift.rl_core.data import GRPOSample
 from swift.rl_core.grpo_algorithm import compute_rewards_per_func
 
-import assay.clients.ms_swift  # noqa: F401  # as `--external_plugins` imports it
+import assay.clients.trainers.ms_swift  # noqa: F401  # as `--external_plugins` imports it
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 

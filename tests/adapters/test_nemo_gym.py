@@ -12,14 +12,14 @@ import pytest
 
 from adapters.conftest import RIGHT, WRONG, Trouble
 from assay.clients import EmbeddedServices
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 pytest.importorskip("nemo_gym", reason="see `make test-adapters`")
 
 from nemo_gym.server_utils import ServerClient
 from starlette.testclient import TestClient
 
-from assay.clients.nemo_gym import AssayResourcesServer, AssayResourcesServerConfig
+from assay.clients.trainers.nemo_gym import AssayResourcesServer, AssayResourcesServerConfig
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 

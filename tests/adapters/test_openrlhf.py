@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-import assay.clients.openrlhf as adapter
+import assay.clients.trainers.openrlhf as adapter
 from adapters.conftest import RIGHT, WRONG, Trouble
-from assay.clients.adapters.faults import FaultError
-from assay.clients.adapters.queries import response_of
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers.common.faults import FaultError
+from assay.clients.trainers.common.queries import response_of
+from assay.kit.errors import ConfigError
 from trainer_support import tiny_tokenizer
 
 pytest.importorskip("openrlhf", reason="see `make test-adapters`")

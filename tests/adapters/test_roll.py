@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from adapters.conftest import RIGHT, WRONG, Trouble
-from assay.clients.adapters.faults import FaultError
+from assay.clients.trainers.common.faults import FaultError
 from trainer_support import tiny_tokenizer
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
@@ -86,17 +86,17 @@ def adapter() -> Iterator[Any]:
             module.__path__ = []
             sys.modules.setdefault(module.__name__, module)
         sys.modules[name].__dict__.update(members)
-    import assay.clients.roll as module
+    import assay.clients.trainers.roll as module
 
     yield module
     for name in [name for name in sys.modules if name == "roll" or name.startswith("roll.")]:
         del sys.modules[name]
-    del sys.modules["assay.clients.roll"]
+    del sys.modules["assay.clients.trainers.roll"]
 
 
 def worker_of(adapter: Any) -> Any:
     """A worker as ROLL makes it, without ROLL's cluster around it."""
-    from assay.clients.adapters.settings import read_settings
+    from assay.clients.trainers.common.settings import read_settings
 
     if not HAS_ROLL:
         return adapter.AssayRewardWorker(types.SimpleNamespace(model_args=None))

@@ -21,13 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.conftest import RIGHT, WRONG, Trouble
-from assay.clients.adapters.faults import FaultError
-from assay.clients.slime import post_process_rewards
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers.common.faults import FaultError
+from assay.clients.trainers.slime import post_process_rewards
+from assay.kit.errors import ConfigError
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 
-PATH = "assay.clients.slime."
+PATH = "assay.clients.trainers.slime."
 
 try:
     from slime.rollout.filter_hub.base_types import DynamicFilterOutput

@@ -19,9 +19,9 @@ from tinker_cookbook.rl.rollout_strategy import MinViableGroup, RetryOnFailure
 from tinker_cookbook.rl.rollouts import do_group_rollout
 
 from assay.clients import EmbeddedServices
-from assay.clients.adapters.faults import FaultError
-from assay.clients.tinker import AssayEnv, AssayGroupBuilder
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers.common.faults import FaultError
+from assay.clients.trainers.tinker import AssayEnv, AssayGroupBuilder
+from assay.kit.errors import ConfigError
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 

@@ -13,10 +13,10 @@ import pytest
 
 from adapters.conftest import RIGHT, WRONG, Trouble
 from assay.clients import EmbeddedServices, RewardClient
-from assay.clients.adapters.faults import FaultError
-from assay.clients.trl import reward_function, sync_reward_function
-from assay.clients.trl_streaming import stream_rewards
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers.common.faults import FaultError
+from assay.clients.trainers.trl import reward_function, sync_reward_function
+from assay.clients.trainers.trl_streaming import stream_rewards
+from assay.kit.errors import ConfigError
 from trainer_support import tiny_tokenizer
 
 pytest.importorskip("aiohttp", reason="see `make test-adapters`")

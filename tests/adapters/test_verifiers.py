@@ -25,7 +25,7 @@ class Data(vf.TaskData):
     task: str = "math"
 
 
-PLUGGED = vf.TaskConfig(rewards={"assay": {"fn": "assay.clients.verifiers.reward"}})
+PLUGGED = vf.TaskConfig(rewards={"assay": {"fn": "assay.clients.trainers.verifiers.reward"}})
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ import pytest
 from adapters.chat_support import scripted_policy
 from adapters.conftest import RIGHT, Trouble
 from assay.clients import EmbeddedServices
-from assay.clients.adapters.faults import FaultError
+from assay.clients.trainers.common.faults import FaultError
 
 pytest.importorskip("verifiers.legacy", reason="see `make test-adapters`")
 
 import verifiers as vf
 from datasets import Dataset
 
-from assay.clients.verifiers_rubric import AssayRubric
+from assay.clients.trainers.verifiers_rubric import AssayRubric
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 

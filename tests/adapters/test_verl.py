@@ -19,11 +19,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import assay.clients.verl as adapter
+import assay.clients.trainers.verl as adapter
 from adapters.conftest import RIGHT, WRONG, Trouble
 from assay.clients import EmbeddedServices
-from assay.clients.adapters.faults import FaultError
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers.common.faults import FaultError
+from assay.kit.errors import ConfigError
 from trainer_support import tiny_tokenizer
 
 pytest.importorskip("verl", reason="see `make test-adapters`")
@@ -43,15 +43,15 @@ from verl.trainer.ppo.ray_trainer import compute_advantage
 from verl.trainer.ppo.reward import load_reward_manager
 from verl.workers.reward_manager.batch import BatchRewardManager
 
-from assay.clients.verl_manager import grpo_over_judgements
+from assay.clients.trainers.verl_manager import grpo_over_judgements
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 
-MODULES = pytest.mark.parametrize("path", ["pkg://assay.clients.verl", adapter.__file__])
+MODULES = pytest.mark.parametrize("path", ["pkg://assay.clients.trainers.verl", adapter.__file__])
 FUNCTIONS = pytest.mark.parametrize("name", ["compute_score", "compute_score_async"])
 MANAGER = [
     "reward.reward_manager.source=importlib",
-    "reward.reward_manager.module.path=pkg://assay.clients.verl_manager",
+    "reward.reward_manager.module.path=pkg://assay.clients.trainers.verl_manager",
     "reward.reward_manager.name=AssayRewardManager",
 ]
 
@@ -122,7 +122,7 @@ def test_verl_loads_the_function_by_path_and_name(
 
 def test_the_keys_of_older_versions(server: EmbeddedServices) -> None:
     config = config_of(
-        "custom_reward_function.path=pkg://assay.clients.verl",
+        "custom_reward_function.path=pkg://assay.clients.trainers.verl",
         "custom_reward_function.name=compute_score",
         f"+custom_reward_function.reward_kwargs.target={server.address}",
     )
@@ -157,7 +157,7 @@ def test_what_is_no_option_is_refused(environment: pytest.MonkeyPatch) -> None:
 @FUNCTIONS
 def test_a_fault_raises_through_verls_manager(troubled: Trouble, name: str) -> None:
     config = config_of(
-        "reward.custom_reward_function.path=pkg://assay.clients.verl",
+        "reward.custom_reward_function.path=pkg://assay.clients.trainers.verl",
         f"reward.custom_reward_function.name={name}",
     )
     manager = load_reward_manager(config, tiny_tokenizer())

@@ -27,7 +27,7 @@ from compose_support import CANARY, Stack, until
 
 PROGRAMS = [*corpus.load(corpus.OURS), *corpus.load(corpus.SHARED)]
 TOGETHER = 8
-# The service; in each of two slots its warden and three boxes, each a zygote and the child that
+# The service; in each of two slots its supervisor and three boxes, each a zygote and the child that
 # waits for a job, built at their first run; the listener below.
 PROCESSES = 1 + 2 * (1 + 3 * 2) + 1
 COMPILE_LIMIT_S = 10.0

@@ -11,7 +11,7 @@ import pytest
 
 from assay.clients import Item, RewardClient
 from assay.clients.execution import AssertTest, Limits, TestSuite, suite_to_proto
-from assay.rpc.errors import CallError
+from assay.kit.errors import CallError
 from compose_support import Stack
 
 GSM8K_ROWS = 200

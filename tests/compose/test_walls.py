@@ -157,9 +157,15 @@ def test_an_image_holds_its_service_and_nothing_to_install_more(stack: Stack, se
     packages = set(stack.python(service, PACKAGES).split())
     ours = {name for name in packages if name.startswith("assay-")}
     expected = {
-        "reward_server": {"assay-api", "assay-clients", "assay-reward-server"},
-        "sandbox": {"assay-api", "assay-sandbox"},
-        "genrm": {"assay-api", "assay-clients", "assay-genrm"},
+        "reward_server": {
+            "assay-api",
+            "assay-kit",
+            "assay-clients",
+            "assay-math",
+            "assay-reward-server",
+        },
+        "sandbox": {"assay-api", "assay-kit", "assay-sandbox"},
+        "genrm": {"assay-api", "assay-kit", "assay-clients", "assay-genrm"},
     }
     assert ours == expected[service]
     spare = {"pip", "pytest", "trl", "hatchling"}
@@ -174,6 +180,6 @@ def test_health_is_asked_by_grpc_and_says_the_truth(stack: Stack) -> None:
     for service in SERVICES:
         [*_, last] = stack.inspect(service)["State"]["Health"]["Log"]
         assert (last["ExitCode"], last["Output"].split()[-1]) == (0, "serving")
-    ask = ("exec", stack.container("sandbox"), "/opt/assay/bin/python", "-m", "assay.rpc.health")
+    ask = ("exec", stack.container("sandbox"), "/opt/assay/bin/python", "-m", "assay.kit.health")
     with pytest.raises(AssertionError, match="unreachable"):
         stack.docker(*ask, "127.0.0.1:1")

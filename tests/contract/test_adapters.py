@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.clients import openrlhf, slime, verl
-from assay.clients.adapters.faults import FaultError
-from assay.clients.adapters.queries import END_TOKENS, response_of
-from assay.clients.adapters.settings import close_clients
 from assay.clients.testing import FakeRewardServer, Knobs
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers import openrlhf, slime, verl
+from assay.clients.trainers.common.faults import FaultError
+from assay.clients.trainers.common.queries import END_TOKENS, response_of
+from assay.clients.trainers.common.settings import close_clients
+from assay.kit.errors import ConfigError
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from trl.trainer.utils import get_callable_name, is_async_callable
 
 from assay.clients import Item, RewardClient
 from assay.clients.testing import FakeRewardServer, Knobs
-from assay.clients.trl import reward_function, sync_reward_function, text_of
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers.trl import reward_function, sync_reward_function, text_of
+from assay.kit.errors import ConfigError
 
 
 class Trainer:

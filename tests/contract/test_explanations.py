@@ -18,19 +18,19 @@ from rollouts_collecting_support import stream
 from turns_support import RECONSIDERS, VERIFIES, Speaker, chance, decode
 
 CANARY = "expected 4242, got 41"
+TRAINERS = "clients/assay/clients/trainers"
 READERS = {
-    "clients/assay/clients/adapters/faults.py": "explanation_of, for those below that call it",
-    "clients/assay/clients/adapters/scoring.py": "a record beside the reward: verl, slime, ROLL",
-    "clients/assay/clients/trl.py": "log_extra: a column of TRL's table of completions",
-    "clients/assay/clients/verifiers_rubric.py": "the state of a rollout that has ended",
-    "clients/assay/clients/inspect_ai.py": "Score.explanation, of Inspect's log",
-    "clients/assay/clients/nemo_gym.py": "the answer of /verify, after the rollout",
-    "clients/assay/clients/tinker.py": "the logs of a step that ends its episode",
+    f"{TRAINERS}/common/faults.py": "explanation_of, for those below that call it",
+    f"{TRAINERS}/common/scoring.py": "a record beside the reward: verl, slime, ROLL",
+    f"{TRAINERS}/trl.py": "log_extra: a column of TRL's table of completions",
+    f"{TRAINERS}/verifiers_rubric.py": "the state of a rollout that has ended",
+    f"{TRAINERS}/inspect_ai.py": "Score.explanation, of Inspect's log",
+    f"{TRAINERS}/nemo_gym.py": "the answer of /verify, after the rollout",
+    f"{TRAINERS}/tinker.py": "the logs of a step that ends its episode",
     "clients/assay/clients/convert.py": "from the wire",
-    "clients/assay/clients/execution/convert.py": "from the wire",
-    "clients/assay/clients/rows.py": "rows of `assay score`",
-    "clients/assay/clients/validation.py": "the report of `assay validate`",
-    "clients/assay/clients/commands/compare.py": "the table of `assay score --compare`",
+    "clients/assay/cli/rows.py": "rows of `assay score`",
+    "clients/assay/cli/validation.py": "the report of `assay validate`",
+    "clients/assay/cli/commands/compare.py": "the table of `assay score --compare`",
     "clients/assay/clients/testing/cases.py": "the report of `assay check-verifier`",
     "clients/assay/clients/testing/soundness.py": "the report of `assay check-verifier`",
     "clients/assay/clients/testing/fake.py": "onto the wire, by a fake",

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from assay.api.reward.v1 import reward_pb2
-from assay.rpc.reasons import Reason
+from assay.kit.reasons import Reason
 
 
 @pytest.fixture(scope="module")

@@ -102,8 +102,8 @@ def train(loaded: None, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
     import torch
     from rich.console import Console
 
-    from assay.clients.runs.environment import calm
-    from assay.clients.runs.records import read_rows
+    from assay.kit.runs.environment import calm
+    from assay.kit.runs.records import read_rows
     from assay.trainer.recipes.train import run
     from assay.trainer.records import folder
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from assay.clients.runs.records import read_rows
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs.records import read_rows
 from assay.trainer.errors import TrainingStoppedError
 from trainer_support import SUMS, ExactTransport
 

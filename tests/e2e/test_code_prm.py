@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from assay.clients.runs.records import read_rows
+from assay.kit.runs.records import read_rows
 from assay.trainer.data.problems import load_problems
 from assay.trainer.recipes.code_prm import config as configs
 from assay.trainer.recipes.code_prm import stages

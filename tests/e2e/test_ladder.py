@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from assay.clients.cli import run as assay
-from assay.clients.runs.records import read_rows
+from assay.cli.main import run as assay
 from assay.clients.testing import FakeRewardServer
+from assay.kit.runs.records import read_rows
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.registry import parts_on
 

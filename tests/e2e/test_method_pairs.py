@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pairs_doc
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from trainer_support import SUMS, ExactTransport
 
 Train = Callable[..., list[dict[str, Any]]]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from assay.clients.runs.records import read_rows
-from assay.rpc.errors import ConfigError, make_status
+from assay.kit.errors import ConfigError, make_status
+from assay.kit.runs.records import read_rows
 from assay.trainer.data.problems import load_problems
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.pairwise import anchors as anchoring

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from assay.clients import EmbeddedServices
-from assay.clients.runs.records import read_rows
+from assay.kit.runs.records import read_rows
 from assay.trainer.data.problems import load_problems
 from assay.trainer.methods.pairwise.anchors import key_of
 from assay.trainer.settings import config as configs

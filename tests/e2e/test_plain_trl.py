@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.clients import EmbeddedServices
-from assay.clients.trl import reward_function
+from assay.clients.trainers.trl import reward_function
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def test_a_failure_in_the_thread_ends_the_run_at_its_step(
     tiny_config: MakeConfig, train: Train, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Steps that have their batches are made; the thread is gone."""
-    from assay.clients.runs.records import read_rows
+    from assay.kit.runs.records import read_rows
 
     generate, calls = HfEngine._draw, []
 

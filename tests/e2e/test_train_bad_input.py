@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from trainer_processes_support import rows, same
 
 MakeConfig = Callable[..., Any]
@@ -39,7 +39,7 @@ def assay(
 ) -> Assay:
     """`assay train` on the tiny model with some overrides; gives the exit code, and the one line
     that it left on stderr."""
-    from assay.clients import cli
+    from assay.cli import main as cli
     from assay.trainer.settings import config
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

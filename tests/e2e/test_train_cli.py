@@ -30,7 +30,7 @@ def assay(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
     """Runs the command in this process; gives exit code, stdout and stderr."""
-    from assay.clients.cli import run
+    from assay.cli.main import run
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
 

@@ -55,7 +55,7 @@ def test_the_pretrained_model_takes_steps(
     tiny_config: MakeConfig, train: Train, tmp_path: Path, shared_data: Path
 ) -> None:
     """SmolLM2-135M from PyPI: right answers are rare, boxed ones are not."""
-    from assay.clients import pretrained
+    from assay.kit import pretrained
 
     example = {"user": "Tom has 3 apples and buys 4. How many has he?", "assistant": "\\boxed{7}"}
     config = tiny_config(

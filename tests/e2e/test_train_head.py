@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines.head import head_in_float32
 
 MakeConfig = Callable[..., Any]

@@ -95,7 +95,7 @@ def test_a_critic_starts_from_the_weights_beneath_the_adapter(
 def test_wrong_targets_are_answered_with_the_layers_there_are(
     tiny_config: MakeConfig, train: Train
 ) -> None:
-    from assay.rpc.errors import ConfigError
+    from assay.kit.errors import ConfigError
 
     config = tiny_config(model={"lora": {"rank": 2, "target_modules": ["query"]}})
     with pytest.raises(ConfigError, match=r"\['query'\] fits no layer; .* down_proj, gate_proj"):

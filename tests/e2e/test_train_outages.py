@@ -110,7 +110,7 @@ class Runs:
         return screen.getvalue()
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        from assay.clients.runs.records import read_rows
+        from assay.kit.runs.records import read_rows
 
         return read_rows(self._folder / name / "metrics.jsonl")
 

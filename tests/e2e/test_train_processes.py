@@ -146,7 +146,7 @@ def test_two_processes_give_the_curve_of_one(
     jobs: Callable[..., list[Job]], tmp_path: Path, engine: str, names: list[str]
 ) -> None:
     """And, stopped and resumed, that of a run that was never stopped."""
-    from assay.clients.runs.environment import calm
+    from assay.kit.runs.environment import calm
 
     calm()
     resumed = ("ppo", "lora")

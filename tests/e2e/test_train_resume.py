@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 Train = Callable[..., list[dict[str, Any]]]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
@@ -131,7 +131,7 @@ def test_value_pretraining_goes_on_where_it_was_interrupted(
     tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path
 ) -> None:
     """Ctrl-C in its third step of four; then the policy's two."""
-    from assay.clients.runs.records import read_rows
+    from assay.kit.runs.records import read_rows
     from trainer_support import ExactTransport
 
     class Interrupts(ExactTransport):
@@ -254,7 +254,7 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(
 ) -> None:
     """Saves after every other step, and is killed while a checkpoint is being written, or in the
     middle of what comes after it."""
-    from assay.clients.runs import checkpoints
+    from assay.kit.runs import checkpoints
     from assay.trainer.settings import config as configs
 
     def settings(steps: int) -> Any:

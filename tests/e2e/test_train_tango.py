@@ -13,8 +13,8 @@ import torch
 from bench.miniature import Shape
 from bench.trainer_tango import SMALL, problems
 
-from assay.clients.runs.records import read_rows
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs.records import read_rows
 from assay.trainer.core.build import check_processes
 from assay.trainer.core.hooks import hooks_of
 from assay.trainer.errors import TrainingStoppedError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.rpc import tracing
+from assay.kit import tracing
 from tracing_support import Tree, collecting
 
 STREAM = "assay.api.reward.v1.RewardService/StreamScore"

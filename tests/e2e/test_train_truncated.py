@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from trainer_support import built_trainer
 
 Train = Callable[..., list[dict[str, Any]]]

@@ -13,7 +13,7 @@ import torch
 from bench.miniature import Shape
 from bench.trainer_pag import REVISE, VERIFY, problems
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.settings import config as configs
 from e2e.test_train_faults import gradient, trainer_and_batch
 from e2e.test_train_truncated import OF_GROUPS, OF_TRUNCATION

@@ -16,9 +16,9 @@ import grpc
 import pytest
 
 from assay.clients import AsyncRewardClient, ClientConfig, Item
-from assay.clients.retry import RetryPolicy
-from assay.rpc.errors import CallError
-from assay.rpc.health import Health, check, wait_until_serving
+from assay.clients.config import RetryPolicy
+from assay.kit.errors import CallError
+from assay.kit.health import Health, check, wait_until_serving
 from envoy_support import CONFIG, Envoy, binary, flags
 from replicas_support import (
     Replica,

@@ -16,7 +16,7 @@ from tests.genrm_service import Stubs, item, launch, running, stubs, workers
 from tests.genrm_support import make_model, make_tokenizer
 
 from assay.api.judge.v1 import judge_pb2
-from assay.rpc.errors import call_error, reason_of, status_sent
+from assay.kit.errors import call_error, reason_of, status_sent
 
 pytestmark = pytest.mark.timeout(300)  # a server's start is the first test's
 

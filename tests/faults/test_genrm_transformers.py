@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import shutil
@@ -12,14 +13,22 @@ from typing import Any
 
 import pytest
 
-from assay.genrm.engines import link, load_engine, transformers
-from assay.genrm.engines.base import Choose, Chosen, EngineTrouble, Message, Piece, Prompt, Write
-from assay.genrm.engines.config import ModelConfig
-from assay.rpc.errors import ConfigError, StartupError
+from assay.genrm.engines import load_engine, transformers
+from assay.genrm.engines.base import (
+    Choose,
+    Chosen,
+    EngineError,
+    Piece,
+    Prompt,
+    PromptMessage,
+    Write,
+)
+from assay.genrm.engines.config import EngineConfig
+from assay.kit.errors import ConfigError, StartupError
 from genrm_engine_support import Worker
 from genrm_support import make_model
 
-CHOOSE = Choose(Prompt((Message("user", (Piece("Which one?"),)),)), ("A", "B"))
+CHOOSE = Choose(Prompt((PromptMessage("user", (Piece("Which one?"),)),)), ("A", "B"))
 LONG = Write(CHOOSE.prompt, 3000, temperature=1.5)
 
 
@@ -31,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def test_a_killed_worker_costs_what_it_had_at_work(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = load_engine("judge", ModelConfig(str(folder), max_concurrent=2))
+    engine = load_engine("judge", EngineConfig(str(folder), max_concurrent=2))
     assert isinstance(engine, transformers.TransformersEngine)
     await engine.start()
     try:
@@ -45,7 +54,7 @@ async def test_a_killed_worker_costs_what_it_had_at_work(
             await asyncio.sleep(0.01)
         os.kill(first, signal.SIGKILL)
         for task in at_work:
-            with pytest.raises(EngineTrouble, match="died while it worked on this") as caught:
+            with pytest.raises(EngineError, match="died while it worked on this") as caught:
                 await task
             assert caught.value.reason == "ENGINE_DIED"
         assert engine.worker_pid is None
@@ -56,7 +65,7 @@ async def test_a_killed_worker_costs_what_it_had_at_work(
             assert waited.logprobs == pytest.approx(before.logprobs, abs=1e-4)
         assert engine.worker_pid not in (None, first)
         assert engine.tally.restarts == 1
-        monkeypatch.setattr(link, "_STOP_TIMEOUT_S", 0.2)
+        engine._link._limits = dataclasses.replace(engine._link._limits, stop_s=0.2)
         os.kill(engine.worker_pid or 0, signal.SIGSTOP)
         working = asyncio.create_task(engine.ask(LONG))
         while not engine._working:  # noqa: ASYNC110
@@ -69,7 +78,7 @@ async def test_a_killed_worker_costs_what_it_had_at_work(
     finally:
         await engine.close()
     for late in (working, tokenised, fresh, engine.ask(CHOOSE)):
-        with pytest.raises(EngineTrouble, match="shut down"):
+        with pytest.raises(EngineError, match="shut down"):
             await late
 
 
@@ -80,14 +89,14 @@ async def test_starts_that_fail_refuse_until_one_succeeds(
     monkeypatch.setattr(transformers, "_BACKOFF_S", (0.0, 0.0, 0.5))
     copy = tmp_path / "model"
     shutil.copytree(folder, copy)
-    engine = load_engine("judge", ModelConfig(str(copy)))
+    engine = load_engine("judge", EngineConfig(str(copy)))
     assert isinstance(engine, transformers.TransformersEngine)
     await engine.start()
     try:
         (copy / "model.safetensors").rename(copy / "gone")
         os.kill(engine.worker_pid or 0, signal.SIGKILL)
         await asyncio.sleep(0)
-        with pytest.raises(EngineTrouble, match="3 starts failed since: model judge") as caught:
+        with pytest.raises(EngineError, match="3 starts failed since: model judge") as caught:
             await _until_refused(engine)
         assert caught.value.reason == "ENGINE_DIED"
         (copy / "gone").rename(copy / "model.safetensors")
@@ -103,8 +112,8 @@ async def _until_refused(engine: transformers.TransformersEngine) -> None:
     while True:
         try:
             await engine.ask(CHOOSE)
-        except EngineTrouble as trouble:
-            if "starts failed" in trouble.message:
+        except EngineError as error:
+            if "starts failed" in error.message:
                 raise
         await asyncio.sleep(0.05)
 
@@ -114,13 +123,13 @@ async def _until_refused(engine: transformers.TransformersEngine) -> None:
     [
         ({"head": "scalar"}, StartupError, r"lack 1 weights, such as score\.weight.*set head"),
         pytest.param({"device": "cuda"}, StartupError, "no CUDA device", marks=pytest.mark.slow),
-        ({"start_timeout_s": 0.2}, StartupError, r"did not load it in 0\.2 s"),
+        ({"start_timeout_s": 0.2}, StartupError, r"not ready within 0\.2 s"),
     ],
 )
 async def test_a_model_that_cannot_load_is_one_clear_line(
     folder: Path, settings: dict[str, Any], error: type[Exception], words: str
 ) -> None:
-    engine = load_engine("judge", ModelConfig(str(folder), **settings))
+    engine = load_engine("judge", EngineConfig(str(folder), **settings))
     with pytest.raises(error, match=words) as caught:
         await engine.start()
     assert str(caught.value).startswith("model judge (")
@@ -132,21 +141,21 @@ async def test_a_model_that_cannot_load_is_one_clear_line(
 async def test_a_worker_that_is_killed_while_loading(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = load_engine("judge", ModelConfig(str(folder)))
+    engine = load_engine("judge", EngineConfig(str(folder)))
     assert isinstance(engine, transformers.TransformersEngine)
     links: list[Any] = []
 
-    class Watched(transformers.WorkerLink):
-        def __init__(self) -> None:
-            super().__init__()
+    class Watched(transformers.ChildLink):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
             links.append(self)
 
-    monkeypatch.setattr(transformers, "WorkerLink", Watched)
+    monkeypatch.setattr(transformers, "ChildLink", Watched)
     starting = asyncio.create_task(engine.start())
     while not (links and links[0].pid):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     os.kill(links[0].pid, signal.SIGKILL)
-    with pytest.raises(StartupError, match="killed by signal 9 while loading"):
+    with pytest.raises(StartupError, match="killed by signal 9 while it was starting"):
         await starting
     await engine.close()
 
@@ -154,7 +163,7 @@ async def test_a_worker_that_is_killed_while_loading(
 @pytest.mark.slow
 async def test_a_label_that_the_head_lacks(tmp_path: Path) -> None:
     folder = make_model(tmp_path / "model", "step")
-    engine = load_engine("prm", ModelConfig(str(folder), good_label=2))  # counted from 0
+    engine = load_engine("prm", EngineConfig(str(folder), good_label=2))  # counted from 0
     with pytest.raises(ConfigError, match="good_label is 2, but the model has 2 labels"):
         await engine.start()
 
@@ -180,9 +189,9 @@ def test_weights_that_are_not_numbers_concern_who_meets_them(tmp_path: Path) -> 
     for answers in (worker.ask(jobs), worker.ask(jobs)):
         for job, answer in zip(jobs, answers, strict=True):
             if 77 in job["ids"]:
-                assert answer["trouble"][0] == "SCORE_NOT_FINITE"
+                assert answer["error"][0] == "SCORE_NOT_FINITE"
             else:
-                assert "trouble" not in answer
+                assert "error" not in answer
     assert len(worker.loop._begun) == 0
 
 
@@ -194,7 +203,7 @@ def test_one_request_that_fails_does_not_take_the_batch_along(folder: Path) -> N
         for ids in [(10, 11), (12, beyond), (13,), (14, 15, 16)]
     ]
     answers = worker.ask(jobs)
-    assert answers[1]["trouble"][0] == "ENGINE_FAILED"
+    assert answers[1]["error"][0] == "ENGINE_FAILED"
     assert all("logprobs" in answers[n] for n in (0, 2, 3))
 
 
@@ -206,10 +215,10 @@ def test_a_device_without_memory_reads_fewer_at_a_time(
     worker = Worker(folder, "generative")
     run = worker.network.run
 
-    def short(rows: Any, slab: Any) -> Any:
+    def short(rows: Any, kv: Any) -> Any:
         if len(rows) > 2:
             raise torch.OutOfMemoryError("no more")
-        return run(rows, slab)
+        return run(rows, kv)
 
     plain = {"max_tokens": 5, "temperature": 0.0, "top_p": 1.0, "seed": 0, "stop": ()}
     jobs = [{"kind": "write", "ids": (10 + n, 11), **plain} for n in range(7)]
@@ -226,7 +235,7 @@ def test_an_architecture_that_the_config_does_not_tell(tmp_path: Path, folder: P
     config["architectures"] = ["LlamaModel"]
     (copy / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(ConfigError, match="set head"):
-        asyncio.run(load_engine("judge", ModelConfig(str(copy))).start())
+        asyncio.run(load_engine("judge", EngineConfig(str(copy))).start())
 
 
 async def test_a_chat_template_that_refuses_is_the_fault_of_what_it_refuses(tmp_path: Path) -> None:
@@ -236,15 +245,15 @@ async def test_a_chat_template_that_refuses_is_the_fault_of_what_it_refuses(tmp_
         "{% for message in messages %}{% if 'forbidden' in message['content'] %}"
         "{{ raise_exception('not that word') }}{% endif %}{{ message['content'] }}{% endfor %}"
     )
-    engine = load_engine("tiny", ModelConfig(str(folder), chat_template=str(template)))
+    engine = load_engine("tiny", EngineConfig(str(folder), chat_template=str(template)))
     await engine.start()
     try:
-        refused = Choose(Prompt((Message("user", (Piece("a forbidden word"),)),)), ("A", "B"))
+        refused = Choose(Prompt((PromptMessage("user", (Piece("a forbidden word"),)),)), ("A", "B"))
         answers = await asyncio.gather(
             engine.ask(CHOOSE), engine.ask(refused), return_exceptions=True
         )
         assert isinstance(answers[0], Chosen)
-        assert isinstance(answers[1], EngineTrouble)
+        assert isinstance(answers[1], EngineError)
         assert answers[1].reason == "INVALID_PARAMETER"
         assert "not that word" in answers[1].message
         assert isinstance(await engine.ask(CHOOSE), Chosen)

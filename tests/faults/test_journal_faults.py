@@ -20,11 +20,11 @@ import pytest
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.clients import Item, RewardClient
+from assay.kit.errors import ConfigError
 from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.reward_server.journal.store import MIN_LIMIT_BYTES, Store
 from assay.reward_server.journal.writer import Journal
-from assay.rpc.errors import ConfigError
-from journal_support import filled, ticket
+from journal_support import filled, settled
 
 
 @contextmanager
@@ -162,7 +162,7 @@ async def test_a_broken_file_turns_the_journal_off(
     path = tmp_path / "journal"
     path.write_text("this is no data base, but somebody's notes" * 100)
     before = path.read_bytes()
-    state = await filled(path, [[ticket("a"), ticket("b")]])
+    state = await filled(path, [[settled("a"), settled("b")]])
     assert (state.written, state.dropped) == (0, 2)
     assert "not a database" in state.trouble
     assert path.read_bytes() == before
@@ -176,12 +176,12 @@ async def test_a_file_that_breaks_or_goes_turns_the_journal_off(tmp_path: Path) 
         ("cut", lambda path: os.truncate(path, 5000)),
     ):
         path = tmp_path / name
-        await filled(path, [[ticket(str(n), response="x" * 3000) for n in range(50)]])
+        await filled(path, [[settled(str(n), response="x" * 3000) for n in range(50)]])
         journal = Journal(path, MIN_LIMIT_BYTES)
         await journal.start()
         harm(path)
         for n in range(30):
-            journal.offer([ticket(str(n), response="y" * 3000)])
+            journal.offer([settled(str(n), response="y" * 3000)])
         await journal.close()
         state = journal.state()
         assert state.trouble not in {"", "closed"}, name
@@ -225,9 +225,9 @@ async def test_what_comes_while_the_last_batch_is_written_is_written_too(
     monkeypatch.setattr(Store, "append", slow_disk)
     journal = Journal(tmp_path / "journal", MIN_LIMIT_BYTES)
     await journal.start()
-    journal.offer([ticket("first")])
+    journal.offer([settled("first")])
     await asyncio.to_thread(begun.wait, 20)
-    journal.offer([ticket("second")])
+    journal.offer([settled("second")])
     closing = asyncio.create_task(journal.close())
     await asyncio.sleep(0)  # it has asked the thread to end
     go_on.set()

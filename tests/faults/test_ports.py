@@ -21,17 +21,16 @@ import pytest
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients import EmbeddedServices, RewardClient
-from assay.clients.client import AsyncRewardClient
-from assay.clients.config import ClientConfig
+from assay.clients.config import ClientConfig, RetryPolicy
 from assay.clients.execution import CallTest, ExecutionClient, Program, TestJob, TestSuite
 from assay.clients.judging import JudgeClient
-from assay.clients.retry import RetryPolicy
+from assay.clients.reward import AsyncRewardClient
 from assay.clients.types import Item
-from assay.rpc.channels import open_blocking_channel
-from assay.rpc.errors import UnavailableError, reason_of, status_sent
-from assay.rpc.reasons import Reason
-from assay.rpc.serving import ServeConfig, Service, start
-from assay.rpc.tls import ClientTls, ServerTls
+from assay.kit.channels import open_blocking_channel
+from assay.kit.errors import UnavailableError, reason_of, status_sent
+from assay.kit.reasons import Reason
+from assay.kit.serving import ServeConfig, Service, start
+from assay.kit.tls import ClientTls, ServerTls
 from certificates import Certificates, make_certificates
 from genrm_support import make_model
 from port_noise import HTTP1, PREFACE, connect, messages, send
@@ -83,7 +82,7 @@ class Port:
     def strange_lines(self) -> list[str]:
         """What the log has besides one line a call."""
         lines = self.log_file.read_text(errors="replace").splitlines()
-        return [line for line in lines if "assay.rpc.calls: call" not in line]
+        return [line for line in lines if "assay.kit.calls: call" not in line]
 
 
 @pytest.fixture(
@@ -161,7 +160,7 @@ def test_noise_does_nothing(port: Port) -> None:
         assert any("Handshake failed" in line for line in port.strange_lines()), (
             port.strange_lines()
         )
-    assert all("assay.rpc.native_log: gRPC: " in line for line in fresh), fresh
+    assert all("assay.kit.native_log: gRPC: " in line for line in fresh), fresh
 
 
 def test_callers_who_never_end_keep_nobody_waiting(port: Port) -> None:

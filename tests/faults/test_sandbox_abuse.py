@@ -89,7 +89,7 @@ def assert_honest(result: TestReport | Fault) -> None:
 
 def warm_up(client: ExecutionClient, pid: int) -> None:
     """Runs honest programs until every box of every slot is built: each is, at its first run."""
-    # A slot: its warden, and three boxes, each a zygote and the child that waits for a job.
+    # A slot: its supervisor, and three boxes, each a zygote and the child that waits for a job.
     whole = 1 + SLOTS * (1 + 3 * 2)
     for _ in range(20):
         for make in (honest, honest_call, honest_with_numpy, honest_under_test):

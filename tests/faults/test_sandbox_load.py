@@ -37,8 +37,8 @@ from assay.clients.execution import (
     TestReport,
     TestSuite,
 )
-from assay.rpc.errors import error_info, reason_of, retry_after_s
-from assay.rpc.limits import channel_options
+from assay.kit.errors import error_info, reason_of, retry_after_s
+from assay.kit.limits import channel_options
 
 SUM = "a, b = map(int, input().split())\nprint(a + b)\n"
 SLEEPS = "import time\ntime.sleep(60)\n"
@@ -84,13 +84,13 @@ def named(root: int, part: str) -> list[int]:
     return found
 
 
-def wardens(services: EmbeddedServices) -> list[int]:
-    return named(services.pid("sandbox"), "assay.sandbox.warden")
+def supervisors(services: EmbeddedServices) -> list[int]:
+    return named(services.pid("sandbox"), "assay.sandbox.supervisor")
 
 
 def zygotes(services: EmbeddedServices) -> list[int]:
-    """The processes right beneath the wardens: the spare children hang from these."""
-    above = set(wardens(services))
+    """The processes right beneath the supervisors: the spare children hang from these."""
+    above = set(supervisors(services))
     return [pid for pid in tree(services.pid("sandbox")) if _parent(pid) in above]
 
 
@@ -108,7 +108,7 @@ def programs(services: EmbeddedServices) -> list[int]:
 
 
 async def running(services: EmbeddedServices, at_least: int) -> None:
-    """Waits until programs sleep in the sandbox: the third generation beneath the wardens."""
+    """Waits until programs sleep in the sandbox: the third generation beneath the supervisors."""
     await until(lambda: _asleep(services) >= at_least)
 
 
@@ -161,7 +161,7 @@ async def test_a_mixed_load_mixes_no_answers_up() -> None:
             assert _word(result) == expected[job.id.partition("-")[0]], (job.id, result)
 
 
-@pytest.mark.parametrize("victims", [wardens, zygotes])
+@pytest.mark.parametrize("victims", [supervisors, zygotes])
 async def test_a_part_killed_in_mid_run_makes_no_verdict(
     victims: Callable[[EmbeddedServices], list[int]],
 ) -> None:
@@ -198,7 +198,7 @@ async def test_parts_killed_at_random_make_no_wrong_verdict() -> None:
         call = asyncio.create_task(client.run_tests(jobs))
         for turn in range(8):
             await asyncio.sleep(0.15)
-            for pid in (wardens if turn % 2 else zygotes)(services)[:1]:
+            for pid in (supervisors if turn % 2 else zygotes)(services)[:1]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         words = Counter(map(_word, await call))
@@ -256,7 +256,7 @@ async def test_of_a_killed_service_the_next_one_leaves_nothing() -> None:
 
 
 def _left_by(pid: int) -> list[Path]:
-    """Control groups and folders that a warden made."""
+    """Control groups and folders that a supervisor made."""
     groups = Path("/sys/fs/cgroup").glob(f"**/assay-box-{pid}-*")
     return [*groups, *Path(tempfile.gettempdir()).glob(f"assay-box-{pid}-*")]
 
@@ -264,7 +264,7 @@ def _left_by(pid: int) -> list[Path]:
 async def test_an_idle_part_that_dies_costs_nothing() -> None:
     async with serving() as (client, services):
         await client.run_tests([sum_of(number) for number in range(4)])
-        for pid in wardens(services):
+        for pid in supervisors(services):
             os.kill(pid, signal.SIGKILL)
         results = await client.run_tests([sum_of(number) for number in range(20)])
         assert Counter(map(_word, results)) == {"passed": 20}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.metrics_support import scrape, total
 
+from assay.clients import ClientConfig
 from assay.clients.execution import (
     AsyncExecutionClient,
     CallTest,
@@ -24,7 +25,7 @@ from assay.clients.execution import (
     TestReport,
     TestSuite,
 )
-from sandbox_service import descendants, python, running, wardens
+from sandbox_service import descendants, python, running, supervisors
 
 FLAGS = ("--languages", "python")
 SLEEP = "import time; time.sleep(60)"
@@ -57,19 +58,19 @@ def reasons(outcomes: list[ExecutionResult]) -> set[str]:
     return {outcome.reason if isinstance(outcome, Fault) else outcome.end for outcome in outcomes}
 
 
-async def test_a_warden_killed_in_mid_run_costs_that_run_only() -> None:
+async def test_a_supervisor_killed_in_mid_run_costs_that_run_only() -> None:
     with running("--slots", "1", "--metrics-port", "0", *FLAGS) as (address, process):
         assert process.stdout is not None
         metrics = process.stdout.readline().split()[-1]
         async with AsyncExecutionClient(address) as client:
-            [warden] = wardens(process.pid)
-            before = descendants(warden)
+            [supervisor] = supervisors(process.pid)
+            before = descendants(supervisor)
             calls = asyncio.gather(
                 client.execute([python(SLEEP, wall_time_s=100.0)]),
                 client.execute([python(f"print({n})") for n in range(20)]),
             )
             await asyncio.sleep(0.5)
-            os.kill(warden, signal.SIGKILL)
+            os.kill(supervisor, signal.SIGKILL)
             [[killed], others] = await calls
             assert isinstance(killed, Fault)
             assert killed.reason == "WORKER_DIED"
@@ -78,14 +79,14 @@ async def test_a_warden_killed_in_mid_run_costs_that_run_only() -> None:
             ]
             await works(client)
             await until(lambda: gone(before))
-            assert wardens(process.pid) != [warden]
+            assert supervisors(process.pid) != [supervisor]
         families = scrape(metrics)
         assert total(families, "assay_sandbox_worker_restarts_total") == 1
         died = {"language": "python", "reason": "WORKER_DIED"}
         assert total(families, "assay_sandbox_faults_total", **died) == 1
 
 
-async def test_wardens_that_die_again_and_again_never_make_a_verdict() -> None:
+async def test_supervisors_that_die_again_and_again_never_make_a_verdict() -> None:
     with running("--slots", "2", *FLAGS) as (address, process):
         async with AsyncExecutionClient(address, timeout_s=60.0) as client:
             suite = TestSuite([CallTest("f", (n,), n * n) for n in range(3)])
@@ -94,8 +95,8 @@ async def test_wardens_that_die_again_and_again_never_make_a_verdict() -> None:
             call = asyncio.ensure_future(client.run_tests(jobs))
             for _ in range(4):
                 await asyncio.sleep(0.15)
-                for warden in wardens(process.pid)[:1]:
-                    os.kill(warden, signal.SIGKILL)
+                for supervisor in supervisors(process.pid)[:1]:
+                    os.kill(supervisor, signal.SIGKILL)
             results = await call  # none is lost
             await works(client)
     reports = [result for result in results if isinstance(result, TestReport)]
@@ -106,13 +107,13 @@ async def test_wardens_that_die_again_and_again_never_make_a_verdict() -> None:
     assert len(faults) <= 8
 
 
-async def test_every_child_of_a_warden_may_die_without_a_verdict() -> None:
+async def test_every_child_of_a_supervisor_may_die_without_a_verdict() -> None:
     with running("--slots", "1", *FLAGS) as (address, process):
         async with AsyncExecutionClient(address) as client:
-            [warden] = wardens(process.pid)
+            [supervisor] = supervisors(process.pid)
             call = asyncio.ensure_future(client.execute([python(SLEEP, wall_time_s=100.0)]))
             await asyncio.sleep(0.5)
-            for child in descendants(warden):
+            for child in descendants(supervisor):
                 os.kill(child, signal.SIGKILL)
             [outcome] = await call
             assert isinstance(outcome, Fault), outcome
@@ -124,18 +125,18 @@ async def test_a_caller_who_leaves_takes_the_program_along() -> None:
     with running("--slots", "1", *FLAGS) as (address, process):
         async with AsyncExecutionClient(address) as client:
             await works(client)
-            [warden] = wardens(process.pid)
-            before = descendants(warden)
+            [supervisor] = supervisors(process.pid)
+            before = descendants(supervisor)
             forks = "import os, time\nos.fork()\nos.fork()\ntime.sleep(60)"
             call = asyncio.ensure_future(client.execute([python(forks, wall_time_s=100.0)]))
-            await until(lambda: len(descendants(warden) - before) >= 3)
-            made = descendants(warden) - before
+            await until(lambda: len(descendants(supervisor) - before) >= 3)
+            made = descendants(supervisor) - before
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
             await works(client)  # takes what was made in advance for the next run
             await until(lambda: gone(made))
             await works(client)
-            assert wardens(process.pid) == [warden]
+            assert supervisors(process.pid) == [supervisor]
 
 
 async def test_a_deadline_kills_what_runs_and_drops_what_waits() -> None:
@@ -174,8 +175,10 @@ async def test_a_short_call_is_not_behind_a_long_one() -> None:
 
 async def test_a_full_queue_refuses_with_the_time_to_wait() -> None:
     flags = ("--slots", "1", "--queue-items", "8", *FLAGS)
+    # A client of its own accord would not have so much in flight.
     with running(*flags) as (address, _):
-        async with AsyncExecutionClient(address) as client:
+        config = ClientConfig(max_concurrent_calls=8)
+        async with AsyncExecutionClient(address, config=config) as client:
             # One runs, one is handed ahead, eight wait.
             held = [
                 asyncio.ensure_future(client.execute([sleeper() for _ in range(count)]))
@@ -190,17 +193,17 @@ async def test_a_full_queue_refuses_with_the_time_to_wait() -> None:
             await works(client)
 
 
-async def test_a_warden_that_hangs_is_killed_when_its_caller_is_gone() -> None:
+async def test_a_supervisor_that_hangs_is_killed_when_its_caller_is_gone() -> None:
     with running("--slots", "1", *FLAGS) as (address, process):
         async with AsyncExecutionClient(address, timeout_s=60.0) as client:
-            [warden] = wardens(process.pid)
+            [supervisor] = supervisors(process.pid)
             call = asyncio.ensure_future(client.execute([python(SLEEP, wall_time_s=99.0)]))
             await asyncio.sleep(0.3)
-            os.kill(warden, signal.SIGSTOP)
+            os.kill(supervisor, signal.SIGSTOP)
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
             await works(client)
-            assert wardens(process.pid) != [warden]
+            assert supervisors(process.pid) != [supervisor]
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

@@ -15,13 +15,13 @@ import pytest
 from google.rpc import status_pb2
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
+from assay.kit.errors import StartupError, error_info, reason_of, retry_after_s
+from assay.kit.limits import channel_options
+from assay.kit.serving import ServeConfig, start
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
-from assay.rpc.errors import StartupError, error_info, reason_of, retry_after_s
-from assay.rpc.limits import channel_options
-from assay.rpc.serving import ServeConfig, start
 from chaos import NAMES, install
 
 POISON = {
@@ -183,7 +183,7 @@ async def test_a_preloaded_verifier_is_loaded_before_the_workers_fork() -> None:
     async with serving(workers=1, preload=("lazy",)) as (stub, scorer):
         response = await stub.BatchScore(batch([item("good", "x", "lazy")]), timeout=20)
         prepared, judged = response.results[0].judgement.explanation.split()
-        assert prepared == str(scorer.pool.nursery_pid) != judged
+        assert prepared == str(scorer.workers.server_pid) != judged
 
 
 @pytest.mark.usefixtures("chaos")
@@ -211,17 +211,17 @@ async def test_an_idle_worker_that_dies_costs_nothing() -> None:
 
 
 @pytest.mark.usefixtures("chaos")
-async def test_the_nursery_comes_back() -> None:
+async def test_the_fork_server_comes_back() -> None:
     async with serving(workers=2, item_timeout_s=30.0) as (stub, scorer):
-        nursery, workers = scorer.pool.nursery_pid, scorer.pool.worker_pids()
-        assert nursery is not None
+        server, workers = scorer.workers.server_pid, scorer.pool.worker_pids()
+        assert server is not None
         call = stub.BatchScore(batch([item("hit", "sleep 25")]), timeout=60)
         await until(scorer.pool.running_pids)
-        os.kill(nursery, signal.SIGKILL)
+        os.kill(server, signal.SIGKILL)
         assert reasons(await call) == {"hit": "WORKER_DIED"}
         after = await stub.BatchScore(batch([item("x", r"\boxed{42}", "math")]), timeout=30)
         assert after.results[0].judgement.verdict == "correct"
-        await until(lambda: scorer.pool.nursery_pid not in (None, nursery))
+        await until(lambda: scorer.workers.server_pid not in (None, server))
         await until(lambda: not any(exists(pid) for pid in workers))
 
 
@@ -325,10 +325,10 @@ async def test_a_sick_built_in_verifier_keeps_the_server_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from assay.reward_server.domain import Candidate, Example, Item
-    from assay.reward_server.verifiers.exact import ExactVerifier
+    from assay.reward_server.verifiers.exact import exact
 
-    wrong = Item(Candidate("a"), references=("b",), parameters=ExactVerifier().spec.complete({}))
-    monkeypatch.setattr(ExactVerifier, "examples", (Example(wrong, "correct"),))
+    wrong = Item(Candidate("a"), references=("b",), parameters=exact.spec.complete({}))
+    monkeypatch.setattr(exact, "examples", (Example(wrong, "correct"),))
     with pytest.raises(StartupError, match="exact"):
         async with serving():
             pass

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from assay.api.reward.v1 import reward_pb2
+from assay.kit.errors import ConfigError, error_info, reason_of
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
-from assay.rpc.errors import ConfigError, error_info, reason_of
 from chaos import install
 
 PROFILES = """

@@ -25,7 +25,7 @@ import pytest
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.clients import EmbeddedServices, Item, Result, RewardClient
-from assay.clients.config import ClientConfig
+from assay.clients.config import ClientConfig, RetryPolicy
 from assay.clients.execution import (
     AsyncExecutionClient,
     CallTest,
@@ -33,7 +33,10 @@ from assay.clients.execution import (
     TestSuite,
     suite_to_proto,
 )
-from assay.clients.retry import RetryPolicy
+from assay.kit.errors import reason_of, status_sent
+from assay.kit.limits import channel_options
+from assay.kit.reasons import Reason
+from assay.kit.serving import ServeConfig, start
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import (
     Candidate,
@@ -48,10 +51,6 @@ from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
 from assay.reward_server.verifiers.code import CodeVerifier
-from assay.rpc.errors import reason_of, status_sent
-from assay.rpc.limits import channel_options
-from assay.rpc.reasons import Reason
-from assay.rpc.serving import ServeConfig, start
 from chaos import install
 
 # gRPC turns deadlines into times of day and back, in C and in Python. In a real jump both clocks
@@ -61,7 +60,7 @@ import sys, time
 _time, _clock = time.time, time.monotonic
 def jumping():
     caller = sys._getframe(1).f_code.co_filename.replace(chr(92), "/")
-    steady = "/grpc/" in caller or caller.endswith("/rpc/deadlines.py")
+    steady = "/grpc/" in caller or caller.endswith("/kit/deadlines.py")
     return _time() + (0 if steady else 86400 * (int(_clock()) % 2))
 time.time = jumping
 """

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from assay.clients import Judgement, Result, Span
-from assay.clients.verdicts import Verdict
+from assay.clients.judging.verdicts import Verdict
 from assay.trainer.core.batch import Batch, Scored, pad
 from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.data.problems import Problem

@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from assay.clients.verdicts import Verdict
+from assay.clients.judging.verdicts import Verdict
 from assay.genrm.judges import numbers
 from assay.genrm.steps import labels
 from assay.trainer.algos.advantages import TRL_EPS

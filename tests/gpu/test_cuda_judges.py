@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import Choose, Chosen, Message, Piece, Prompt
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.base import Choose, Chosen, Piece, Prompt, PromptMessage
+from assay.genrm.engines.config import EngineConfig
 from genrm_engine_support import Alone
 from genrm_support import make_model
 
@@ -24,11 +24,13 @@ async def test_probabilities_are_those_of_the_weights(
 ) -> None:
     folder = make_model(tmp_path / "model", "causal")
     alone, options = Alone(folder, "generative"), ("A", "B", " neither")
-    made = load_engine("tiny", ModelConfig(str(folder), device=device, precision=precision))  # type: ignore[arg-type]
+    made = load_engine("tiny", EngineConfig(str(folder), device=device, precision=precision))  # type: ignore[arg-type]
     await made.start()
     try:
         prompts = [
-            Prompt((Message("user", (Piece(f"The answer is {n}. {'so ' * n}", trusted=False),)),))
+            Prompt(
+                (PromptMessage("user", (Piece(f"The answer is {n}. {'so ' * n}", trusted=False),)),)
+            )
             for n in range(30)
         ]
         answers = await asyncio.gather(*(made.ask(Choose(p, options)) for p in prompts))

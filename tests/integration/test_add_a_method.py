@@ -23,8 +23,8 @@ _TRAINS = """
     import torch
     from rich.console import Console
 
-    from assay.clients.runs.environment import calm
-    from assay.clients.runs.records import read_rows
+    from assay.kit.runs.environment import calm
+    from assay.kit.runs.records import read_rows
     from assay.trainer.records import folder, plots
     from assay.trainer.recipes.train import run
     from assay.trainer.settings import config as configs
@@ -144,7 +144,7 @@ def python(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Python
 
 
 def explained(python: Python, *overrides: str) -> str:
-    told = python(f"from assay.clients.cli import run; run(['train', '--explain', *{overrides!r}])")
+    told = python(f"from assay.cli.main import run; run(['train', '--explain', *{overrides!r}])")
     return re.sub(r"\s+", " ", told)
 
 
@@ -160,7 +160,7 @@ def test_what_it_does_not_go_with_is_said_as_on_the_page(python: Python, reposit
     told = python(
         """
         from pathlib import Path
-        from assay.rpc.errors import ConfigError
+        from assay.kit.errors import ConfigError
         from assay.trainer.settings.config import load
         for override in ("method.loss.ratio=sequence", "method.loss.objective=gmop"):
             try:

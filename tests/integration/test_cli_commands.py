@@ -10,22 +10,23 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from assay.cli.commands.doctor import look_at_certificate, look_at_packages
+from assay.cli.commands.up import choose_http_ports, choose_ports
+from assay.cli.main import _BROUGHT_BY, _SUMMARIES, GROUP, run
 from assay.clients import RewardClient
-from assay.clients.cli import _BROUGHT_BY, _SUMMARIES, GROUP, run
-from assay.clients.commands.doctor import look_at_certificate, look_at_packages
-from assay.clients.commands.up import choose_ports
+from assay.clients.services import absent_plug_ins, installed_plug_ins
 from assay.clients.testing import FakeRewardServer
-from assay.rpc.errors import ConfigError
-from assay.rpc.tls import ServerTls
+from assay.kit.errors import ConfigError
+from assay.kit.tls import ServerTls
 from certificates import make_certificates
 
-COMMAND = [sys.executable, "-c", "from assay.clients.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from assay.cli.__main__ import main; main()"]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_errors_are_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "assay.clients.commands.up.installed_services", lambda: {"reward": None, "sandbox": None}
+        "assay.cli.commands.up.installed_services", lambda: {"reward": None, "sandbox": None}
     )
     if arguments[:2] != ["up", "--port"]:
         monkeypatch.undo()
@@ -65,7 +66,7 @@ def test_errors_are_one_line(
 
 
 def test_help_lists_the_commands_without_loading_them() -> None:
-    program = "import sys; from assay.clients.cli import run; run(['--help'])"
+    program = "import sys; from assay.cli.main import run; run(['--help'])"
     program += "; print('torch' in sys.modules)"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -98,12 +99,14 @@ def test_a_command_that_is_not_installed_names_its_package(
         if entry.dist and entry.dist.name != "assay-clients"
     }
     assert theirs == _BROUGHT_BY
-    monkeypatch.setattr("assay.clients.cli.entry_points", lambda group: ())
+    monkeypatch.setattr("assay.cli.main.entry_points", lambda group: ())
     for name, package in _BROUGHT_BY.items():
         assert run([name]) == 1
         err = capsys.readouterr().err
         folder = package.removeprefix("assay-").replace("-", "_")
-        assert f"comes with {package}; in a checkout of Assay, run: pip install ./{folder}\n" in err
+        beside = "./math " if package == "assay-reward-server" else ""
+        where = f"in a checkout of Assay, run: pip install {beside}./{folder}\n"
+        assert f"comes with {package}; {where}" in err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,7 +117,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_verifiers_as_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     with FakeRewardServer() as server:
         assert run(["verifiers", "--target", server.address]) == 0
-        assert "exact" in capsys.readouterr().out
+        shown = capsys.readouterr().out
+        assert "exact" in shown
+        assert "assay-verifiers-extra would add boxes, chemistry, " in shown
         assert run(["verifiers", "--target", server.address, "--json"]) == 0
     info = json.loads(capsys.readouterr().out)
     assert info["verifiers"][0]["name"] == "exact"
@@ -129,6 +134,25 @@ def test_doctor_finds_a_server_and_misses_one(capsys: pytest.CaptureFixture[str]
     assert "not ok" in capsys.readouterr().out
 
 
+def test_doctor_says_what_is_plugged_in_and_what_would_add_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found() -> str:
+        return {one.what: one.found for one in look_at_packages()}["plug-ins"]
+
+    assert {"assay-compat", "assay-verifiers-extra"} <= set(found().split("; "))
+    here = installed_plug_ins()
+    monkeypatch.setattr("assay.clients.services.version", absent)
+    monkeypatch.setattr("assay.clients.services.entry_points", lambda group: [])
+    assert here
+    assert "assay-verifiers-extra would add the verifiers boxes, chemistry, " in found()
+    assert found().endswith("in a checkout of Assay, run: pip install ./plugins/verifiers_extra")
+
+
+def absent(name: str) -> str:
+    raise PackageNotFoundError(name)
+
+
 def test_doctor_says_whether_there_is_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Found, and not imported."""
 
@@ -136,7 +160,8 @@ def test_doctor_says_whether_there_is_ray(tmp_path: Path, monkeypatch: pytest.Mo
         return {one.what: one.found for one in look_at_packages()}["--pool ray"]
 
     if find_spec("ray") is None:
-        wanted = "in a checkout of Assay, run: pip install './reward_server[ray]' './sandbox[ray]'"
+        wanted = "in a checkout of Assay, run: pip install "
+        wanted += "./math './reward_server[ray]' './sandbox[ray]'"
         assert found() == f"ray is not installed; {wanted}"
     (tmp_path / "ray.py").write_text("raise AssertionError('imported')")
     info = tmp_path / "ray-2.60.1.dist-info"
@@ -165,6 +190,23 @@ def test_ports_of_services() -> None:
     assert choose_ports(["reward"], 0) == {"reward": 0}
     with pytest.raises(ConfigError, match="lower"):
         choose_ports(["reward", "genrm"], 65534)
+
+
+def test_http_of_services() -> None:
+    assert choose_http_ports(["genrm", "reward", "sandbox"], 8080) == {
+        "reward": 8080,
+        "sandbox": 8081,
+    }
+    assert choose_http_ports(["sandbox"], 8080) == {"sandbox": 8081}
+    assert choose_http_ports(["reward"], None) == {}
+
+
+def test_what_would_add_to_the_services_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(absent_plug_ins()) == [], "the tests' environment has them"
+    monkeypatch.setattr("assay.clients.services.version", absent)
+    told = "\n".join(absent_plug_ins())
+    assert "assay-compat would add" in told
+    assert "pip install ./plugins/compat" in told
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])

@@ -12,7 +12,7 @@ import pytest
 
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2
-from assay.clients.cli import run
+from assay.cli.main import run
 from assay.clients.testing import FakeRewardServer, exact_info
 from assay.clients.types import Component, Fault, Judgement
 
@@ -180,7 +180,7 @@ def _origin_of(rows: Path, pair: tuple[str, str], target: str, tmp_path: Path) -
     probe = tmp_path / "probe.jsonl"
     origin = tmp_path / "probe.jsonl.partial.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("assay.clients.partial.PartialFile.finish", lambda *_: None)
+        patch.setattr("assay.cli.partial.PartialFile.finish", lambda *_: None)
         assert compare(rows, probe, *pair, target=target) == 0
     return origin.read_text()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.clients.commands.run import language_of
-from assay.rpc.errors import ConfigError
+from assay.cli.commands.run import language_of
+from assay.kit.errors import ConfigError
 from sandbox_service import running
 
 
@@ -21,7 +21,7 @@ def address() -> Iterator[str]:
 
 
 def assay_run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    code = "import sys; from assay.clients.cli import run; sys.exit(run(sys.argv[1:]))"
+    code = "import sys; from assay.cli.main import run; sys.exit(run(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "run", *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, check=False, timeout=90)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from assay.clients.cli import run
+from assay.cli.main import run
 from assay.clients.testing import FakeRewardServer, Knobs
 
 Rows = list[dict[str, Any]]
@@ -23,7 +23,7 @@ Rows = list[dict[str, Any]]
 
 def assay(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Runs the command and waits for it."""
-    command = [sys.executable, "-c", "from assay.clients.cli import main; main()"]
+    command = [sys.executable, "-c", "from assay.cli.__main__ import main; main()"]
     command += map(str, arguments)
     return subprocess.run(
         command, input=stdin, capture_output=True, text=True, timeout=100, check=False
@@ -131,7 +131,7 @@ def test_interrupted_work_goes_on(kill: int, write: Callable[..., Path], tmp_pat
     partial = tmp_path / "out.jsonl.partial"
     with FakeRewardServer(knobs=Knobs(delay_s=0.3)) as slow:
         arguments = ["score", str(source), "-o", str(out), "--verifier", "exact"]
-        program = "from assay.clients.cli import main; main()"
+        program = "from assay.cli.__main__ import main; main()"
         command = [sys.executable, "-c", program, *arguments, "--target", slow.address]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
             while not (partial.exists() and partial.stat().st_size) and run.poll() is None:

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from assay.cli.main import run
 from assay.clients import EmbeddedServices
-from assay.clients.cli import run
 from assay.clients.execution import AssertTest, CallTest, TestCase
 from forgeries import KINDS
 from forgery_tricks import GROUPS

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from assay.cli.main import run
 from assay.clients import EmbeddedServices
-from assay.clients.cli import run
 from sandbox_service import ANY_FLOOR
 
 Rows = list[dict[str, Any]]

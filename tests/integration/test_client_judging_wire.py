@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from assay.clients.cli import run
-from assay.clients.commands.up import choose_services
-from assay.clients.evaluation.tallies import Evaluation
+from assay.cli.commands.up import choose_services
+from assay.cli.evaluation.tallies import Evaluation
+from assay.cli.main import run
 from assay.clients.judging import (
     AsyncJudgeClient,
     Fault,
@@ -32,7 +32,7 @@ from assay.clients.judging import (
     StepScores,
     StepSettings,
 )
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from genrm_service import running
 from genrm_support import make_model
 
@@ -269,7 +269,7 @@ def test_what_cannot_be_evaluated_is_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("assay.clients.commands.eval_judge._READY_S", 0.5)
+    monkeypatch.setattr("assay.cli.commands.eval_judge._READY_S", 0.5)
     file = write(tmp_path / "pairs.jsonl", PAIRS)
     assert evaluate(file, *(service if word == "SERVICE" else word for word in arguments)) == 1
     out, err = capsys.readouterr()

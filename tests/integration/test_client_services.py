@@ -14,7 +14,7 @@ import pytest
 
 from assay.clients import Item, RewardClient
 from assay.clients.services import EmbeddedServices, package_of
-from assay.rpc.errors import ConfigError, StartupError
+from assay.kit.errors import ConfigError, StartupError
 
 
 def is_alive(pid: int) -> bool:

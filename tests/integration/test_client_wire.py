@@ -27,16 +27,15 @@ from assay.clients import (
     RewardClient,
 )
 from assay.clients.testing import FakeRewardServer, Knobs
-from assay.clients.threads import BlockingGrpcTransport
-from assay.rpc.calls import METADATA_KEY
-from assay.rpc.errors import (
+from assay.kit.calls import METADATA_KEY
+from assay.kit.errors import (
     BadRequestError,
     ConfigError,
     DeadlineError,
     UnauthenticatedError,
     UnavailableError,
 )
-from assay.rpc.tls import ServerTls
+from assay.kit.tls import ServerTls
 
 QUICK = ClientConfig(retry=RetryPolicy(max_attempts=5, base_s=0.01, cap_s=0.05))
 GIVE_UP = ClientConfig(retry=RetryPolicy(max_attempts=2, base_s=0.01, cap_s=0.05))
@@ -285,9 +284,6 @@ async def test_a_request_id_and_a_token_travel() -> None:
             assert reasons(await client.score(items(1))) == [None]
         assert server.metadata[0]["authorization"] == "Bearer sesame"
         assert server.metadata[0][METADATA_KEY]
-        blocking = BlockingGrpcTransport(server.address, token="sesame")
-        async with AsyncRewardClient(transport=blocking) as client:
-            assert reasons(await client.score(items(1))) == [None]
         async with AsyncRewardClient(server.address, token="wrong") as client:
             assert reasons(await client.score(items(1))) == ["UNAUTHENTICATED"]
             with pytest.raises(UnauthenticatedError):
@@ -311,12 +307,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> ServerTls:
 async def test_tls(certificate: ServerTls) -> None:
     trusting = ClientTls(ca_file=certificate.cert_file)
     async with FakeRewardServer(tls=certificate) as server:
-        for client in (
-            AsyncRewardClient(server.address, tls=trusting),
-            AsyncRewardClient(transport=BlockingGrpcTransport(server.address, tls=trusting)),
-        ):
-            async with client:
-                assert reasons(await client.score(items(1))) == [None]
+        async with AsyncRewardClient(server.address, tls=trusting) as client:
+            assert reasons(await client.score(items(1))) == [None]
         async with AsyncRewardClient(server.address, config=GIVE_UP) as client:
             assert reasons(await client.score(items(1))) == ["UNREACHABLE"]
 
@@ -327,13 +319,13 @@ async def source(count: int) -> AsyncIterator[Item]:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("blocking", [False, True])
-async def test_a_stream_yields_each_result_once(blocking: bool) -> None:
+async def test_a_stream_yields_each_result_once() -> None:
     knobs = Knobs(unavailable=1, shuffle=True, drop_ids=frozenset({"9"}))
-    async with FakeRewardServer(knobs=knobs) as server:
-        transport = BlockingGrpcTransport(server.address) if blocking else None
-        async with AsyncRewardClient(server.address, config=QUICK, transport=transport) as client:
-            results = {result.id: result async for result in client.stream(source(150))}
+    async with (
+        FakeRewardServer(knobs=knobs) as server,
+        AsyncRewardClient(server.address, config=QUICK) as client,
+    ):
+        results = {result.id: result async for result in client.stream(source(150))}
     assert len(results) == 150
     rewards = [results[str(number)].reward for number in range(150)]
     assert rewards == [None if number == 9 else float(number % 2) for number in range(150)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.clients import Anchor, Data, EmbeddedServices, Item, RewardClient
-from assay.reward_server.domain import Example, RemoteVerifier, VerifierSpec
-from assay.reward_server.registry import FAMILIES
+from assay.reward_server.domain import CompositeVerifier, Example, RemoteVerifier, VerifierSpec
 from docs_support import blocks
 
 ADDRESSES = {"127.0.0.1:50051": "reward", "127.0.0.1:50052": "sandbox"}
@@ -45,8 +45,8 @@ def test_items_of_the_catalogue_get_their_verdicts(
     page = (repository / "docs" / "verifiers.md").read_text(encoding="utf-8")
     scope: dict[str, Any] = {"Item": Item, "Anchor": Anchor, "Data": Data}
     items, verdicts = [], []
-    for verifier in [make() for makes in FAMILIES.values() for make in makes]:
-        if isinstance(verifier, RemoteVerifier):
+    for verifier in chain.from_iterable(script["families_here"]().values()):
+        if isinstance(verifier, RemoteVerifier | CompositeVerifier):
             continue
         call, example = _shown(script, verifier.spec, verifier.examples)
         assert f"```python\n{call}\n```\n" in page

@@ -11,10 +11,10 @@ from assay.api.process.v1 import process_pb2
 from assay.clients import AsyncRewardClient, ClientConfig, EmbeddedServices, RetryPolicy
 from assay.genrm.answers import AnswerVerifier
 from assay.genrm.config import ModelsConfig, RunnerConfig
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.models import Models
 from assay.genrm.runner import Runner
-from assay.rpc.errors import reason_of
+from assay.kit.errors import reason_of
 
 QUESTION = ({"role": "user", "content": "What is 6 * 7?"},)
 
@@ -37,7 +37,7 @@ def _runner(target: str) -> Runner:
     engine = MemoryEngine()
     engine.loaded.set()
     engine.go.set()
-    config = ModelsConfig({"a": ModelConfig(path="x")})
+    config = ModelsConfig({"a": EngineConfig(path="x")})
     patience = ClientConfig(retry=RetryPolicy(max_attempts=1))
     return Runner(
         RunnerConfig(config),

@@ -18,15 +18,15 @@ from assay.genrm.domain import (
     JudgeSettings,
     PairItem,
     Run,
-    Unjudgeable,
 )
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import Engine, EngineTrouble
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.base import EngineError, JudgeEngine
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.prompts import PromptEncoder
 from assay.genrm.judges import judge_group, judge_pair, judge_response
 from assay.genrm.judges.scalar import dialogue
 from assay.genrm.templates import Template, load_templates
+from assay.kit.faults import Unjudgeable
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -52,27 +52,27 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-async def started(name: str, folder: Path) -> Engine:
-    engine = load_engine(name, ModelConfig(str(folder), device="cpu", precision="float32"))
+async def started(name: str, folder: Path) -> JudgeEngine:
+    engine = load_engine(name, EngineConfig(str(folder), device="cpu", precision="float32"))
     await engine.start()
     return engine
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def judge(folders: dict[str, Path]) -> AsyncIterator[Engine]:
+async def judge(folders: dict[str, Path]) -> AsyncIterator[JudgeEngine]:
     engine = await started("judge", folders["causal"])
     yield engine
     await engine.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def head(folders: dict[str, Path]) -> AsyncIterator[Engine]:
+async def head(folders: dict[str, Path]) -> AsyncIterator[JudgeEngine]:
     engine = await started("head", folders["scalar"])
     yield engine
     await engine.close()
 
 
-async def drive(run: Run[R], engine: Engine) -> R:
+async def drive(run: Run[R], engine: JudgeEngine) -> R:
     try:
         asked = next(run)
         while True:
@@ -118,7 +118,7 @@ def win(direct: Direct, a: str, b: str) -> tuple[float, float]:
     return first, 1 - second
 
 
-async def test_a_pair_is_two_forward_passes(judge: Engine, direct: Direct) -> None:
+async def test_a_pair_is_two_forward_passes(judge: JudgeEngine, direct: Direct) -> None:
     for a in RESPONSES:
         for b in RESPONSES:
             made = await drive(
@@ -133,7 +133,7 @@ async def test_a_pair_is_two_forward_passes(judge: Engine, direct: Direct) -> No
             assert made.usage.prompt > 0
 
 
-async def test_a_group_is_its_pairs(judge: Engine, direct: Direct) -> None:
+async def test_a_group_is_its_pairs(judge: JudgeEngine, direct: Direct) -> None:
     item = GroupItem(QUESTION, RESPONSES)
     ranking = await drive(judge_group(item, AUTO, judge.info, TEMPLATES), judge)
     for one, text in enumerate(RESPONSES):
@@ -157,7 +157,7 @@ async def test_a_group_is_its_pairs(judge: Engine, direct: Direct) -> None:
     ],
 )
 async def test_one_response_is_one_forward_pass(
-    judge: Engine, direct: Direct, template: str, against: dict[str, str]
+    judge: JudgeEngine, direct: Direct, template: str, against: dict[str, str]
 ) -> None:
     known = {one.name: one for one in TEMPLATES.all()}[template]
     for text in RESPONSES:
@@ -167,7 +167,7 @@ async def test_one_response_is_one_forward_pass(
         assert (await drive(run, judge)).score == pytest.approx(expected, abs=1e-5)
 
 
-async def test_a_head_is_its_logit(head: Engine, folders: dict[str, Path]) -> None:
+async def test_a_head_is_its_logit(head: JudgeEngine, folders: dict[str, Path]) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -198,7 +198,7 @@ async def test_a_head_is_its_logit(head: Engine, folders: dict[str, Path]) -> No
     ids=["votes", "reasoned", "reasoned-probability", "consensus"],
 )
 async def test_a_judge_that_writes_nonsense_has_not_judged(
-    judge: Engine, settings: JudgeSettings
+    judge: JudgeEngine, settings: JudgeSettings
 ) -> None:
     item = JudgeItem(QUESTION, "Four.", ground_truth="4")
     with pytest.raises(Unjudgeable) as caught:
@@ -207,9 +207,9 @@ async def test_a_judge_that_writes_nonsense_has_not_judged(
     assert caught.value.metadata["raw_text"]
 
 
-async def test_a_long_candidate_is_refused_or_cut(judge: Engine) -> None:
+async def test_a_long_candidate_is_refused_or_cut(judge: JudgeEngine) -> None:
     item = JudgeItem(QUESTION, "so it is. " * 2000, ground_truth="4")
-    with pytest.raises(EngineTrouble) as caught:
+    with pytest.raises(EngineError) as caught:
         await drive(judge_response(item, AUTO, judge.info, TEMPLATES), judge)
     assert caught.value.reason == "CONTEXT_TOO_LONG"
     settings = JudgeSettings(overflow="keep-ends")

@@ -11,16 +11,16 @@ import pytest
 from assay.genrm.engines import load_engine
 from assay.genrm.engines.base import (
     Choose,
-    EngineTrouble,
-    Message,
+    EngineError,
     Piece,
     Prompt,
+    PromptMessage,
     Rate,
     RateSteps,
     Write,
 )
-from assay.genrm.engines.config import ModelConfig
-from assay.rpc.errors import ConfigError, StartupError
+from assay.genrm.engines.config import EngineConfig
+from assay.kit.errors import ConfigError, StartupError
 from genrm_support import make_model
 from openai_support import TinyServer, serving
 
@@ -42,7 +42,7 @@ async def asked(folders):
         tiny = TinyServer(folders[kind], kind, style, **(server or {}))
         context = serving(tiny)
         url = context.__enter__()
-        config = ModelConfig(path="tiny", engine="openai", base_url=url, **settings)
+        config = EngineConfig(path="tiny", engine="openai", base_url=url, **settings)
         engine = load_engine("judge", config)
         with_exits.append((engine, context))
         await engine.start()
@@ -58,8 +58,8 @@ async def asked(folders):
 def prompt(candidate: str = "so", prefill: str = "The verdict:", repeat: int = 1) -> Prompt:
     return Prompt(
         (
-            Message("system", (Piece("Check it."),)),
-            Message(
+            PromptMessage("system", (Piece("Check it."),)),
+            PromptMessage(
                 "user",
                 (
                     Piece("Which answer is better?\n"),
@@ -113,7 +113,7 @@ async def test_a_server_that_does_not_pick_tokens_lists_them(asked):
     options = tuple(text for _, text, _ in top)
     found = await engine.ask(Choose(prompt(), options))
     assert found.logprobs == pytest.approx(direct(tiny, prompt(), options), abs=TOLERANCE)
-    with pytest.raises(EngineTrouble, match="not among") as raised:
+    with pytest.raises(EngineError, match="not among") as raised:
         await engine.ask(Choose(prompt(), (options[0], " verdict:")))
     assert raised.value.reason == "ENGINE_FAILED"
 
@@ -143,7 +143,7 @@ async def test_a_candidate_that_is_too_long_is_refused_or_cut(asked):
     engine, tiny = await asked(server={"context": 400})
     long = prompt("what the candidate says ", repeat=200)
     for request in (Choose(long, (" A", " B")), Write(long, 20)):
-        with pytest.raises(EngineTrouble) as raised:
+        with pytest.raises(EngineError) as raised:
             await engine.ask(request)
         assert raised.value.reason == "CONTEXT_TOO_LONG"
         cut = await engine.ask(replace(request, keep_ends=True))
@@ -152,7 +152,7 @@ async def test_a_candidate_that_is_too_long_is_refused_or_cut(asked):
         said = [body["messages"] for _, body in tiny.asked if "messages" in body][-1]
         assert "characters left out" in said[1]["content"]
     fixed = Choose(prompt("so", prefill="the " * 500), (" A", " B"), keep_ends=True)
-    with pytest.raises(EngineTrouble) as raised:
+    with pytest.raises(EngineError) as raised:
         await engine.ask(fixed)
     assert raised.value.reason == "CONTEXT_TOO_LONG"
 
@@ -178,7 +178,7 @@ async def test_a_hosted_server_lists_the_likeliest_tokens(asked):
     assert engine.info.context_tokens == 0
     probe = prompt(prefill="")
     hint = "Answer with exactly one of these, and nothing else: "
-    with pytest.raises(EngineTrouble, match="votes"):
+    with pytest.raises(EngineError, match="votes"):
         await engine.ask(Choose(probe, (" unlikely", " verdict:")))
     body = tiny.asked[-1][1]
     assert body["messages"][-1]["content"].endswith(f"{hint}unlikely / verdict:")
@@ -197,7 +197,7 @@ async def test_a_hosted_server_is_told_how_to_begin(asked):
 async def test_a_server_without_log_probabilities_writes_only(asked):
     engine, _ = await asked(style="chat-only")
     assert engine.info.capabilities == {"write"}
-    with pytest.raises(EngineTrouble, match="write") as raised:
+    with pytest.raises(EngineError, match="write") as raised:
         await engine.ask(Choose(prompt(), (" A", " B")))
     assert raised.value.reason == "INVALID_PARAMETER"
 
@@ -223,8 +223,8 @@ async def test_a_scalar_head_gives_its_logit(asked):
     assert engine.info.capabilities == {"rate"}
     dialogue = Prompt(
         (
-            Message("user", (Piece("Which?", trusted=False),)),
-            Message("assistant", (Piece("B.", trusted=False, cuttable=True),)),
+            PromptMessage("user", (Piece("Which?", trusted=False),)),
+            PromptMessage("assistant", (Piece("B.", trusted=False, cuttable=True),)),
         )
     )
     messages = [{"role": m.role, "content": m.text} for m in dialogue.messages]
@@ -237,7 +237,7 @@ async def test_a_scalar_head_gives_its_logit(asked):
 async def test_a_step_head_is_read_at_the_steps(asked, layout):
     engine, tiny = await asked("step", step_layout=layout, good_label=1)
     assert engine.info.capabilities == {"rate-steps"}
-    question = Prompt((Message("user", (Piece("What is 1 + 1?", trusted=False),)),))
+    question = Prompt((PromptMessage("user", (Piece("What is 1 + 1?", trusted=False),)),))
     steps = ("One and one.\n", "So <extra_0> the answer", " is 2.")
     found = await engine.ask(RateSteps(question, steps))
     ids = tiny.ids_of({"messages": [{"role": "user", "content": "What is 1 + 1?"}]})
@@ -268,10 +268,10 @@ async def test_a_model_that_the_server_lacks_is_named_beside_those_it_has(asked)
 async def test_a_request_that_the_model_cannot_answer_is_refused(asked):
     engine, _ = await asked()
     for request in (Rate(prompt()), RateSteps(prompt(), ("a",))):
-        with pytest.raises(EngineTrouble) as raised:
+        with pytest.raises(EngineError) as raised:
             await engine.ask(request)
         assert raised.value.reason == "INVALID_PARAMETER"
-    with pytest.raises(EngineTrouble, match="not different"):
+    with pytest.raises(EngineError, match="not different"):
         await engine.ask(Choose(prompt(), (" A", " A")))
 
 
@@ -282,5 +282,5 @@ async def test_requests_over_the_bound_wait(asked):
     )
     assert len(answers) == 8
     await engine.close()
-    with pytest.raises(EngineTrouble, match="closed"):
+    with pytest.raises(EngineError, match="closed"):
         await engine.ask(Write(prompt(), 1))

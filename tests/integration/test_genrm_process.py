@@ -26,8 +26,8 @@ from assay.clients.judging import (
     StepScores,
     StepSettings,
 )
-from assay.clients.self_verification import VERIFY
-from assay.rpc.errors import reason_of
+from assay.clients.judging.self_verification import VERIFY
+from assay.kit.errors import reason_of
 
 pytestmark = pytest.mark.timeout(300)  # the server's start is the first test's
 

@@ -20,7 +20,7 @@ from assay.api.process.v1 import process_pb2
 from assay.genrm.domain import ChatMessage
 from assay.genrm.engines.prompts import PromptEncoder
 from assay.genrm.templates import load_templates
-from assay.rpc.errors import reason_of, status_sent
+from assay.kit.errors import reason_of, status_sent
 
 pytestmark = pytest.mark.timeout(300)  # the server's start is the first test's
 

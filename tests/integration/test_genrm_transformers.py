@@ -18,11 +18,11 @@ from assay.genrm.engines import load_engine
 from assay.genrm.engines.base import (
     Choose,
     Chosen,
-    Engine,
-    EngineTrouble,
-    Message,
+    EngineError,
+    JudgeEngine,
     Piece,
     Prompt,
+    PromptMessage,
     Rate,
     Rated,
     RateSteps,
@@ -30,7 +30,7 @@ from assay.genrm.engines.base import (
     Write,
     Written,
 )
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.transformers import TransformersEngine
 from genrm_engine_support import Alone, Worker
 from genrm_support import make_model
@@ -54,7 +54,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 
 @asynccontextmanager
 async def engine(folder: Path, **settings: Any) -> AsyncIterator[TransformersEngine]:
-    made: Engine = load_engine("tiny", ModelConfig(str(folder), **settings))
+    made: JudgeEngine = load_engine("tiny", EngineConfig(str(folder), **settings))
     assert isinstance(made, TransformersEngine)
     await made.start()
     try:
@@ -79,7 +79,7 @@ def judge(response: str, question: str = "What is two and two? " * 6) -> Prompt:
         Piece("\n"),
         Piece(response, trusted=False, cuttable=True),
     )
-    return Prompt((Message("user", pieces),), prefill="Verdict:")
+    return Prompt((PromptMessage("user", pieces),), prefill="Verdict:")
 
 
 @MODULE
@@ -132,7 +132,7 @@ async def test_writing(causal: TransformersEngine) -> None:
 
 @MODULE
 async def test_a_candidate_over_the_context(causal: TransformersEngine) -> None:
-    with pytest.raises(EngineTrouble) as caught:
+    with pytest.raises(EngineError) as caught:
         await causal.ask(Choose(judge("long " * 400), ("A", "B")))
     assert caught.value.reason == "CONTEXT_TOO_LONG"
     answer = await causal.ask(Choose(judge("long " * 400), ("A", "B"), keep_ends=True))
@@ -143,7 +143,7 @@ async def test_a_candidate_over_the_context(causal: TransformersEngine) -> None:
 
 @MODULE
 async def test_a_request_that_its_kind_of_model_does_not_answer(causal: TransformersEngine) -> None:
-    with pytest.raises(EngineTrouble, match="does not answer rate, only choose, write") as caught:
+    with pytest.raises(EngineError, match="does not answer rate, only choose, write") as caught:
         await causal.ask(Rate(judge("x")))
     assert caught.value.reason == "INVALID_PARAMETER"
 
@@ -188,7 +188,7 @@ def test_a_short_text_does_not_wait_for_a_long_one(folders: Folders) -> None:
 
 @pytest.mark.slow
 async def test_a_dialogue_is_rated(folders: Folders) -> None:
-    said = Message("assistant", (Piece("First.\nThen.\n", trusted=False),))
+    said = PromptMessage("assistant", (Piece("First.\nThen.\n", trusted=False),))
     dialogue = Prompt((*judge("x").messages, said))
     async with engine(folders("scalar")) as made:
         assert made.info.capabilities == {"rate"}

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from assay.reward_server.http.config import HttpConfig
-from assay.reward_server.verifiers.mathematics import MathVerifier
+from assay.reward_server.verifiers.math import MathVerifier
 from http_support import serving
 
 BLOCKS = re.compile(r"```sh\n(curl .*?)```\n```json\n(.*?)```", re.DOTALL)
@@ -38,7 +37,7 @@ async def test_every_curl_line_answers_as_written(repository: Path) -> None:
     text = (repository / "docs" / "http.md").read_text(encoding="utf-8")
     blocks = BLOCKS.findall(text)
     assert len(blocks) == text.count("curl -s"), "each curl line has its answer below it"
-    async with serving(MathVerifier(), config=HttpConfig(0, verifier="math")) as facade:
+    async with serving(MathVerifier(), verifier="math") as facade:
         for command, answer in blocks:
             told = command.replace("127.0.0.1:8080", facade.address)
             ran = await asyncio.to_thread(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from assay.cli.main import run
 from assay.clients import Anchor, EmbeddedServices, Item, Result, RewardClient, Turn
-from assay.clients.cli import run
 from assay.clients.execution import CallTest, Limits, TestSuite, suite_to_proto
 from assay.clients.judging import (
     GroupItem,
@@ -28,7 +28,7 @@ from assay.clients.judging import (
     StepSettings,
 )
 from assay.clients.testing import Case, check_verifier
-from assay.rpc import tracing
+from assay.kit import tracing
 from genrm_support import make_model
 from sandbox_service import ANY_FLOOR
 from tracing_support import Collector, collecting

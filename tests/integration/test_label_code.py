@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from assay.clients.execution import AsyncExecutionClient
-from assay.clients.runs.records import read_rows
-from assay.genrm.engines.base import EngineTrouble, TokenCounts, Write, Written
+from assay.genrm.engines.base import EngineError, TokenCounts, Write, Written
 from assay.genrm.labelling.commands import label_code
-from assay.genrm.labelling.labeller import Labeller, Sampling, Unknown
-from assay.genrm.labelling.tasks import Task, task_of
+from assay.genrm.labelling.labeller import CompletionSettings, Labeller, UnknownLabel
+from assay.genrm.labelling.tasks import LabelTask, task_of
+from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.reward_model import config as configs
 from assay.trainer.recipes.reward_model.data import load_rows
 from genrm_support import make_model
@@ -42,7 +42,7 @@ def program(right: int) -> str:
     return "".join(RIGHT[:right]) + "    raise ValueError\n" + "    return items\n"
 
 
-def task(code: str, **changes: Any) -> Task:
+def task(code: str, **changes: Any) -> LabelTask:
     return task_of({"prompt": "Write weigh.", "code": code, "tests": TESTS, **changes})
 
 
@@ -59,7 +59,7 @@ class Policy:
         assert isinstance(request, Write)
         assert request.stop == ("```",)
         if self._dies:
-            raise EngineTrouble("ENGINE_DIED", "gone")
+            raise EngineError("ENGINE_DIED", "gone")
         prefix = request.prompt.lead[0].text.removeprefix("```python\n")
         bare = [line for line in prefix.splitlines(keepends=True) if "#" not in line]
         code = [line for line in RIGHT if "#" not in line]
@@ -85,7 +85,7 @@ def sandbox() -> Iterator[str]:
 async def test_labels_are_those_of_the_exact_oracle(sandbox: str, right: int) -> None:
     made = task(program(right))
     async with AsyncExecutionClient(sandbox, timeout_s=60) as client:
-        row = await Labeller(Policy(), client, Sampling(samples=12)).label(made)
+        row = await Labeller(Policy(), client, CompletionSettings(samples=12)).label(made)
     labels = [0 if "#" in line else 1 for line in RIGHT[:right]]
     assert row["labels"] == [*labels, -1, -1]
     assert not row["passed"]
@@ -98,7 +98,9 @@ async def test_a_program_that_passes_is_right_in_every_line_and_nothing_is_sampl
     sandbox: str,
 ) -> None:
     async with AsyncExecutionClient(sandbox, timeout_s=60) as client:
-        row = await Labeller(Policy(dies=True), client, Sampling()).label(task("".join(RIGHT)))
+        row = await Labeller(Policy(dies=True), client, CompletionSettings()).label(
+            task("".join(RIGHT))
+        )
     assert row["labels"] == [1, 1, 1, 1, 0, 1, 1]
     assert (row["passed"], row["completions"], row["executions"]) == (True, 0, 1)
 
@@ -106,17 +108,17 @@ async def test_a_program_that_passes_is_right_in_every_line_and_nothing_is_sampl
 async def test_a_fault_is_no_answer_and_not_infeasible(sandbox: str) -> None:
     made = task(program(4))
     async with AsyncExecutionClient(sandbox, timeout_s=60) as client:
-        with pytest.raises(Unknown) as dead:
-            await Labeller(Policy(dies=True), client, Sampling(samples=2)).label(made)
+        with pytest.raises(UnknownLabel) as dead:
+            await Labeller(Policy(dies=True), client, CompletionSettings(samples=2)).label(made)
     assert dead.value.reason == "ENGINE_DIED"
     async with AsyncExecutionClient("127.0.0.1:1", timeout_s=2) as nobody:
-        with pytest.raises(Unknown) as gone:
-            await Labeller(Policy(), nobody, Sampling(samples=2)).label(made)
+        with pytest.raises(UnknownLabel) as gone:
+            await Labeller(Policy(), nobody, CompletionSettings(samples=2)).label(made)
     assert gone.value.reason in ("UNREACHABLE", "DEADLINE_EXCEEDED")
     other = task(program(4), language="no-such-language")
     async with AsyncExecutionClient(sandbox, timeout_s=60) as client:
-        with pytest.raises(Unknown):
-            await Labeller(Policy(), client, Sampling(samples=2)).label(other)
+        with pytest.raises(UnknownLabel):
+            await Labeller(Policy(), client, CompletionSettings(samples=2)).label(other)
 
 
 def test_the_command_labels_resumes_and_writes_what_train_rm_reads(

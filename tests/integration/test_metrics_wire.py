@@ -19,11 +19,11 @@ from tests.metrics_support import conserved, rows, scrape, total
 import sandbox_service
 from assay.api.execution.v1 import execution_pb2, execution_pb2_grpc
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
-from assay.clients.commands.stalls import look_at
-from assay.rpc.calls import METADATA_KEY
-from assay.rpc.limits import channel_options
-from assay.rpc.metrics import OTHER, UNKNOWN
-from assay.rpc.reasons import Reason
+from assay.cli.commands.stalls import look_at
+from assay.kit.calls import METADATA_KEY
+from assay.kit.limits import channel_options
+from assay.kit.metrics import OTHER, UNKNOWN
+from assay.kit.reasons import Reason
 from chaos import install
 
 NASTY = "sneaky-name-of-a-caller"

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
-from assay.rpc.errors import error_info
+from assay.kit.errors import error_info
 
 MINE = """
 [[profile]]

@@ -30,10 +30,10 @@ def test_ten_lines_call_the_api(repository: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(("readme", "block"), [("README.md", 2), ("reward_server/README.md", 0)])
 def test_a_verifier_of_ones_own_works_as_shown(repository: Path, readme: str, block: int) -> None:
     full = python_blocks(repository / "reward_server/README.md")[0]
-    imports = full.partition("class ")[0]
+    imports = full.partition("@verifier")[0]
     scope: dict[str, Any] = {}
     exec(imports + python_blocks(repository / readme)[block].removeprefix(imports), scope)
-    verifier = scope["ContainsVerifier"]()
+    verifier = scope["contains"]
     assert verifier.examples
     for example in verifier.examples:
         outcome = judge(verifier, example.item)

@@ -28,7 +28,7 @@ from assay.genrm.domain import (
     StepItem,
     StepSettings,
 )
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.recipes.reward_model import config as configs
 from assay.trainer.records.folder import RunFolder
@@ -109,7 +109,7 @@ def train(config: configs.RmConfig, path: Path) -> dict[str, Any] | None:
     import torch
     from rich.console import Console
 
-    from assay.clients.runs.environment import calm
+    from assay.kit.runs.environment import calm
     from assay.trainer.recipes.reward_model.run import run
 
     calm()
@@ -130,7 +130,7 @@ def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 
 def curve(path: Path) -> list[dict[str, Any]]:
     """Rows of metrics.jsonl without what the clock says."""
-    from assay.clients.runs.records import read_rows
+    from assay.kit.runs.records import read_rows
 
     return [
         {key: value for key, value in row.items() if key != "step_s"}
@@ -174,10 +174,10 @@ def test_a_pairwise_judge_learns_in_both_orders(data: Path, tmp_path: Path) -> N
 def served(path: Path, ask: Callable[[Any], Any]) -> Any:
     """What a run's model says in the engine that serves it."""
     from assay.genrm.engines import load_engine
-    from assay.genrm.engines.config import ModelConfig
+    from assay.genrm.engines.config import EngineConfig
 
     async def go() -> Any:
-        engine = load_engine("judge", ModelConfig(str(path / "model"), device="cpu"))
+        engine = load_engine("judge", EngineConfig(str(path / "model"), device="cpu"))
         await engine.start()
         try:
             return await drive(engine, ask(engine.info))
@@ -207,7 +207,7 @@ def held_out(path: Path, data: Path, kind: str) -> tuple[Any, Any]:
     import torch
     from transformers import AutoTokenizer
 
-    from assay.clients.rendering import open_renderer
+    from assay.clients.judging.rendering import open_renderer
     from assay.trainer.recipes.reward_model import models, trainers
     from assay.trainer.recipes.reward_model.data import load_rows
     from assay.trainer.recipes.reward_model.kinds import KINDS as TABLE
@@ -310,7 +310,7 @@ def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path, loss: str
     import torch
     from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-    from assay.clients.rendering import open_renderer
+    from assay.clients.judging.rendering import open_renderer
     from assay.trainer.recipes.reward_model import trainers
     from assay.trainer.recipes.reward_model.data import load_rows
     from assay.trainer.recipes.reward_model.encoding import encode_steps
@@ -366,7 +366,7 @@ def test_an_interrupted_run_is_taken_up_again(data: Path, tmp_path: Path) -> Non
 
 
 def test_a_run_whose_rows_are_too_long_says_so(data: Path, tmp_path: Path) -> None:
-    from assay.rpc.errors import ConfigError
+    from assay.kit.errors import ConfigError
 
     config = settings(data, "prm", data={"max_tokens": 4})
     with pytest.raises(ConfigError, match=r"no row fits into data.max_tokens = 4"):
@@ -384,7 +384,7 @@ def test_a_run_whose_rows_are_too_long_says_so(data: Path, tmp_path: Path) -> No
 def test_what_cannot_be_trained_is_told(
     data: Path, tmp_path: Path, sections: dict[str, Any], says: str
 ) -> None:
-    from assay.rpc.errors import ConfigError
+    from assay.kit.errors import ConfigError
 
     with pytest.raises(ConfigError, match=says):
         train(settings(data, "pairwise", **sections), tmp_path / "run")

@@ -9,7 +9,7 @@ import torch
 from torch.distributed.fsdp import FSDPModule
 from transformers import ContinuousBatchingConfig
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines import paged
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Request, Response
@@ -68,8 +68,10 @@ def test_a_cache_too_small_for_all_rows_changes_nothing(monkeypatch: pytest.Monk
         ),
     )
     model, requests = random_model(), make_requests(draws=5, samples=3)
-    small = generate(paged.PagedEngine, model, requests)
+    of = sampler(paged.PagedEngine, model, seed=3)
+    small = of.generate(requests, ignore)
     assert evicted
+    assert of.engine.preemptions == len(evicted)
     _same(small, generate(HfEngine, model, requests))
 
 

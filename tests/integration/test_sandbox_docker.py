@@ -22,7 +22,7 @@ import pytest
 
 docker = pytest.importorskip("docker", reason="the docker extra is not installed")
 
-from assay.rpc.errors import StartupError  # noqa: E402
+from assay.kit.errors import StartupError  # noqa: E402
 from assay.sandbox.backends import container as containers  # noqa: E402
 from assay.sandbox.backends import docker as backend  # noqa: E402
 from assay.sandbox.backends.docker import DockerBoxes, DockerConfig, DockerRunning  # noqa: E402
@@ -446,7 +446,7 @@ def test_a_service_that_is_killed_leaves_nothing_running_and_the_next_sweeps_up(
     settings = config()
     api = containers.connect(settings)
     before = ours(api)
-    path = os.pathsep.join(str(repository / part) for part in ("protos", "sandbox"))
+    path = os.pathsep.join(str(repository / part) for part in ("protos", "kit", "sandbox"))
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, IMAGE],
         env={**os.environ, "PYTHONPATH": path},

@@ -13,7 +13,7 @@ import pytest
 
 docker = pytest.importorskip("docker", reason="the docker extra is not installed")
 
-from assay.rpc.errors import StartupError  # noqa: E402
+from assay.kit.errors import StartupError  # noqa: E402
 from assay.sandbox.backends import container as containers  # noqa: E402
 from assay.sandbox.backends.container import DockerConfig  # noqa: E402
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,8 +20,9 @@ from typing import Any
 import pytest
 
 import sandbox_service
+from assay.kit.tokens import hash_token
 from assay.sandbox.jail import detect
-from sandbox_http_support import Answer, get, post, reward_server
+from sandbox_http_support import Answer, get, post, sandbox
 
 SLOTS = 2
 
@@ -26,10 +30,7 @@ SLOTS = 2
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     flags = ("--languages", "python,c,pytest", "--slots", str(SLOTS))
-    with (
-        sandbox_service.running(*flags) as (target, _),
-        reward_server("--sandbox-target", target) as address,
-    ):
+    with sandbox(*flags) as address:
         yield address
 
 
@@ -329,7 +330,7 @@ def test_piston_lists_what_there_is(server: str) -> None:
 def _commands(repository: Path) -> list[tuple[str, str]]:
     """The commands of docs/sandbox-http.md, and the part of its answer that stands behind each."""
     text = (repository / "docs" / "sandbox-http.md").read_text()
-    block = text.split("SERVER=http://127.0.0.1:8080\n", 1)[1].split("```\n\n", 1)[0]
+    block = text.split("SERVER=http://127.0.0.1:8081\n", 1)[1].split("```\n\n", 1)[0]
     found = re.findall(r"^(curl .*?)\n# ([^\n]+)", block, re.MULTILINE | re.DOTALL)
     assert len(found) == block.count("curl ") > 5
     return found
@@ -470,3 +471,68 @@ def test_a_file_that_no_answer_has_room_for_is_the_programs_doing(server: str) -
     found = run_code(server, large, fetch_files=["x"])
     assert (found.status, found.body["status"]) == (200, "Failed")
     assert found.body["message"] == "output-limit"
+
+
+def metrics(address: str, **headers: str) -> str:
+    """What /metrics shows."""
+    with contextlib.closing(http.client.HTTPConnection(address, timeout=20)) as connection:
+        connection.request("GET", "/metrics", headers=headers)
+        return connection.getresponse().read().decode()
+
+
+def raw(address: str, head: str) -> int:
+    """The status of a request of these lines."""
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(head.encode() + b"\r\nConnection: close\r\n\r\n")
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+def test_pages_and_clients_of_elsewhere_are_refused(server: str) -> None:
+    post_head = "POST /run_code HTTP/1.1\r\nContent-Length: 0\r\n"
+    assert raw(server, post_head + "Host: evil.example") == 403
+    assert raw(server, post_head + "Host: localhost\r\nOrigin: http://evil.example") == 403
+    assert raw(server, post_head + "Host: localhost\r\nTransfer-Encoding: chunked") == 400
+    large = f"POST /run_code HTTP/1.1\r\nHost: localhost\r\nContent-Length: {2**40}"
+    assert raw(server, large) == 413, "before it is sent"
+    nested = post(server, "/run_code", None)
+    assert nested.status == 422
+    many = {"code": "", "language": "python", "files": [{}] * 500_001}
+    assert post(server, "/run_code", many).body["reason"] == "BATCH_TOO_LARGE"
+    assert get(server, "/nope").body["reason"] == "UNKNOWN_METHOD"
+
+
+def test_the_door_and_the_quotas_are_those_of_grpc(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("".join(hash_token(name, f"{name}-token").line + "\n" for name in "ab"))
+    flags = ("--languages", "python", "--slots", "2", "--tokens-file", str(tokens),
+             "--tenant-items-in-flight", "1")  # fmt: skip
+    with sandbox(*flags) as address:
+        for path in ("/healthz", "/readyz"):
+            assert get(address, path).status == 200
+        for path in ("/v1/ping", "/metrics", "/openapi.json", "/", "/nope"):
+            assert get(address, path).status == 401
+        program = {"code": "import time; time.sleep(5)", "language": "python"}
+        for path in ("/run_code", "/submit", "/run_jupyter", "/api/v2/execute", "/get_prompts"):
+            answer = post(address, path, program)
+            assert (answer.status, answer.body["reason"]) == (401, "UNAUTHENTICATED")
+            assert post(address, path, program, authorization="Bearer c-token").status == 401
+        a, b = {"authorization": "Bearer a-token"}, {"authorization": "Bearer b-token"}
+        quick = {"code": "print(1)", "language": "python"}
+        with ThreadPoolExecutor(1) as pool:
+            held = pool.submit(post, address, "/run_code", program, **a)
+            while "assay_sandbox_items_total 1.0" not in metrics(address, **b):
+                time.sleep(0.01)
+            late = post(address, "/run_code", quick, **a, x_timeout_s="1")
+            other = post(address, "/run_code", quick, **b)
+            assert held.result().body["status"] == "Success"
+        assert (late.status, late.body["status"]) == (504, "SandboxError")
+        assert "QUOTA_EXCEEDED" in late.body["message"]
+        assert other.body["run_result"]["stdout"] == "1\n", "the other tenant has its own quota"
+
+
+def test_a_network_is_not_served_without_a_door() -> None:
+    with sandbox_service.launch("--http-port", "0", "--http-bind", "0.0.0.0") as process:
+        assert process.wait(60) == 1
+        assert process.stderr is not None
+        assert "--tokens-file" in process.stderr.read()

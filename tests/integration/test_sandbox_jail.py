@@ -415,8 +415,8 @@ class TestNothingIsLeft:
         made.boxes.close()
         assert _census() == before
 
-    def test_what_a_killed_warden_left_is_swept(self, runner: Runner) -> None:
-        """At once: by another warden that starts, and what its programs started is dead, too."""
+    def test_what_a_killed_supervisor_left_is_swept(self, runner: Runner) -> None:
+        """At once: by another supervisor that starts; what its programs started is dead, too."""
         forks = "" if runner.level == "confined" else "import os\nos.fork()\n"
         source = f"{forks}import time\nprint(1, flush=True)\ntime.sleep(60)\n"
         script = (
@@ -443,7 +443,7 @@ class TestNothingIsLeft:
             time.sleep(0.01)
         assert not user.isdigit() or not of_user(int(user))
 
-    def test_living_wardens_are_not_swept(self, runner: Runner) -> None:
+    def test_living_supervisors_are_not_swept(self, runner: Runner) -> None:
         running = runner.start(script("import time; time.sleep(0.5); print(1)"))
         held = _left_by(os.getpid())
         JailBoxes(JailConfig(level=runner.level)).close()
@@ -486,7 +486,9 @@ class TestFaults:
         assert runner.python("print(1)").ok
         link = runner.boxes._made[0]._link
         assert link is not None
-        for _ in range(3):  # without a tmpfs to drop, the next child waits for the warden's word
+        for _ in range(
+            3
+        ):  # without a tmpfs to drop, the next child waits for the supervisor's word
             for waiting in descendants(link.pid):
                 os.kill(waiting, signal.SIGKILL)
             time.sleep(0.2)

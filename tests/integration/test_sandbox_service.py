@@ -30,9 +30,9 @@ from assay.clients.execution import (
     TestReport,
     TestSuite,
 )
-from assay.rpc.errors import BadRequestError, error_info
-from assay.rpc.health import Health, check
-from assay.rpc.limits import channel_options
+from assay.kit.errors import BadRequestError, error_info
+from assay.kit.health import Health, check
+from assay.kit.limits import channel_options
 from sandbox_service import ANY_FLOOR, launch, python, ready, running
 
 SUM = "def add(a, b):\n    return a + b\n"

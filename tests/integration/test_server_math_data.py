@@ -20,7 +20,7 @@ from assay.api.reward.v1 import reward_pb2
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import Candidate, Item
 from assay.reward_server.scorer import RewardScorer
-from assay.reward_server.verifiers.mathematics import MathVerifier
+from assay.reward_server.verifiers.math import MathVerifier
 
 pytestmark = pytest.mark.data
 

@@ -18,9 +18,9 @@ import pytest
 from google.rpc import status_pb2
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
-from assay.rpc.errors import error_info, reason_of
-from assay.rpc.health import Health, check
-from assay.rpc.limits import MAX_BATCH_ITEMS, MAX_ITEM_BYTES, channel_options
+from assay.kit.errors import error_info, reason_of
+from assay.kit.health import Health, check
+from assay.kit.limits import MAX_BATCH_ITEMS, MAX_ITEM_BYTES, channel_options
 from chaos import install
 
 

@@ -15,9 +15,10 @@ import pytest
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.clients import EmbeddedServices, Item, RewardClient
 from assay.clients.execution import CallTest, Limits, TestSuite, suite_to_proto
-from assay.rpc import health, tracing
-from assay.rpc.calls import METADATA_KEY
-from assay.rpc.limits import channel_options
+from assay.kit import health, tracing
+from assay.kit.calls import METADATA_KEY
+from assay.kit.limits import channel_options
+from assay.kit.spans import TRACEPARENT
 from assay.trainer.rollouts.scoring import BackgroundClient
 from chaos import install
 from rollouts_scoring_support import judge_over, request, response
@@ -175,7 +176,7 @@ def test_a_caller_who_is_not_sampled_leaves_no_spans(
             f"00-{'0' * 32}-{'0' * 16}-01",
             f"00-{loud}-{'3' * 16}-01",
         ):
-            metadata = ((METADATA_KEY, "call"), (tracing.TRACEPARENT, parent))
+            metadata = ((METADATA_KEY, "call"), (TRACEPARENT, parent))
             assert (
                 stub.BatchScore(message, timeout=30, metadata=metadata)
                 .results[0]
@@ -196,7 +197,7 @@ def test_health_is_in_no_trace_and_refusals_fail_theirs(
     with grpc.insecure_channel(services.address, options=channel_options()) as channel:
         stub = reward_pb2_grpc.RewardServiceStub(channel)
         trace = "4" * 32
-        metadata = ((tracing.TRACEPARENT, f"00-{trace}-{'5' * 16}-01"),)
+        metadata = ((TRACEPARENT, f"00-{trace}-{'5' * 16}-01"),)
         with pytest.raises(grpc.RpcError):
             stub.BatchScore(reward_pb2.BatchScoreRequest(), timeout=10, metadata=metadata)
     name = f"{REWARD}/BatchScore"

@@ -13,7 +13,7 @@ import pytest
 from assay.clients import Fault, Judgement, Result
 from assay.clients.testing import FakeRewardServer, Knobs
 from assay.clients.testing.fake import exact_info
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.core.rewards import Judge, Reach, Sample, open_judge, own_services
 from assay.trainer.rollouts.scoring import BackgroundClient
 from assay.trainer.settings.sections import RewardConfig

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from assay.clients import Data, EmbeddedServices, RewardClient, Turn
-from assay.clients.references import Reference
 from assay.clients.testing import Case, check_verifier
+from assay.clients.types import Reference
 from assay.reward_server.domain import Example, Item, Verifier
 from assay.reward_server.registry import load_registry
 

@@ -20,8 +20,8 @@ import pytest
 
 from assay.reward_server.verifiers.form.length import cosine, soft_overlong
 from assay.reward_server.verifiers.form.repetition import repeated_share
-from assay.reward_server.verifiers.instructions.table import IFBENCH, IFEVAL, read
-from assay.reward_server.verifiers.instructions.verifier import forms
+from assay.verifiers_extra.instructions.table import IFBENCH, IFEVAL, read
+from assay.verifiers_extra.instructions.verifier import forms
 
 pytestmark = pytest.mark.data
 

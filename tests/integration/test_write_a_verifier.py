@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.clients.cli import run
+from assay.cli.main import run
 
 
 def blocks(repository: Path, language: str) -> list[str]:
@@ -40,8 +40,8 @@ def package(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_page_is_short_and_whole(repository: Path) -> None:
     verifier, test = blocks(repository, "python")
-    body = verifier.partition("class ShoutVerifier")[2].strip().splitlines()
-    assert len([line for line in body if line.strip()]) <= 32  # as the formatter lays out twenty
+    body = verifier.partition("@verifier")[2].strip().splitlines()
+    assert len([line for line in body if line.strip()]) <= 16
     assert "check_verifier(" in test
     (project,) = blocks(repository, "toml")
     assert tomllib.loads(project)["project"]["entry-points"]["assay.verifiers"]

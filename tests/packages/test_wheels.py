@@ -57,8 +57,14 @@ def client(wheels: dict[str, Wheel], tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="module")
+def command(wheels: dict[str, Wheel], tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    folder = tmp_path_factory.mktemp("command") / "venv"
+    return fresh_environment(folder, wheels, "assay-clients[cli]")
+
+
+@pytest.fixture(scope="module")
 def services(wheels: dict[str, Wheel], tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    names = ("assay-clients", "assay-reward-server", "assay-sandbox")
+    names = ("assay-clients[cli]", "assay-reward-server", "assay-sandbox")
     return fresh_environment(tmp_path_factory.mktemp("services") / "venv", wheels, *names)
 
 
@@ -68,19 +74,52 @@ def check(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_the_client_alone(client: Environment) -> None:
-    assert check(client.run("assay", "--version")) == "assay, version 0.1.0\n"
-    listed = check(client.run("assay", "--help"))
+    """What a trainer installs: it calls, and its command says in one line how to get it."""
+    names = ("trainers.trl", "trainers.verl", "execution", "judging", "services", "testing")
+    code = f"import {', '.join(f'assay.clients.{name}' for name in names)}, assay.clients, sys"
+    code += "; assert not {'click', 'rich'} & set(sys.modules)"
+    where = check(client.run("python", "-c", f"{code}; print(assay.clients.__file__)"))
+    assert str(client.site) in where
+    for words in (("assay", "--version"), ("python", "-m", "assay.cli", "score")):
+        done = client.run(*words)
+        assert done.returncode == 1
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert "pip install './clients[cli]'" in done.stderr
+
+
+def test_the_grader_of_mathematics_alone(wheels: dict[str, Wheel], tmp_path: Path) -> None:
+    """Beside sympy and nothing else: all tiers, the worker's too."""
+    environment = fresh_environment(tmp_path / "venv", wheels, "assay-math")
+    code = r"""
+from assay.math import Fault, grade
+assert grade(r"so \boxed{\frac{1}{2}}", "0.5").reward == 1.0
+said = grade(r"\boxed{\sum_{k=1}^{n} k}", r"\frac{n(n+1)}{2}", timeout_s=60)
+assert (said.verdict, said.tier) == ("correct", "symbolic"), said
+assert isinstance(grade("4", " "), Fault)
+from assay.math.math_verify import parse, verify
+assert verify(parse("$0.5$"), parse("1/2"))
+from importlib.metadata import distributions
+print(*sorted(found.name for found in distributions()))
+"""
+    assert check(environment.run("python", "-W", "error", "-c", code)).split() == [
+        "assay-math", "mpmath", "sympy",
+    ]  # fmt: skip
+    for absent in ("grpc", "google.protobuf", "assay.clients", "assay.api", "numpy"):
+        done = environment.run("python", "-c", f"import {absent}")
+        assert "ModuleNotFoundError" in done.stderr, absent
+
+
+def test_the_command(command: Environment) -> None:
+    assert check(command.run("assay", "--version")) == "assay, version 0.1.0\n"
+    listed = check(command.run("assay", "--help"))
     commands = {line.split()[0] for line in listed.partition("Commands:")[2].splitlines() if line}
     assert {"score", "serve", "verifiers"} <= commands
     assert commands & {"train", "journal", "train-rm"} == set()
-    code = "import assay.clients.trl, assay.clients.execution, assay.clients.judging, assay.clients"
-    where = check(client.run("python", "-c", f"{code}; print(assay.clients.__file__)"))
-    assert str(client.site) in where
 
 
-def test_the_client_alone_says_what_to_install(client: Environment) -> None:
-    (client.folder / "rows.jsonl").write_text('{"response": "4", "reference": "4"}\n')
-    done = client.run("assay", "score", "rows.jsonl", "-o", "out.jsonl", "--task", "math")
+def test_the_command_alone_says_what_to_install(command: Environment) -> None:
+    (command.folder / "rows.jsonl").write_text('{"response": "4", "reference": "4"}\n')
+    done = command.run("assay", "score", "rows.jsonl", "-o", "out.jsonl", "--task", "math")
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert "assay-reward-server" in done.stderr
@@ -100,10 +139,30 @@ def test_the_services_score_and_run(services: Environment) -> None:
     first, second, third = map(json.loads, scored)
     assert (first["reward"], second["reward"], third["reward"]) == (1.0, 1.0, None)
     assert third["fault"]["reason"] == "UNUSABLE_REFERENCE"
+    (services.folder / "extra.jsonl").write_text('{"response": "4", "reference": "4"}\n')
+    asked = ("extra.jsonl", "-o", "extra-out.jsonl", "--verifier", "count")
+    done = services.run("assay", "score", *asked, timeout_s=120)
+    assert done.returncode == 1
+    assert "pip install ./plugins/verifiers_extra" in done.stderr
     (services.folder / "hello.py").write_text("print('hello')\n")
     assert check(services.run("assay", "run", "hello.py", timeout_s=120)) == "hello\n"
     for service in ("reward", "sandbox"):
         assert "--port" in check(services.run("assay", "serve", service, "--help"))
+
+
+def test_the_plug_in_brings_its_verifiers(wheels: dict[str, Wheel], tmp_path: Path) -> None:
+    names = ("assay-clients[cli]", "assay-verifiers-extra")
+    environment = fresh_environment(tmp_path / "venv", wheels, *names)
+    rows = [
+        {"response": "There are 4.", "reference": "4", "verifier": "count"},
+        {"response": "Answer: 5.14e6 Pa", "reference": "50.7 atm", "verifier": "quantity"},
+        {"response": "Guten Tag und vielen Dank.", "verifier": "language",
+         "params": {"language": "de"}},
+    ]  # fmt: skip
+    (environment.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    check(environment.run("assay", "score", "rows.jsonl", "-o", "out.jsonl", timeout_s=120))
+    scored = (environment.folder / "out.jsonl").read_text().splitlines()
+    assert [json.loads(line)["reward"] for line in scored] == [1.0, 1.0, 1.0]
 
 
 def test_what_is_installed_carries_its_licence(services: Environment, repository: Path) -> None:
@@ -116,12 +175,43 @@ for found in distributions():
 """
     (services.folder / "LICENSE").write_bytes((repository / "LICENSE").read_bytes())
     lines = check(services.run("python", "-c", code)).splitlines()
-    names = ("assay-api", "assay-clients", "assay-reward-server", "assay-sandbox")
-    assert sorted(lines) == [f"{name} True" for name in names]
+    names = ("api", "kit", "clients", "math", "reward-server", "sandbox")
+    assert sorted(lines) == sorted(f"assay-{name} True" for name in names)
+
+
+ASK = """
+import http.client, json, subprocess, sys
+from importlib.util import find_spec
+
+assert find_spec("assay.reward_server") is None
+flags = ["--port", "0", "--http-port", "0", "--languages", "python", "--slots", "1"]
+command = [sys.executable, "-m", "assay.sandbox", *flags, "--isolation-floor", "confined"]
+with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sandbox:
+    try:
+        address = [sandbox.stdout.readline().split()[-1] for _ in range(2)][1]
+        connection = http.client.HTTPConnection(address, timeout=50)
+        body = {"language": "python", "code": "print(6 * 7)"}
+        connection.request("POST", "/run_code", json.dumps(body))
+        answer = connection.getresponse()
+        print(answer.status, json.loads(answer.read()).get("run_result", {}).get("stdout"))
+        connection.close()
+    finally:
+        sandbox.terminate()
+"""
+
+
+def test_the_sandbox_has_its_peers_formats_by_a_plug_in(
+    wheels: dict[str, Wheel], tmp_path: Path
+) -> None:
+    """Without a reward server; without the plug-in its HTTP is there, and those paths are not."""
+    alone = fresh_environment(tmp_path / "alone", wheels, "assay-sandbox")
+    assert check(alone.run("python", "-c", ASK)) == "404 None\n"
+    with_faces = fresh_environment(tmp_path / "both", wheels, "assay-sandbox", "assay-compat")
+    assert check(with_faces.run("python", "-c", ASK)) == "200 42\n\n"
 
 
 def test_a_judge_service(wheels: dict[str, Wheel], tmp_path: Path) -> None:
-    environment = fresh_environment(tmp_path / "venv", wheels, "assay-genrm")
+    environment = fresh_environment(tmp_path / "venv", wheels, "assay-clients[cli]", "assay-genrm")
     assert "--model" in check(environment.run("assay", "serve", "genrm", "--help", timeout_s=120))
     assert check(environment.run("assay", "label-code", "--help", timeout_s=120))
     code = "import assay.genrm.engines.worker.loop, sys; assert 'torch' in sys.modules"

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.reward.v1 import reward_pb2
-from assay.clients.batching import framed_bytes, plan_calls
-from assay.clients.retry import RetryPolicy, next_delay_s
+from assay.clients.config import RetryPolicy
+from assay.clients.core.batching import framed_bytes, plan_calls
+from assay.clients.core.retry import next_delay_s
 
 ITEMS = st.lists(
     st.tuples(st.integers(1, 300), st.sampled_from(["", "", "a", "b", "c"]), st.booleans()),

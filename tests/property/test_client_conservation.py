@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.clients import AsyncRewardClient, ClientConfig, Fault, Item, Judgement, LocalTransport
-from assay.clients.retry import RetryPolicy
+from assay.clients.config import RetryPolicy
 from assay.clients.testing import exact_info, result_to_proto
-from assay.rpc.errors import refuse
-from assay.rpc.reasons import Reason
+from assay.kit.errors import refuse
+from assay.kit.reasons import Reason
 
 FATES = st.sampled_from(["judge", "judge", "fault", "drop", "nan", "empty", "twice"])
 CONFIG = ClientConfig(retry=RetryPolicy(max_attempts=3, base_s=0.0, cap_s=0.0))

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.clients.config import ClientConfig
-from assay.clients.evaluation.tallies import Evaluation, auc
+from assay.cli.evaluation.tallies import Evaluation
+from assay.clients.config import ClientConfig, RetryPolicy
 from assay.clients.judging import AsyncJudgeClient, GroupItem, GroupRanking, JudgeItem
-from assay.clients.judging.convert import judge_item
+from assay.clients.judging.convert import JUDGE_ITEM, write_item
 from assay.clients.judging.types import ModelJudgement
-from assay.clients.retry import RetryPolicy
-from assay.rpc.errors import refuse
-from assay.rpc.reasons import Reason
+from assay.kit.errors import refuse
+from assay.kit.reasons import Reason
+from assay.kit.runs.stats import auc
 
 FATES = st.sampled_from(["judge", "twice", "fault", "nan", "empty", "drop", "wrong"])
 CONFIG = ClientConfig(retry=RetryPolicy(base_s=0, cap_s=0))
@@ -35,15 +35,15 @@ class Scripted:
         self.largest = 0
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        if method == "ListJudgeModels":
+        if method.endswith(".ListJudgeModels"):
             return judge_pb2.ListJudgeModelsResponse(limits=self._limits)
-        if method == "ListProcessModels":
+        if method.endswith(".ListProcessModels"):
             return process_pb2.ListProcessModelsResponse(limits=self._limits)
         self.largest = max(self.largest, len(request.items))
         if self._refusals:
             self._refusals -= 1
             raise refuse(Reason.DRAINING, "told to")
-        groups = method == "JudgeGroups"
+        groups = method.endswith(".JudgeGroups")
         answer = self._group if groups else self._judge
         results = [result for item in request.items for result in answer(item)]
         self._random.shuffle(results)
@@ -104,7 +104,7 @@ def test_what_is_judged_reaches_the_wire_unchanged(
     prompt: str, response: str, field: str, against: str
 ) -> None:
     try:
-        message = judge_item(JudgeItem(prompt, response, **{field: against}), "i")  # type: ignore[arg-type]
+        message = write_item(JUDGE_ITEM, JudgeItem(prompt, response, **{field: against}), "i")  # type: ignore[arg-type]
     except ValueError:
         texts = (prompt, response, against)
         assert any("\ud800" <= char <= "\udfff" for text in texts for char in text)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.clients.fencing import code_of
+from assay.clients.judging.fencing import code_of
 from assay.trainer.core.batch import group_advantages
 from assay.trainer.methods.cotraining.measures import (
     RIGHT,

@@ -17,7 +17,6 @@ from assay.genrm.domain import (
     JudgeItem,
     JudgeSettings,
     PairItem,
-    Unjudgeable,
 )
 from assay.genrm.engines.base import Write
 from assay.genrm.judges import judge_group, judge_pair, judge_response
@@ -31,6 +30,7 @@ from assay.genrm.judges.numbers import (
 )
 from assay.genrm.judges.parsing import read_direct, read_reasoned
 from assay.genrm.templates import code_of, fence, fence_steps, load_templates
+from assay.kit.faults import Unjudgeable
 from genrm_judging_support import (
     GENERATIVE,
     QUESTION,

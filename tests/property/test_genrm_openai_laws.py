@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.genrm.engines.base import EngineTrouble, Message, Piece, Prompt
+from assay.genrm.engines.base import EngineError, Piece, Prompt, PromptMessage
 from assay.genrm.engines.openai import answers, texts
 from assay.genrm.engines.options import branches, totals
 from assay.genrm.engines.steps import chance
@@ -50,7 +50,7 @@ def test_our_own_words_stay_as_they_are(text):
 
 @given(PIECES, st.integers(0, 60))
 def test_cutting_keeps_ends_and_leaves_the_rest(pieces, chars):
-    prompt = Prompt((Message("user", pieces),), "Verdict:", (Piece("so far", trusted=False),))
+    prompt = Prompt((PromptMessage("user", pieces),), "Verdict:", (Piece("so far", trusted=False),))
     kept = texts.keep(prompt, chars)
     assert (kept.prefill, kept.lead) == (prompt.prefill, prompt.lead)
     whole = sum(len(p.text) for p in pieces if p.cuttable)
@@ -73,11 +73,11 @@ def test_cutting_keeps_ends_and_leaves_the_rest(pieces, chars):
     assert total <= max(chars, 0) or kept == prompt
 
 
-def _or_trouble(read):
+def _or_error(read):
     try:
         return read()
-    except EngineTrouble as trouble:
-        return trouble
+    except EngineError as error:
+        return error
 
 
 OPTIONS = st.lists(
@@ -106,8 +106,8 @@ def test_a_bound_moves_no_normalised_probability(weights, listed, wanted):
     top = dict(sorted(truth.items(), key=lambda pair: -pair[1])[:listed])
     names = list(range(wanted))
     listed_ones = {name: top[name] for name in names if name in top}
-    found = _or_trouble(lambda: answers.complete(listed_ones, names, tuple(top.values())))
-    if isinstance(found, EngineTrouble):
+    found = _or_error(lambda: answers.complete(listed_ones, names, tuple(top.values())))
+    if isinstance(found, EngineError):
         assert found.reason == "ENGINE_FAILED"
         return
     said, true = ({n: math.exp(table[n]) for n in names} for table in (found, truth))
@@ -135,7 +135,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["choices", "usage", "data"]), JSON))
-def test_any_answer_is_a_number_or_a_trouble(answer):
+def test_any_answer_is_a_number_or_an_error(answer):
     for read in (
         answers.top_of_chat,
         answers.top_of_completion,
@@ -145,8 +145,8 @@ def test_any_answer_is_a_number_or_a_trouble(answer):
         lambda a: answers.row(answers.data(a).get("probs")),
         answers.counts,
     ):
-        found = _or_trouble(lambda read=read: read(answer))
-        if isinstance(found, EngineTrouble):
+        found = _or_error(lambda read=read: read(answer))
+        if isinstance(found, EngineError):
             assert found.reason in {"ENGINE_FAILED", "SCORE_NOT_FINITE"}
         elif isinstance(found, dict):
             assert all(value <= 0 for value in found.values())

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.genrm.engines.base import Choose, EngineTrouble, Message, Piece, Prompt, Rate, Write
+from assay.genrm.engines.base import (
+    Choose,
+    EngineError,
+    Piece,
+    Prompt,
+    PromptMessage,
+    Rate,
+    Write,
+)
 from assay.genrm.engines.fitting import level
 from assay.genrm.engines.prompts import PromptEncoder, StepLayout
 from assay.genrm.engines.worker.prefixes import PrefixTree, common
@@ -42,7 +50,10 @@ def judge(question: str, response: str, *, lead: str | None = None) -> Prompt:
         Piece(response, trusted=False, cuttable=True),
         Piece("\nIs it right?"),
     )
-    messages = (Message("system", (Piece("You judge."),)), Message("user", pieces))
+    messages = (
+        PromptMessage("system", (Piece("You judge."),)),
+        PromptMessage("user", pieces),
+    )
     said = () if lead is None else (Piece(lead, trusted=False),)
     return Prompt(messages, prefill="\nAnswer:", lead=said)
 
@@ -82,13 +93,13 @@ def test_what_fits_is_whole_and_what_does_not_is_cut_or_refused(
 ) -> None:
     prompt = judge(question, response)
     size = len(encoder().encode(prompt))
-    trouble: EngineTrouble | None = None
+    error: EngineError | None = None
     try:
         fitted, cut = encoder().fit(prompt, limit, keep_ends)
-    except EngineTrouble as caught:
-        trouble = caught
-    if trouble is not None:
-        assert trouble.reason == "CONTEXT_TOO_LONG"
+    except EngineError as caught:
+        error = caught
+    if error is not None:
+        assert error.reason == "CONTEXT_TOO_LONG"
         assert size > limit
         return
     assert len(encoder().encode(fitted)) <= limit
@@ -110,7 +121,7 @@ def test_what_fits_is_whole_and_what_does_not_is_cut_or_refused(
 @SETTINGS
 @given(st.lists(hostile.filter(lambda t: t.strip("\r\n")), min_size=1, max_size=5), hostile)
 def test_each_step_is_read_at_its_token(steps: list[str], question: str) -> None:
-    asked = Prompt((Message("user", (Piece(question, trusted=False),)),))
+    asked = Prompt((PromptMessage("user", (Piece(question, trusted=False),)),))
     ids, ends = encoder().encode_steps(asked, steps)
     assert len(ends) == len(steps)
     begin = ends[0] + 1 - len(encoder().encode_data(steps[0]))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.clients.self_verification import (
+from assay.clients.judging.self_verification import (
     CLOSING,
     OPTIONS,
     Dialogue,

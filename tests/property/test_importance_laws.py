@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algos_support import Batch, batches, close, law
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.algos.importance import importance_weights
 from assay.trainer.core import objective
 from assay.trainer.settings import config as configs
-from assay.trainer.settings.method import Engine
+from assay.trainer.settings.method import Backend
 from assay.trainer.settings.objective import CORRECTIONS, LossConfig
 
 WAYS = st.sampled_from(sorted(CORRECTIONS))
@@ -202,7 +202,7 @@ def test_vllm_is_corrected_unless_somebody_says_otherwise(tmp_path: Path) -> Non
 def test_a_correction_wants_the_probabilities_of_the_draw(
     monkeypatch: pytest.MonkeyPatch, logprobs: Any, overrides: tuple[str, ...], told: str
 ) -> None:
-    engine = Engine("hf", "assay.trainer.core.build:make_hf", logprobs=logprobs)
+    engine = Backend("hf", "assay.trainer.core.build:make_hf", logprobs=logprobs)
     monkeypatch.setattr("assay.trainer.methods.loss.settings.engine_of", lambda _rollout: engine)
     for way in (*CORRECTIONS, "decoupled"):
         texts = (f"method.loss.importance_correction={way}", *overrides)

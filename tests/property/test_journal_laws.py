@@ -19,8 +19,8 @@ from assay.reward_server.journal.entries import Entry, row_of
 from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.reward_server.journal.store import BATCH_ROWS, MIN_LIMIT_BYTES, Store
 from assay.reward_server.journal.writer import Journal
-from assay.reward_server.tickets import Ticket
-from journal_support import LATE, SPANNED, filled, judgement, ticket
+from assay.reward_server.pending import PendingScore
+from journal_support import LATE, SPANNED, filled, judgement, settled
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=12)
 OUTCOMES = st.one_of(
@@ -29,8 +29,8 @@ OUTCOMES = st.one_of(
     st.builds(Fault, st.sampled_from(["QUEUE_FULL", "ITEM_TIMEOUT"]), TEXTS),
     st.builds(judgement, st.floats(-1, 1), st.sampled_from(["correct", "incorrect"])),
 )
-TICKETS = st.builds(
-    ticket, TEXTS, OUTCOMES, verifier=st.sampled_from(["exact", "math"]), response=TEXTS,
+SETTLED = st.builds(
+    settled, TEXTS, OUTCOMES, verifier=st.sampled_from(["exact", "math"]), response=TEXTS,
     prompt=TEXTS, reference=TEXTS,
 )  # fmt: skip
 
@@ -41,13 +41,13 @@ def read(path: Path, chosen: Filter | None = None) -> list[Record]:
 
 
 @settings(max_examples=12)
-@given(st.lists(st.lists(TICKETS, max_size=6), max_size=8))
-def test_every_outcome_is_an_entry_in_its_order(offers: list[list[Ticket]]) -> None:
+@given(st.lists(st.lists(SETTLED, max_size=6), max_size=8))
+def test_every_outcome_is_an_entry_in_its_order(offers: list[list[PendingScore]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "journal")
         state = asyncio.run(filled(path, offers))
         records = read(path)
-    said = [ticket for tickets in offers for ticket in tickets]
+    said = [settled for items in offers for settled in items]
     assert (state.written, state.dropped, state.waiting) == (len(said), 0, 0)
     assert [record["id"] for record in records] == list(range(1, len(said) + 1))
     for ticket_, record in zip(said, records, strict=True):
@@ -70,7 +70,7 @@ def test_every_outcome_is_an_entry_in_its_order(offers: list[list[Ticket]]) -> N
 @settings(max_examples=12)
 @given(st.lists(st.integers(1, 6), max_size=12), st.integers(1, 12))
 def test_what_does_not_fit_is_counted_and_the_file_tells(sizes: list[int], room: int) -> None:
-    offers = [[ticket(f"{n}.{m}") for m in range(size)] for n, size in enumerate(sizes)]
+    offers = [[settled(f"{n}.{m}") for m in range(size)] for n, size in enumerate(sizes)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "journal")
         state = asyncio.run(filled(path, offers, queue_items=room))
@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_counted_and_the_file_tells(sizes: list[int], room:
 
 @settings(max_examples=20)
 @given(
-    st.lists(TICKETS, min_size=1, max_size=12),
+    st.lists(SETTLED, min_size=1, max_size=12),
     st.builds(
         Filter,
         verifier=st.sampled_from(["", "exact", "math"]),
@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_counted_and_the_file_tells(sizes: list[int], room:
     ),
 )
 def test_a_filter_finds_what_a_look_at_each_entry_finds(
-    tickets: list[Ticket], chosen: Filter
+    items: list[PendingScore], chosen: Filter
 ) -> None:
     def lowered(text: str) -> str:
         return "".join(c.lower() if c.isascii() else c for c in text)
@@ -119,7 +119,7 @@ def test_a_filter_finds_what_a_look_at_each_entry_finds(
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "journal")
-        asyncio.run(filled(path, [tickets]))
+        asyncio.run(filled(path, [items]))
         everything, found = read(path), read(path, chosen)
         with Reader(path) as reader:
             assert reader.last(1000, chosen) == found
@@ -137,7 +137,7 @@ def test_a_filter_finds_what_a_look_at_each_entry_finds(
 def test_the_file_and_its_log_stay_below_the_limit(tmp_path: Path, chars: int) -> None:
     path = tmp_path / "journal"
     store = Store(path, MIN_LIMIT_BYTES)
-    row = row_of(ticket("x", response="\u4e2d" * chars), "", 0.0)
+    row = row_of(settled("x", response="\u4e2d" * chars), "", 0.0)
     batch = [row] * max(1, min(BATCH_ROWS, 2**20 // (4 * chars)))
     written = largest = 0
     while store.expired < 3 * len(batch) and written < 60_000:
@@ -157,7 +157,7 @@ def test_the_file_and_its_log_stay_below_the_limit(tmp_path: Path, chars: int) -
 def test_a_lower_limit_shrinks_the_file(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     store = Store(path, 2 * MIN_LIMIT_BYTES)
-    batch = [row_of(ticket("x", response="a" * 30_000), "", 0.0)] * 30
+    batch = [row_of(settled("x", response="a" * 30_000), "", 0.0)] * 30
     for _ in range(10):
         assert store.append(batch)
     store.close()
@@ -171,7 +171,7 @@ def test_a_lower_limit_shrinks_the_file(tmp_path: Path) -> None:
 def test_a_reader_that_stays_does_not_let_the_log_grow(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     store = Store(path, 2 * MIN_LIMIT_BYTES)
-    batch = [row_of(ticket("x", response="a" * 30_000), "", 0.0)] * 30
+    batch = [row_of(settled("x", response="a" * 30_000), "", 0.0)] * 30
     assert store.append(batch)
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN")
@@ -187,14 +187,14 @@ def test_a_reader_that_stays_does_not_let_the_log_grow(tmp_path: Path) -> None:
 
 
 def test_an_entry_is_its_fields_and_texts_are_cut() -> None:
-    long = ticket("x", response="r" * 40_000, prompt="p" * 40_000, reference="s" * 40_000)
+    long = settled("x", response="r" * 40_000, prompt="p" * 40_000, reference="s" * 40_000)
     entry = Entry(*row_of(long, "call", 1.0))  # type: ignore[arg-type]
     assert entry.response == "r" * entries.MAX_RESPONSE_CHARS
     assert entry.response_chars == 40_000
     assert len(entry.prompt) <= entries.MAX_PROMPT_CHARS + 20
     assert len(entry.reference or "") == entries.MAX_REFERENCE_CHARS
     assert (entry.request_id, entry.verifier, entry.verdict) == ("call", "exact", "correct")
-    other = row_of(ticket("x", response="r" * 40_001, prompt="p" * 40_000), "", 1.0)
+    other = row_of(settled("x", response="r" * 40_001, prompt="p" * 40_000), "", 1.0)
     assert other[-1] != entry.item_key, "the key is of the whole text"
     assert len(fields(Entry)) == len(other)
 
@@ -203,18 +203,18 @@ async def test_two_verifiers_on_the_same_items(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     offers = [
         [
-            ticket("a", judgement(0.0, "incorrect"), response="41"),
-            ticket("b", response="42"),
-            ticket("c", LATE, response="43"),
-            ticket("d", response="only one saw it"),
-            ticket("b", judgement(0.0, "incorrect"), response="42", reference="another item"),
+            settled("a", judgement(0.0, "incorrect"), response="41"),
+            settled("b", response="42"),
+            settled("c", LATE, response="43"),
+            settled("d", response="only one saw it"),
+            settled("b", judgement(0.0, "incorrect"), response="42", reference="another item"),
         ],
         [
-            ticket("a", judgement(1.0), verifier="math", response="41"),
-            ticket("b", verifier="math", response="42"),
-            ticket("c", verifier="math", response="43"),
+            settled("a", judgement(1.0), verifier="math", response="41"),
+            settled("b", verifier="math", response="42"),
+            settled("c", verifier="math", response="43"),
         ],
-        [ticket("a2", judgement(0.25, "partial"), response="41")],
+        [settled("a2", judgement(0.25, "partial"), response="41")],
     ]
     await filled(path, offers)
     with Reader(path) as reader:
@@ -234,7 +234,7 @@ async def test_offers_never_wait_for_a_file_that_is_locked(tmp_path: Path) -> No
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     for n in range(1000):
-        journal.offer([ticket(str(n))])
+        journal.offer([settled(str(n))])
     state = journal.state()
     assert state.dropped >= 980
     blocker.execute("ROLLBACK")

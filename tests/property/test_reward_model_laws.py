@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.clients.preferences import PairRow, Said
+from assay.clients.rows.preferences import PairRow, Said
 from assay.trainer.recipes.reward_model.data import split
 from assay.trainer.recipes.reward_model.evaluation import bootstrap
 from assay.trainer.recipes.reward_model.objectives import balanced_weights, pairwise_loss, step_loss

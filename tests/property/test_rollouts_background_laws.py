@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import OutageError
-from assay.trainer.methods.asynchrony.background import BackgroundCollector, Schedule
+from assay.trainer.methods.asynchrony.background import BackgroundCollector, DrawSchedule
 from assay.trainer.methods.asynchrony.settings import admits
 from assay.trainer.rollouts.types import Collected, OneRank
 from assay.trainer.settings.sections import RolloutConfig
@@ -103,7 +103,7 @@ def background(
         lambda: FakeRound(outcome),
         engine=drawer.weights,
         weights=drawer.weights,
-        schedule=Schedule(steps, updates, eta, portion or prompts),
+        schedule=DrawSchedule(steps, updates, eta, portion or prompts),
         config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
         ranks=ranks or OneRank(),
     )
@@ -378,7 +378,7 @@ def test_a_slow_judge_is_waited_for_by_the_step_and_not_by_the_thread() -> None:
 
     source = BackgroundCollector(
         stream(), drawer, lambda: Slow(OUTCOME), engine=drawer.weights, weights=drawer.weights,
-        schedule=Schedule(5, 1, 2, 4), ranks=OneRank(),
+        schedule=DrawSchedule(5, 1, 2, 4), ranks=OneRank(),
         config=RolloutConfig(prompts_per_step=4, group_size=2),
     )  # fmt: skip
     with closing(source):

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients import Item, Judgement, Result
-from assay.clients.convert import make_fault
-from assay.rpc.errors import CallError, refuse
-from assay.rpc.reasons import Reason
+from assay.clients.faults import make_fault
+from assay.kit.errors import CallError, refuse
+from assay.kit.reasons import Reason
 from assay.trainer.core.rewards import FaultWatch
 from assay.trainer.errors import OutageError
 from assay.trainer.rollouts.outages import AWAY, Patience, given_up, refuse_given_up

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.api.reward.v1 import reward_pb2
-from assay.rpc.errors import refuse
-from assay.rpc.reasons import Reason
+from assay.kit.errors import refuse
+from assay.kit.reasons import Reason
 from assay.trainer.rollouts.scoring import BackgroundClient
 from rollouts_scoring_support import (
     QUICK,
-    ScriptedTransport,
+    WrittenTransport,
     judge_over,
     judged,
     request,
@@ -23,7 +23,7 @@ from rollouts_scoring_support import (
 ACTS = ["judge", "judge", "judge", "drop", "twice", "stray", "break", "fail", "end"]
 
 
-class Unruly(ScriptedTransport):
+class Unruly(WrittenTransport):
     """Does to each chunk what the script says next, and judges when it has run out."""
 
     def __init__(self, script: list[str]) -> None:

@@ -9,10 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.execution.v1 import execution_pb2
-from assay.rpc.plain import from_plain, to_plain
-from assay.sandbox.slots import frames
-from assay.sandbox.slots.frames import Frame, FrameReader
-from assay.sandbox.tickets import Room
+from assay.kit.batch.answers import Room
+from assay.kit.faults import Fault
+from assay.kit.plain import from_plain, to_plain
+from assay.kit.pool.jobs import Done
+from assay.sandbox.handler import PendingRun, RunHandler
+from assay.sandbox.languages import Toolchains
+from assay.sandbox.metrics import RunMetrics
+from assay.sandbox.workers import kinds
 
 SCALARS = (
     st.none()
@@ -112,48 +116,23 @@ def test_a_message_that_is_no_value_is_refused(message: execution_pb2.PlainValue
         from_plain(message)
 
 
-FRAMES = st.lists(
-    st.builds(
-        Frame,
-        st.sampled_from([frames.EXECUTE, frames.DONE, frames.FAULT]),
-        st.integers(0, 2**64 - 1),
-        st.binary(max_size=200),
-    ),
-    max_size=8,
-)
-
-
-@given(FRAMES, st.data())
-def test_frames_come_out_as_they_went_in_however_they_are_cut(
-    sent: list[Frame], data: st.DataObject
+@given(st.lists(st.integers(0, 400), max_size=12), st.integers(200, 2000), st.booleans())
+def test_what_jobs_write_is_kept_while_the_answer_has_room_and_is_a_fault_after(
+    sizes: list[int], room_bytes: int, tests: bool
 ) -> None:
-    stream = b"".join(frames.pack(*frame) for frame in sent)
-    reader, received = FrameReader(), []
-    position = 0
-    while position < len(stream):
-        step = data.draw(st.integers(1, len(stream) - position))
-        received += reader.feed(stream[position : position + step])
-        position += step
-    assert received == sent
-
-
-@pytest.mark.parametrize("rest", [0, 8, 2**31])
-def test_an_impossible_length_ends_the_reading(rest: int) -> None:
-    with pytest.raises(frames.FrameError):
-        FrameReader().feed(rest.to_bytes(4, "big") + b"D" + bytes(8))
-
-
-@given(st.lists(st.integers(0, 400), max_size=12), st.integers(200, 2000))
-def test_an_answer_never_outgrows_its_room_and_never_loses_a_result(
-    sizes: list[int], room_bytes: int
-) -> None:
+    handler = RunHandler(None, Toolchains({}, {}), RunMetrics())  # type: ignore[arg-type]  # no pool is asked
     room = Room(room_bytes)
-    results = []
+    outcomes = []
     for number, size in enumerate(sizes):
-        result = execution_pb2.ExecutionResult(id=str(number))
-        result.execution.stdout.data = b"x" * size
-        results.append(room.fit(result))
-    assert [result.id for result in results] == [str(number) for number in range(len(sizes))]
-    assert all(result.WhichOneof("outcome") for result in results)
-    kept = sum(r.ByteSize() for r in results if r.WhichOneof("outcome") == "execution")
-    assert kept <= room_bytes
+        item = PendingRun(str(number), 0.0, room=room, kind=kinds.TESTS if tests else kinds.EXECUTE)
+        result = execution_pb2.TestJobResult() if tests else execution_pb2.ExecutionResult()
+        if isinstance(result, execution_pb2.TestJobResult):
+            result.report.outcomes.add(name="t").execution.stdout.data = b"x" * size
+        else:
+            result.execution.stdout.data = b"x" * size
+        outcomes.append(handler.outcome(item, Done(result.SerializeToString())))
+    kept = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
+    assert sum(map(len, kept)) <= room_bytes
+    assert all(o.reason == "MESSAGE_TOO_LARGE" for o in outcomes if isinstance(o, Fault))
+    if not sizes or sum(sizes) + 20 * len(sizes) <= room_bytes:
+        assert len(kept) == len(sizes)

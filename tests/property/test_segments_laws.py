@@ -237,13 +237,16 @@ def test_without_the_mask_every_token_may_train() -> None:
     assert all(all(found.trained) for found in collected.notes[NAME].values())
 
 
+def said(result: Result) -> tuple[Any, ...]:
+    return result.reward, result.fault and result.fault.reason
+
+
 def test_several_processes_value_as_one_does() -> None:
     one = made(Policy()).collect(0)
     two = on_ranks(2, lambda rank: made(Policy(), ranks=rank).collect(0))
     assert facts(two[0]) | facts(two[1]) == facts(one)
-    assert two[0].results == two[1].results, "each process stops where the others do"
-    outcomes = [Counter(repr(told.outcome) for told in run.results) for run in (one, two[0])]
-    assert outcomes[0] == outcomes[1]
+    first, second, expected = (Counter(map(said, run.results)) for run in (*two, one))
+    assert first == second == expected, "each process stops where the others do"
     for name in ("continuations", "continuation_tokens", "valued_states", "segments_per_response"):
         assert two[0].metrics[name] == two[1].metrics[name] == one.metrics[name]
 

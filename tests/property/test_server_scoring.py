@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import unicodedata
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
 from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.metrics_support import conserved
 
 from assay.api.reward.v1 import reward_pb2
+from assay.kit.errors import reason_of
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import (
     Candidate,
@@ -27,10 +27,9 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.registry import Registry
 from assay.reward_server.scorer import RewardScorer
-from assay.reward_server.verifiers.exact import ExactVerifier, normalise
-from assay.reward_server.verifiers.mathematics import MathVerifier
-from assay.reward_server.workers import frames
-from assay.rpc.errors import reason_of
+from assay.reward_server.verifiers.exact import exact, normalise
+from assay.reward_server.verifiers.math import MathVerifier
+from assay.reward_server.workers import wire
 
 TEXTS = st.text(max_size=40)
 RESPONSES = st.sampled_from(["fine", "raise", "refuse", "nan", "range", "verdict", "shape"]) | TEXTS
@@ -71,7 +70,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 @pytest.fixture(scope="module")
 def scorer(loop: asyncio.AbstractEventLoop) -> Iterator[RewardScorer]:
     """A real scorer with real workers, shared by all examples."""
-    registry = Registry([Fickle(), ExactVerifier(), MathVerifier()])
+    registry = Registry([Fickle(), exact, MathVerifier()])
     scorer = RewardScorer(ScorerConfig(workers=2, item_timeout_s=20.0), registry=registry)
     loop.run_until_complete(scorer.start())
     yield scorer
@@ -160,41 +159,11 @@ def test_a_stream_says_the_same_as_a_batch(
     assert sorted(outcomes(streamed), key=str) == sorted(outcomes(list(whole.results)), key=str)
 
 
-@SETTINGS
-@given(batch=items(), parts=st.integers(0, 2), turns=st.integers(0, 12))
-def test_items_are_counted_once_even_when_their_caller_leaves(
-    loop: asyncio.AbstractEventLoop,
-    scorer: RewardScorer,
-    batch: list[reward_pb2.Item],
-    parts: int,
-    turns: int,
-) -> None:
-    async def chunks() -> AsyncIterator[reward_pb2.StreamScoreRequest]:
-        for item in batch:
-            yield reward_pb2.StreamScoreRequest(items=[item])
-
-    async def leave() -> None:
-        stream = scorer.stream_score(chunks(), timeout_s=60)
-        async with aclosing(stream):  # type: ignore[type-var]
-            for _ in range(parts):
-                await anext(stream, None)
-        request = reward_pb2.BatchScoreRequest(items=batch)
-        call = asyncio.ensure_future(scorer.batch_score(request, timeout_s=60))
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        call.cancel()
-        await asyncio.gather(call, return_exceptions=True)
-
-    loop.run_until_complete(leave())
-    families = [family for one in scorer.counts.collectors for family in one.collect()]
-    assert conserved(families, "reward", "judgements")
-
-
 @given(text=TEXTS, strip=st.booleans())
 def test_normal_form_is_a_normal_form(text: str, strip: bool) -> None:
     once = normalise(text, case_sensitive=True, strip=strip)
     assert unicodedata.is_normalized("NFC", once)
-    verifier = ExactVerifier()
+    verifier = exact
     parameters = verifier.spec.complete({"strip": strip})
     if text.strip():
         item = Item(Candidate(text), references=("~no~", text), parameters=parameters)
@@ -215,5 +184,5 @@ def test_a_job_reaches_the_worker_as_it_was(
         references=tuple(references),
         parameters={"words": tuple(words), "number": number},
     )
-    framed = frames.pack(frames.item_to_json(item), 10**6)
-    assert frames.item_from_json(frames.unpack(framed[frames.HEADER.size :])) == item
+    packed = wire.pack(wire.item_to_json(item), 10**6)
+    assert wire.item_from_json(json.loads(packed)) == item

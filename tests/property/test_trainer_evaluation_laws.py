@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.clients.runs.stats import mcnemar_exact, paired_change, wilson
+from assay.kit.runs.stats import mcnemar_exact, paired_change, wilson
 from assay.trainer.core.estimates import (
     majority,
     mean_over_problems,

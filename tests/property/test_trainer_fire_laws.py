@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.core import batch as batches
 from assay.trainer.core import objective
 from assay.trainer.core.batch import scored_stretches

@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.reward_server.domain import Candidate, Item, JsonValue, Judgement, Unjudgeable, Verifier
-from assay.reward_server.verifiers.form import VERIFIERS as FORM
-from assay.reward_server.verifiers.form.detection import load
-from assay.reward_server.verifiers.form.language import count_words
 from assay.reward_server.verifiers.form.length import (
     cosine,
+    length,
     linear,
     soft_overlong,
     target,
@@ -23,14 +21,18 @@ from assay.reward_server.verifiers.form.repetition import (
     longest_repeat,
     numbered,
     repeated_share,
+    repetition,
     units,
 )
-from assay.reward_server.verifiers.form.scripts import LANGUAGES, OWN_SCRIPTS
-from assay.reward_server.verifiers.form.structure import FormatVerifier, think_answer
-from assay.reward_server.verifiers.instructions.sentences import sentences
-from assay.reward_server.verifiers.instructions.table import SLOW, read
-from assay.reward_server.verifiers.instructions.verifier import InstructionVerifier, forms
-from assay.reward_server.verifiers.instructions.words import sentence_tokens
+from assay.reward_server.verifiers.form.steps import reasoning_steps
+from assay.reward_server.verifiers.form.structure import think_answer, well_formed
+from assay.verifiers_extra.instructions.sentences import sentences
+from assay.verifiers_extra.instructions.table import SLOW, read
+from assay.verifiers_extra.instructions.verifier import forms, ifeval
+from assay.verifiers_extra.instructions.words import sentence_tokens
+from assay.verifiers_extra.languages.detection import load
+from assay.verifiers_extra.languages.language import count_words, in_language
+from assay.verifiers_extra.languages.scripts import LANGUAGES, OWN_SCRIPTS
 from instructions_support import TABLE
 
 FRAGMENTS = (
@@ -47,7 +49,7 @@ TEXTS = st.one_of(
 )
 LENGTHS = st.integers(0, 100_000)
 NUMBERS = st.lists(st.integers(0, 3), max_size=40)
-VERIFIER = InstructionVerifier()
+VERIFIER = ifeval
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,11 +66,14 @@ def judged(verifier: Verifier, text: str, document: JsonValue = None) -> Judgeme
     return judgement
 
 
-@pytest.mark.parametrize("make", FORM)
+@pytest.mark.parametrize(
+    "verifier",
+    [in_language, length, reasoning_steps, repetition, well_formed],
+    ids=lambda v: v.spec.name,
+)
 @given(text=TEXTS)
 @settings(max_examples=120, deadline=None)
-def test_any_text_is_judged_inside_the_range(make: type[Verifier], text: str) -> None:
-    verifier = make()
+def test_any_text_is_judged_inside_the_range(verifier: Verifier, text: str) -> None:
     judgement = judged(verifier, text)
     spec = verifier.spec
     assert spec.min_reward <= judgement.reward <= spec.max_reward
@@ -80,7 +85,7 @@ def test_any_text_is_judged_inside_the_range(make: type[Verifier], text: str) ->
 
 @given(text=TEXTS, structure=st.sampled_from(("boxed", "json", "react", "code-fence", "answer")))
 def test_structures_never_raise_and_are_all_or_nothing(text: str, structure: str) -> None:
-    verifier = FormatVerifier()
+    verifier = well_formed
     item = Item(Candidate(text), parameters=verifier.spec.complete({"structure": structure}))
     judgement = verifier.judge(item)
     assert judgement.reward in (0.0, 1.0)

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from assay.reward_server.domain import Candidate, Item
-from assay.reward_server.verifiers.geometry.assignment import assign
-from assay.reward_server.verifiers.geometry.boxes import BoxesVerifier
-from assay.reward_server.verifiers.geometry.matching import match
-from assay.reward_server.verifiers.geometry.point import PointVerifier
-from assay.reward_server.verifiers.geometry.reading import (
+from assay.reward_server.verifiers.assignment import assign
+from assay.verifiers_extra.geometry.boxes import boxes
+from assay.verifiers_extra.geometry.matching import match
+from assay.verifiers_extra.geometry.point import point
+from assay.verifiers_extra.geometry.reading import (
     LabelledBox,
     answer_region,
     find_boxes,
     find_points,
 )
-from assay.reward_server.verifiers.geometry.shapes import (
+from assay.verifiers_extra.geometry.shapes import (
     Box,
     Mask,
     area,
@@ -38,12 +38,12 @@ sides = st.integers(1, 1000)
 
 
 @st.composite
-def boxes(draw: st.DrawFn) -> Box:
+def placed_boxes(draw: st.DrawFn) -> Box:
     x, y = draw(coordinates), draw(coordinates)
     return (float(x), float(y), float(x + draw(sides)), float(y + draw(sides)))
 
 
-@given(boxes(), boxes())
+@given(placed_boxes(), placed_boxes())
 def test_overlaps_are_symmetric_and_in_their_ranges(a: Box, b: Box) -> None:
     assert 0.0 <= iou(a, b) <= 1.0
     assert -1.0 <= giou(a, b) <= 1.0
@@ -52,17 +52,17 @@ def test_overlaps_are_symmetric_and_in_their_ranges(a: Box, b: Box) -> None:
     assert giou(a, b) == pytest.approx(giou(b, a), abs=NEAR)
 
 
-@given(boxes())
+@given(placed_boxes())
 def test_a_box_overlaps_wholly_with_itself(a: Box) -> None:
     assert iou(a, a) == giou(a, a) == 1.0
 
 
-@given(boxes(), boxes())
+@given(placed_boxes(), placed_boxes())
 def test_only_equal_boxes_overlap_wholly(a: Box, b: Box) -> None:
     assert (iou(a, b) == 1.0) == (a == b)
 
 
-@given(boxes(), boxes(), st.tuples(coordinates, coordinates), st.tuples(sides, sides))
+@given(placed_boxes(), placed_boxes(), st.tuples(coordinates, coordinates), st.tuples(sides, sides))
 def test_overlaps_do_not_change_when_axes_move_or_stretch(
     a: Box, b: Box, move: tuple[int, int], stretch: tuple[int, int]
 ) -> None:
@@ -75,7 +75,7 @@ def test_overlaps_do_not_change_when_axes_move_or_stretch(
     assert giou(moved(a), moved(b)) == pytest.approx(giou(a, b), abs=NEAR)
 
 
-@given(boxes(), boxes())
+@given(placed_boxes(), placed_boxes())
 def test_iou_counts_pixels(a: Box, b: Box) -> None:
     """On whole corners the areas are counts of unit squares."""
     shared = intersection(a, b)
@@ -121,11 +121,11 @@ def test_large_assignments_cost_what_those_of_scipy_cost(kind: str) -> None:
     assert total == pytest.approx(float(costs[rows, columns].sum()))
 
 
-some_boxes = st.lists(boxes(), max_size=6)
+some_boxes = st.lists(placed_boxes(), max_size=6)
 
 
 def judged(predicted: list[Box], expected: list[Box], **parameters: float | str) -> float:
-    verifier = BoxesVerifier()
+    verifier = boxes
     item = Item(
         Candidate(json.dumps([list(box) for box in predicted])),
         data={"boxes": [list(box) for box in expected]},
@@ -155,19 +155,19 @@ def test_the_right_boxes_get_the_best_reward(expected: list[Box], measure: str) 
     assert judged(expected, expected, measure=measure) == 1.0
 
 
-@given(st.lists(boxes(), min_size=1, max_size=5), boxes(), measures)
+@given(st.lists(placed_boxes(), min_size=1, max_size=5), placed_boxes(), measures)
 def test_a_superfluous_box_never_pays(expected: list[Box], extra: Box, measure: str) -> None:
     assert judged([*expected, extra], expected, measure=measure) < 1.0
 
 
-@given(st.lists(boxes(), min_size=1, max_size=5))
+@given(st.lists(placed_boxes(), min_size=1, max_size=5))
 def test_what_no_box_overlaps_with_counts_nothing(expected: list[Box]) -> None:
     inverted = LabelledBox((5.0, 5.0, 5.0, 5.0))
     wanted = [LabelledBox(box) for box in expected]
     assert match([inverted], wanted, "iou").mean(1.0) == 0.0
 
 
-@given(boxes(), st.integers(-1500, 1500), st.integers(-1500, 1500))
+@given(placed_boxes(), st.integers(-1500, 1500), st.integers(-1500, 1500))
 def test_a_box_is_a_polygon(box: Box, x: int, y: int) -> None:
     corners = [(box[0], box[1]), (box[2], box[1]), (box[2], box[3]), (box[0], box[3])]
     point = (x + 0.25, y + 0.25)
@@ -192,14 +192,14 @@ def test_a_mask_holds_its_pixels(height: int, width: int, random: object) -> Non
     assert not mask.holds((0.5, float(height)))
 
 
-@given(boxes())
+@given(placed_boxes())
 def test_a_point_is_judged_alike_in_every_frame(box: Box) -> None:
     inside = (box[0] + box[2]) / 2 + 2000, (box[1] + box[3]) / 2 + 2000
     target = [value + 2000 for value in box]
     data = {"box": target, "width": 5000, "height": 5000}
     for frame, unit in (("0-1", 1.0), ("0-100", 100.0), ("0-1000", 1000.0)):
         x, y = (value / 5000 * unit for value in inside)
-        verifier = PointVerifier()
+        verifier = point
         item = Item(
             Candidate(f"<point>{x:.9f} {y:.9f}</point>"),
             data=data,  # type: ignore[arg-type]
@@ -213,6 +213,6 @@ def test_a_point_is_judged_alike_in_every_frame(box: Box) -> None:
 def test_reading_never_fails(text: str) -> None:
     for box in find_boxes(text):
         assert len(box.values) == 4
-    for point in find_points(text):
-        assert len(point) == 2
+    for found in find_points(text):
+        assert len(found) == 2
     answer_region(text)

@@ -11,28 +11,28 @@ from hypothesis import strategies as st
 
 from assay.reward_server import border
 from assay.reward_server.domain import JsonValue, Unjudgeable, Verifier
-from assay.reward_server.verifiers.text import VERIFIERS
-from assay.reward_server.verifiers.text.bleu import BleuVerifier
-from assay.reward_server.verifiers.text.choice import ChoiceVerifier
-from assay.reward_server.verifiers.text.chrf import ChrfVerifier
+from assay.reward_server.registry import FAMILIES
+from assay.reward_server.verifiers.text.bleu import bleu
+from assay.reward_server.verifiers.text.choice import choice
+from assay.reward_server.verifiers.text.chrf import chrf
 from assay.reward_server.verifiers.text.distances import edit_distance, lcs_length
-from assay.reward_server.verifiers.text.error_rate import ErrorRateVerifier
+from assay.reward_server.verifiers.text.error_rate import error_rate
 from assay.reward_server.verifiers.text.forms import Form, answer_words, squad_words
-from assay.reward_server.verifiers.text.json_schema import JsonSchemaVerifier
+from assay.reward_server.verifiers.text.json_schema import json_schema
 from assay.reward_server.verifiers.text.json_text import last_value, read_json
 from assay.reward_server.verifiers.text.letters import named
-from assay.reward_server.verifiers.text.match import MatchVerifier
-from assay.reward_server.verifiers.text.ndcg import NdcgVerifier
-from assay.reward_server.verifiers.text.pairwise import PairwiseAccuracyVerifier
-from assay.reward_server.verifiers.text.preference import PreferenceVerifier
-from assay.reward_server.verifiers.text.regex import RegexVerifier
-from assay.reward_server.verifiers.text.rouge import RougeVerifier
-from assay.reward_server.verifiers.text.set_f1 import SetF1Verifier
-from assay.reward_server.verifiers.text.token_f1 import TokenF1Verifier
+from assay.reward_server.verifiers.text.match import match
+from assay.reward_server.verifiers.text.ndcg import ndcg
+from assay.reward_server.verifiers.text.pairwise import pairwise_accuracy
+from assay.reward_server.verifiers.text.preference import preference
+from assay.reward_server.verifiers.text.regex import regex
+from assay.reward_server.verifiers.text.rouge import rouge
+from assay.reward_server.verifiers.text.set_f1 import set_f1
+from assay.reward_server.verifiers.text.token_f1 import token_f1
 from text_verifier_support import item, judge
 
-ALL = [make() for make in VERIFIERS]
-SETS, NDCG, TOKEN_F1 = SetF1Verifier(), NdcgVerifier(), TokenF1Verifier()
+ALL = [verifier for verifier in FAMILIES["text"] if verifier.spec.name != "exact"]
+SETS, NDCG, TOKEN_F1 = set_f1, ndcg, token_f1
 
 PIECES = st.sampled_from(
     [
@@ -115,17 +115,17 @@ def test_every_data_is_used_or_a_fault(verifier: Verifier, data: JsonValue, resp
 
 
 SAME = [
-    (MatchVerifier(), {}),
-    (MatchVerifier(), {"punctuation": "remove", "articles": True, "numbers": True}),
-    (MatchVerifier(), {"where": "contains"}),
+    (match, {}),
+    (match, {"punctuation": "remove", "articles": True, "numbers": True}),
+    (match, {"where": "contains"}),
     (TOKEN_F1, {}),
     (TOKEN_F1, {"measure": "em", "tokens": "characters"}),
     (TOKEN_F1, {"measure": "subem"}),
-    (RougeVerifier(), {"tokens": "unicode"}),
-    (RougeVerifier(), {"tokens": "unicode", "rouge_type": "rougeLsum"}),
-    (BleuVerifier(), {}),
-    (ChrfVerifier(), {}),
-    (ErrorRateVerifier(), {"unit": "character"}),
+    (rouge, {"tokens": "unicode"}),
+    (rouge, {"tokens": "unicode", "rouge_type": "rougeLsum"}),
+    (bleu, {}),
+    (chrf, {}),
+    (error_rate, {"unit": "character"}),
 ]
 
 
@@ -144,7 +144,6 @@ def test_a_text_is_right_against_itself(
 def test_f1_and_common_subsequences_are_symmetric(left: list[str], right: list[str]) -> None:
     one, other = " ".join(left), " ".join(right)
     assert judge(TOKEN_F1, one, other).reward == judge(TOKEN_F1, other, one).reward
-    rouge = RougeVerifier()
     there, back = judge(rouge, one, other), judge(rouge, other, one)
     assert there.reward == pytest.approx(back.reward, abs=1e-12)
     assert there.components[1].score == pytest.approx(back.components[2].score, abs=1e-12)
@@ -177,10 +176,10 @@ def test_white_space_does_not_count(words: list[str], right: list[str], space: s
     reference = " ".join(right)
     for verifier in (
         TOKEN_F1,
-        MatchVerifier(),
-        ErrorRateVerifier(),
-        RougeVerifier(),
-        ChrfVerifier(),
+        match,
+        error_rate,
+        rouge,
+        chrf,
     ):
         plain = judge(verifier, " ".join(words), reference).reward
         assert judge(verifier, f"{space}{space.join(words)} ", reference).reward == plain
@@ -225,7 +224,7 @@ def test_an_order_and_its_reverse_share_the_preferences(names: list[str], order:
     ranks: JsonValue = {name: place for place, name in enumerate(names)}
     shuffled = names[:]
     order.shuffle(shuffled)  # type: ignore[attr-defined]
-    pairs = PairwiseAccuracyVerifier()
+    pairs = pairwise_accuracy
     there = judge(pairs, json.dumps(shuffled), data=ranks, form="order").reward
     back = judge(pairs, json.dumps(shuffled[::-1]), data=ranks, form="order").reward
     assert there + back == pytest.approx(1.0)
@@ -243,9 +242,9 @@ def test_an_order_and_its_reverse_share_the_preferences(names: list[str], order:
 def test_a_letter_is_right_exactly_if_it_is_the_key(
     letter: str, right: str, style: str, prose: str
 ) -> None:
-    judgement = judge(ChoiceVerifier(), f"{prose}\n{style % letter}", right)
+    judgement = judge(choice, f"{prose}\n{style % letter}", right)
     assert judgement.reward == float(letter == right)
-    hedge = judge(ChoiceVerifier(), f"{prose}\n{style % f'{letter} or {right}'}", right)
+    hedge = judge(choice, f"{prose}\n{style % f'{letter} or {right}'}", right)
     assert hedge.verdict == ("correct" if letter == right else "hedged")
 
 
@@ -264,14 +263,13 @@ def test_json_is_found_as_it_was_written(value: JsonValue, before: str) -> None:
     assert read_json(text) == value
     if isinstance(value, dict | list):
         assert last_value(f"{before}{text} .") == text
-    verdict = judge(JsonSchemaVerifier(), text, data={"const": value}, extract="whole").verdict
+    verdict = judge(json_schema, text, data={"const": value}, extract="whole").verdict
     assert verdict == "correct"
 
 
 @settings(deadline=None)
 @given(text=HOSTILE, pattern=st.text("ab.*+?()[]|^$\\d", max_size=8))
 def test_a_pattern_and_its_negation_exclude_each_other(text: str, pattern: str) -> None:
-    regex = RegexVerifier()
     try:
         found = judge(regex, text, all_of=(pattern,)).reward
         absent = judge(regex, text, none_of=(pattern,)).reward
@@ -283,5 +281,5 @@ def test_a_pattern_and_its_negation_exclude_each_other(text: str, pattern: str) 
 @settings(deadline=None)
 @given(text=HOSTILE)
 def test_a_verdict_on_a_pair_has_one_meaning(text: str) -> None:
-    rewards = [judge(PreferenceVerifier(), text, right).reward for right in ("A", "B", "tie")]
+    rewards = [judge(preference, text, right).reward for right in ("A", "B", "tie")]
     assert sum(rewards) <= 1.0

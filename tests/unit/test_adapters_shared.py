@@ -16,7 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients import Component, Data, Fault, Item, Judgement, Result
-from assay.clients.adapters.faults import (
+from assay.clients.rows.tests import read_tests
+from assay.clients.testing import FakeRewardServer, Knobs
+from assay.clients.trainers.common.faults import (
     FaultError,
     FaultPolicy,
     judgement_of,
@@ -24,18 +26,16 @@ from assay.clients.adapters.faults import (
     read_policy,
     tell_faults,
 )
-from assay.clients.adapters.gym_rows import FAILED_OVER_HTTP, FAULTED, unsaid
-from assay.clients.adapters.rows import RowReader, label_of, reference_of
-from assay.clients.adapters.settings import (
+from assay.clients.trainers.common.gym_rows import FAILED_OVER_HTTP, FAULTED, unsaid
+from assay.clients.trainers.common.rows import RowReader, label_of, reference_of
+from assay.clients.trainers.common.settings import (
     Settings,
     client_of,
     close_clients,
     read_settings,
 )
-from assay.clients.row_tests import read_tests
-from assay.clients.testing import FakeRewardServer, Knobs
-from assay.clients.trl import Reporter
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers.trl import Reporter
+from assay.kit.errors import ConfigError
 
 GOOD = Result("a", Judgement(0.5, "partly", (Component("style", 0.5, 1.0),)))
 BAD = Result("b", Fault("QUEUE_FULL", "the queue is full"))
@@ -204,7 +204,7 @@ def test_what_has_no_judgement_is_told_but_does_not_fill_the_log(sizes: list[int
     told: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = told.append  # type: ignore[method-assign]
-    logger = logging.getLogger("assay.clients.adapters.faults")
+    logger = logging.getLogger("assay.clients.trainers.common.faults")
     logger.addHandler(handler)
     try:
         for size in sizes:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from assay.clients import areal, verifiers
-from assay.clients.adapters.faults import FaultError
-from assay.clients.adapters.settings import Settings, close_clients
-from assay.clients.adapters.single import read_item
 from assay.clients.testing import FakeRewardServer
-from assay.rpc.errors import ConfigError
+from assay.clients.trainers import areal, verifiers
+from assay.clients.trainers.common.faults import FaultError
+from assay.clients.trainers.common.settings import Settings, close_clients
+from assay.clients.trainers.common.single import read_item
+from assay.kit.errors import ConfigError
 
 SETTINGS = Settings("a:1", task="math")
 

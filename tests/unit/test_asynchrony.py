@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.algos.packing import Packing
 from assay.trainer.core import build
 from assay.trainer.core.hooks import hooks_of

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.scripted import ScriptedEngine
 from assay.trainer.engines.types import Request, Response, Sampling
-from assay.trainer.methods.asynchrony.background import BackgroundCollector, Schedule
+from assay.trainer.methods.asynchrony.background import BackgroundCollector, DrawSchedule
 from assay.trainer.rollouts.types import Collected, OneRank
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.sections import RolloutConfig
@@ -69,7 +69,7 @@ def steps(policy: Policy, *, interrupt: bool) -> list[Collected]:
         Judges,  # type: ignore[arg-type]
         engine=policy.engine,
         weights=policy,
-        schedule=Schedule(steps=2, updates=1, max_staleness=1, portion=1, interrupt=interrupt),
+        schedule=DrawSchedule(steps=2, updates=1, max_staleness=1, portion=1, interrupt=interrupt),
         config=RolloutConfig(prompts_per_step=1, group_size=1, max_new_tokens=LENGTH),
         ranks=OneRank(),
     )

@@ -245,7 +245,7 @@ def test_what_is_kept_of_a_stale_run() -> None:
     assert kept["late"] == pytest.approx(0.9)
     assert kept["mean"] == pytest.approx(0.7)
     assert kept["clipped"] == 0.5
-    assert next(iter(ARMS)) == "in turn"
+    assert next(iter(ARMS)) == "in turn, eta = 0"
     assert set(OBJECTIVES.values()) == {"none", "decoupled"}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from assay.clients.evaluation.rows import kind_of_row, line_of, questions_of
-from assay.clients.evaluation.sheet import Reading, check_names, make_sheet, only_rates
-from assay.clients.evaluation.tallies import Evaluation
+from assay.cli.evaluation.rows import kind_of_row, line_of, questions_of
+from assay.cli.evaluation.sheet import Reading, check_names, make_sheet, only_rates
+from assay.cli.evaluation.tallies import Evaluation
 from assay.clients.judging import (
     Fault,
     JudgeItem,
@@ -26,9 +26,9 @@ from assay.clients.judging import (
     TemplateInfo,
     Usage,
 )
-from assay.clients.preferences import read
-from assay.clients.row_items import RowError
-from assay.rpc.errors import ConfigError
+from assay.clients.rows.items import RowError
+from assay.clients.rows.preferences import read
+from assay.kit.errors import ConfigError
 
 PAIR = {"id": "a", "prompt": "p", "chosen": "good", "rejected": "bad", "subset": "s", "answer": "4"}
 STEPS = {"problem": "p", "steps": ["x", "y"], "labels": [1, 0], "classification": "c"}

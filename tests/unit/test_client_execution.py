@@ -27,8 +27,9 @@ from assay.clients.execution import (
 )
 from assay.clients.execution.convert import limits_to_proto, result_from_proto
 from assay.clients.execution.types import COMPARISONS, END_KINDS, VERDICTS
-from assay.rpc.errors import BadRequestError, ConfigError, UnavailableError, refuse
-from assay.rpc.reasons import Reason
+from assay.clients.testing import ScriptedTransport
+from assay.kit.errors import BadRequestError, ConfigError, UnavailableError, refuse
+from assay.kit.reasons import Reason
 
 Results = list[execution_pb2.ExecutionResult]
 
@@ -41,7 +42,7 @@ def ran(job: execution_pb2.ExecutionJob) -> execution_pb2.ExecutionResult:
     return result
 
 
-class Wire:
+class Wire(ScriptedTransport):
     """A sandbox as a function, with a few refusals first."""
 
     def __init__(
@@ -200,7 +201,7 @@ def test_a_suite_is_written_whole() -> None:
     assert message.tests[0].stdio.arguments == ["a"]
     assert message.tests[1].assertions.entry_point == "f"
     assert message.tests[1].limits.processes == 3
-    with pytest.raises(ValueError, match="no comparison is named"):
+    with pytest.raises(ValueError, match="kind is 'fuzzy'; choose one of default"):
         suite_to_proto(TestSuite([StdioTest(b"", b"", comparison=Comparison("fuzzy"))]))
 
 

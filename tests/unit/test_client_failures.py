@@ -5,10 +5,10 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from assay.clients.failures import error_of_call
-from assay.clients.retry import is_retryable
-from assay.rpc.errors import STATUS_DETAILS_KEY, CallError, make_status
-from assay.rpc.reasons import Reason
+from assay.clients.core.failures import error_of_call
+from assay.clients.core.retry import is_retryable
+from assay.kit.errors import STATUS_DETAILS_KEY, CallError, make_status
+from assay.kit.reasons import Reason
 
 RESET = "Stream removed (RST_STREAM error code 2 INTERNAL_ERROR)"
 

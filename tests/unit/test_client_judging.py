@@ -31,9 +31,9 @@ from assay.clients.judging import (
     StepScores,
     StepSettings,
 )
-from assay.clients.judging.reading import judge_result
-from assay.rpc.errors import BadRequestError, ConfigError, UnavailableError, refuse
-from assay.rpc.reasons import Reason
+from assay.clients.judging.convert import judge_result
+from assay.kit.errors import BadRequestError, ConfigError, UnavailableError, refuse
+from assay.kit.reasons import Reason
 
 Spoil = Callable[[list[Any]], list[Any]]
 
@@ -108,19 +108,20 @@ class Wire:
         self._refusals = refusals
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
+        name = method.rpartition(".")[2]
         assert timeout_s > 0
         limits = common_pb2.BatchLimits(max_items=4, max_message_bytes=10_000, max_item_bytes=2000)
-        if method == "ListJudgeModels":
+        if name == "ListJudgeModels":
             models = [judge_pb2.JudgeModelInfo(name="tiny", is_default=True, scoring_modes=[1, 99])]
             return judge_pb2.ListJudgeModelsResponse(models=models, limits=limits)
-        if method == "ListProcessModels":
+        if name == "ListProcessModels":
             limits.max_items = 3
             return process_pb2.ListProcessModelsResponse(limits=limits)
         if self._refusals:
             self._refusals -= 1
             raise refuse(Reason.DRAINING, "the fake is told to be unavailable")
         self.requests.append(request)
-        answer, response = _SERVED[method]
+        answer, response = _SERVED[name]
         return response(results=self._spoil([answer(item) for item in request.items]))
 
     async def close(self) -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.cli.parameters import find_verifier
 from assay.clients import ClientTls, Item, RewardClient
-from assay.clients.parameters import find_verifier
 from assay.clients.testing import FakeRewardServer
 from assay.clients.testing.report import Report
-from assay.rpc.errors import ConfigError
-from assay.rpc.hints import did_you_mean
+from assay.kit.errors import ConfigError
+from assay.kit.hints import did_you_mean
 
 
 def test_a_mapping_is_no_item() -> None:

@@ -11,9 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.clients.preferences import Said, group_of, is_pair, is_steps, pairs_of, read, steps_of
-from assay.clients.row_items import RowError
-from assay.rpc.errors import ConfigError
+from assay.clients.rows.items import RowError
+from assay.clients.rows.preferences import (
+    Said,
+    group_of,
+    is_pair,
+    is_steps,
+    pairs_of,
+    read,
+    steps_of,
+)
+from assay.kit.errors import ConfigError
 
 PAIR = {"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}
 STEPS = {"problem": "2 + 2?", "steps": ["2 + 2", "= 5"], "labels": [1, 0]}

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from assay.api.execution.v1 import execution_pb2
 from assay.clients import Anchor, Data, Item
 from assay.clients.convert import item_to_proto
-from assay.clients.matching import encode
-from assay.clients.references import as_json
-from assay.clients.types import Fault
-from assay.rpc.plain import plain_json
+from assay.clients.reward import SCORING
+from assay.clients.types import Fault, as_json
+from assay.kit.plain import plain_json
 
 JSON = st.recursive(
     st.none()
@@ -84,7 +83,7 @@ def test_other_containers_take_the_shapes_of_json() -> None:
 def test_what_json_cannot_write_is_a_fault_that_names_the_place(value: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         as_json(value)
-    fault = encode(Item("a", value), "1")
+    fault = SCORING.write(Item("a", value), "1", "item")
     assert isinstance(fault, Fault)
     assert fault.reason == "UNSUPPORTED_INPUT"
 
@@ -93,6 +92,6 @@ def test_data_that_is_nested_too_deeply_is_a_fault() -> None:
     value: Any = 1
     for _ in range(60):
         value = [value]
-    fault = encode(Item("a", value), "1")
+    fault = SCORING.write(Item("a", value), "1", "item")
     assert isinstance(fault, Fault)
     assert "nested too deeply" in fault.message

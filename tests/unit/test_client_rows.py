@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.execution.v1 import execution_pb2
+from assay.cli.commands.compare import wilson
+from assay.cli.parameters import read_parameters, split_spec
+from assay.cli.rows import OUTPUT_KEYS, Source, output_row, read_rows, survey
+from assay.cli.validation import Gold, Validation, gold_response, spells_response
 from assay.clients import Anchor, Data, Item, ParameterInfo, VerifierInfo
-from assay.clients.commands.compare import wilson
-from assay.clients.parameters import read_parameters, split_spec
-from assay.clients.row_items import Defaults, Keys, RowError, id_of, item_of
-from assay.clients.row_tests import read_tests
-from assay.clients.rows import OUTPUT_KEYS, Source, output_row, read_rows, survey
+from assay.clients.rows.items import Defaults, Keys, RowError, id_of, item_of
+from assay.clients.rows.tests import read_tests
 from assay.clients.types import Judgement, Result
-from assay.clients.validation import Gold, Validation, gold_response, spells_response
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 EXACT = Defaults("exact")
 DEFAULT_KEYS = Keys()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.clients.self_verification import (
+from assay.clients.judging.self_verification import (
     ANSWER,
     CLOSING,
     OPTIONS,

@@ -19,11 +19,12 @@ from assay.clients.convert import (
     result_from_proto,
     server_info_from_proto,
 )
-from assay.clients.matching import encode, match_results, name_items
+from assay.clients.core.client import match_all, name_all
+from assay.clients.reward import SCORING
 from assay.clients.testing import exact_info, result_to_proto
 from assay.clients.types import Component, Span
-from assay.rpc import limits
-from assay.rpc.errors import BadRequestError
+from assay.kit import limits
+from assay.kit.errors import BadRequestError
 
 JUDGEMENT = Judgement(
     reward=0.75,
@@ -130,7 +131,7 @@ def test_parameters_keep_value_and_kind(value: bool | int | float | str) -> None
 
 @pytest.mark.parametrize("item", [Item("half \ud800"), Item("a", parameters={"n": 2**70})])
 def test_what_no_message_can_hold_is_a_fault_of_its_item(item: Item) -> None:
-    fault = encode(item, "1")
+    fault = SCORING.write(item, "1", "item")
     assert isinstance(fault, Fault)
     assert fault.reason == "UNSUPPORTED_INPUT"
     assert "\n" not in fault.message
@@ -179,12 +180,12 @@ def test_the_listing_finds_who_judges() -> None:
 
 
 def test_items_are_named_by_position_and_ids_are_checked() -> None:
-    assert name_items([Item("a"), Item("b", id="x"), Item("c")]) == ["0", "x", "2"]
+    assert name_all([Item("a"), Item("b", id="x"), Item("c")], "item") == ["0", "x", "2"]
     with pytest.raises(BadRequestError, match="'x'") as twice:
-        name_items([Item("a", id="x"), Item("b", id="x")])
+        name_all([Item("a", id="x"), Item("b", id="x")], "item")
     assert twice.value.reason == "DUPLICATE_ITEM_ID"
     with pytest.raises(BadRequestError, match="256 bytes"):
-        name_items([Item("a", id="é" * 129)])
+        name_all([Item("a", id="é" * 129)], "item")
 
 
 def test_results_are_matched_by_id_only() -> None:
@@ -192,7 +193,7 @@ def test_results_are_matched_by_id_only() -> None:
     stray = result_to_proto("z", JUDGEMENT)
     b, c = (result_to_proto("b", JUDGEMENT), result_to_proto("c", Judgement(2.0, "correct")))
     again = result_to_proto("c", Judgement(3.0, "correct"))
-    results = match_results(items, [stray, c, b, b, again])
+    results = match_all(SCORING, items, [stray, c, b, b, again], "item")
     assert [result.id for result in results] == ["a", "b", "c", "d"]
     reasons = [result.fault and result.fault.reason for result in results]
     assert reasons == ["MISSING_RESULT", None, "INTERNAL", "MISSING_RESULT"]

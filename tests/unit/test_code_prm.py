@@ -24,9 +24,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from assay.clients.row_tests import read_tests
-from assay.clients.runs.progress import Display
-from assay.rpc.errors import ConfigError
+from assay.clients.rows.tests import read_tests
+from assay.kit.errors import ConfigError
+from assay.kit.runs.progress import Display
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.recipes.code_prm import config as configs
 from assay.trainer.recipes.code_prm import stages
@@ -280,6 +280,6 @@ def test_a_stage_that_fails_says_which_and_is_not_whole(
     refused: Callable[..., list[str]] = lambda *_: ["train", "--no-such-flag"]  # noqa: E731
     (whole / "dense" / "report.json").unlink()
     with pytest.raises(TrainingStoppedError, match=r"stage dense ended with code 2"):
-        pipeline._child("dense", ["assay.clients", *refused()])
+        pipeline._child("dense", ["assay.cli", *refused()])
     assert not paths.is_whole("dense")
     assert not paths.is_whole("labels")

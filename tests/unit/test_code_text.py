@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.clients.commands.run import language_of
+from assay.cli.commands.run import language_of
 from assay.reward_server.verifiers.code_text import CHOICES, Block, extract_code, fenced_blocks
 from assay.sandbox.languages import LANGUAGES
 

@@ -18,19 +18,20 @@ from assay.clients.execution import (
     TestSuite,
     suite_to_proto,
 )
+from assay.clients.testing import ScriptedTransport
+from assay.kit.errors import StartupError, make_status, refuse
+from assay.kit.reasons import Reason
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import Candidate, Item, Judgement
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers.code import CodeVerifier, judge_report
-from assay.rpc.errors import StartupError, make_status, refuse
-from assay.rpc.reasons import Reason
 
 SUITE = suite_to_proto(TestSuite([StdioTest(b"1", b"1"), StdioTest(b"2", b"2")]))
 PROGRAM = "```python\nprint(input())\n```"
 
 
-class FakeSandbox:
+class FakeSandbox(ScriptedTransport):
     """A sandbox without its network: a program passes a test when its source says so."""
 
     def __init__(self) -> None:
@@ -117,7 +118,7 @@ async def score(scorer: RewardScorer, *items: reward_pb2.Item) -> list[reward_pb
 
 
 def reason(result: reward_pb2.Result) -> str:
-    from assay.rpc.errors import reason_of
+    from assay.kit.errors import reason_of
 
     assert result.WhichOneof("outcome") == "fault", result
     return reason_of(result.fault)

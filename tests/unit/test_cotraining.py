@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from assay.clients import Fault, Judgement, Result, Span
-from assay.clients.runs import checkpoints
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs import checkpoints
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.explain.explanation import explain
 from assay.trainer.methods.cotraining import display, turns
@@ -35,7 +35,7 @@ from trainer_support import tiny_tokenizer
 
 def loops(schedule: Schedule, stops: dict[Role, int] | None = None) -> list[str]:
     """Two loops in threads, each of as many steps as are scheduled, or fewer; what they did."""
-    taking = turns.Turns(schedule.turns())
+    taking = turns.Alternation(schedule.turns())
     totals: dict[Role, int] = {"generator": schedule.steps, "verifier": schedule.verifier_total}
     done: list[str] = []
     busy = threading.Lock()
@@ -149,8 +149,10 @@ class Inner:
             for index, text in enumerate(solutions)
         ]
 
-    def collect(self, policy_step: int) -> Collected:
-        return Collected([tuple(self.rollouts)], list(self.rollouts), {"rounds": 1.0})
+    def collect(self, policy_step: int, then: Any) -> Collected:
+        found = Collected([tuple(self.rollouts)], list(self.rollouts), {"rounds": 1.0})
+        then(found)
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         return {"at": 4}

@@ -12,7 +12,7 @@ from accelerate.utils import DistributedType
 from torch import Tensor, nn
 
 import critic_support as support
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.critic import objective
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic

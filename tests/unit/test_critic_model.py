@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import critic_support as support
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.engines.models import Policy

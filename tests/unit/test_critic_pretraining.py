@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import critic_support as support
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.algos.gae import explained_variance
 from assay.trainer.algos.packing import Packing
 from assay.trainer.critic.critic import Critic
@@ -19,7 +19,7 @@ from assay.trainer.critic.pretraining import (
     Experience,
     Plateau,
     Position,
-    Row,
+    PretrainingStep,
     Updates,
     check_floor,
     measure,
@@ -50,8 +50,10 @@ def collect(step: int) -> Experience:
     return Experience(batch, rewards_BT, mask_BT)
 
 
-def run(critic: Critic, config: CriticConfig, **settings: Any) -> tuple[list[Row], Position]:
-    rows: list[Row] = []
+def run(
+    critic: Critic, config: CriticConfig, **settings: Any
+) -> tuple[list[PretrainingStep], Position]:
+    rows: list[PretrainingStep] = []
     position = pretrain(
         critic, settings.pop("collect", collect), config, UPDATES, support.accelerator(),
         on_step=lambda row, _: rows.append(row), **settings,
@@ -111,7 +113,7 @@ def test_interrupted_and_resumed_is_uninterrupted(policy: Any, tmp_path: Path) -
 
     saved: list[Any] = []
 
-    def save_and_stop(row: Row, position: Position) -> None:
+    def save_and_stop(row: PretrainingStep, position: Position) -> None:
         if row.step == 2:
             first.save(tmp_path)
             saved.append(position.state_dict())

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import critic_support as support
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.algos import packing
 from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.settings.objective import CriticConfig

@@ -13,11 +13,18 @@ import pytest
 import yaml
 
 from assay.reward_server.__main__ import cli
+from assay.sandbox.__main__ import cli as sandbox_cli
 
 SERVICES = ("reward_server", "sandbox", "genrm")
 WATCHERS = ("prometheus", "grafana", "otel-collector")
 OTHERS = (*WATCHERS, "envoy")
-FILES = ("compose.yaml", "compose.gpu.yaml", "compose.secrets.yaml", "compose.http.yaml")
+FILES = (
+    "compose.yaml",
+    "compose.gpu.yaml",
+    "compose.secrets.yaml",
+    "compose.http.yaml",
+    "compose.sandbox-http.yaml",
+)
 # What both Compose 1.29 and Compose 2 know, of what there is to say of a service.
 KNOWN = {
     "build", "image", "profiles", "ports", "environment", "depends_on", "networks", "user",
@@ -36,7 +43,7 @@ def read(repository: Path, name: str = "compose.yaml") -> dict[str, Any]:
 def test_both_versions_of_compose_know_every_word(repository: Path, name: str) -> None:
     found = read(repository, name)
     assert set(found) <= {"services", "networks", "volumes", "secrets", "x-logging"}
-    assert set(found["services"]) <= {*SERVICES, *OTHERS}
+    assert set(found["services"]) <= {*SERVICES, *OTHERS, "sandbox_http"}
     for service in found["services"].values():
         assert set(service) <= KNOWN
         assert all(set(on) == {"condition"} for on in service.get("depends_on", {}).values())
@@ -77,6 +84,29 @@ def test_http_is_published_where_grpc_is_and_only_when_asked_for(repository: Pat
     settings = read(repository, "compose.http.yaml")["services"]["reward_server"]["environment"]
     assert settings == ["ASSAY_REWARD_HTTP_PORT=8080", "ASSAY_REWARD_HTTP_BIND=0.0.0.0"]
     assert {"http_port", "http_bind"} <= {option.name for option in cli.params}
+
+
+def test_the_sandboxs_http_is_published_by_a_relay_and_asks_for_a_token(repository: Path) -> None:
+    read_here = read(repository, "compose.sandbox-http.yaml")["services"]
+    sandbox, relay = read_here["sandbox"], read_here["sandbox_http"]
+    assert sandbox.keys() == {"environment"}, "it stays in a network without a way out"
+    assert read(repository)["services"]["sandbox"]["networks"] == ["back"]
+    settings = dict(told.split("=", 1) for told in sandbox["environment"])
+    assert settings["ASSAY_SANDBOX_TRUSTED_NETWORK"] == "false"
+    [port] = relay["ports"]
+    bind = port.partition("}:")[0] + "}"
+    assert settings["ASSAY_SANDBOX_PUBLISHED_ON"] == bind == "${ASSAY_BIND:-127.0.0.1}"
+    [mounted] = [one.split(":")[0] for one in relay["volumes"]]
+    told = yaml.safe_load((repository / mounted).read_text(encoding="utf-8"))["static_resources"]
+    [listener], [cluster] = told["listeners"], told["clusters"]
+    [endpoint] = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    address = endpoint["endpoint"]["address"]["socket_address"]
+    ports = {settings["ASSAY_SANDBOX_HTTP_PORT"], port.rpartition(":")[2],
+             str(address["port_value"]),
+             str(listener["address"]["socket_address"]["port_value"])}  # fmt: skip
+    assert (ports, address["address"]) == ({"8081"}, "sandbox")
+    names = {option.name for option in sandbox_cli.params}
+    assert {name.removeprefix("ASSAY_SANDBOX_").lower() for name in settings} <= names
 
 
 def test_who_watches_is_started_only_when_asked_for_and_pinned(repository: Path) -> None:
@@ -198,7 +228,7 @@ def test_a_dockerfile_has_two_stages_a_user_and_a_health_check(
     last = lines[max(n for n, line in enumerate(lines) if line.startswith("FROM")) :]
     assert "USER 65532:65532" in last
     [health] = [line for line in last if line.startswith("HEALTHCHECK")]
-    assert "assay.rpc.health" in health
+    assert "assay.kit.health" in health
     assert not re.search(r"\b(curl|wget|pip)\b", " ".join(last))
     assert "org.opencontainers.image.licenses" in " ".join(last)
 

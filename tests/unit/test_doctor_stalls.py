@@ -11,12 +11,12 @@ import pytest
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import generate_latest
 
-from assay.clients.commands.stalls import Line, Look, findings, look_at, scrape
+from assay.cli.commands.stalls import Line, Look, findings, look_at, scrape
+from assay.kit.errors import ConfigError
+from assay.kit.gate import Gate, Phase
+from assay.kit.metrics import CallMetrics, MetricsEndpoint
 from assay.reward_server.counts import Counts
 from assay.reward_server.journal.writer import Journal
-from assay.rpc.errors import ConfigError
-from assay.rpc.gate import Gate, Phase
-from assay.rpc.metrics import CallMetrics, MetricsEndpoint
 from assay.sandbox.metrics import RunMetrics
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines.weights import described, listed, weights
 from rollouts_support import random_model
 from vllm_support import tiny_policy

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from assay.genrm.config import ModelsConfig, RunnerConfig, gather_models, read_models
-from assay.genrm.engines.config import ModelConfig
-from assay.rpc.errors import ConfigError
+from assay.genrm.engines.config import EngineConfig
+from assay.kit.errors import ConfigError
 
 FILE = """
 default = "judge"
@@ -51,7 +51,7 @@ def test_paths_with_a_dot_are_relative_to_the_file(file: Path) -> None:
 def test_shortcuts_come_after_the_file(file: Path) -> None:
     config = gather_models(file, ["extra = ./folder", "x=y=z"])
     assert list(config.model) == ["judge", "remote", "extra", "x"]
-    assert config.model["extra"] == ModelConfig(path="./folder")
+    assert config.model["extra"] == EngineConfig(path="./folder")
     assert config.model["x"].path == "y=z"
 
 

@@ -9,24 +9,23 @@ import pytest
 from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.genrm import convert
-from assay.genrm.domain import (
-    ChatMessage,
+from assay.clients.judging.types import (
     GroupRanking,
-    JudgeItem,
-    JudgeSettings,
+    JudgeRef,
     ModelJudgement,
     PairJudgement,
     StepScore,
-    StepScores,
-    StepSettings,
-    Unjudgeable,
     Usage,
     Vote,
 )
+from assay.genrm import convert
+from assay.genrm.domain import ChatMessage, JudgeItem, JudgeSettings, StepScores, StepSettings
 from assay.genrm.engines.base import ModelInfo
-from assay.genrm.results import Room, fill_judgement, fill_pair, fill_ranking, fill_steps
-from assay.rpc.errors import reason_of
+from assay.genrm.results import fill_judgement, fill_pair, fill_ranking, fill_steps, strip_texts
+from assay.kit.batch.answers import fit_results
+from assay.kit.batch.items import PendingItem
+from assay.kit.errors import reason_of
+from assay.kit.faults import Unjudgeable
 
 INFO = ModelInfo("m", "transformers", "abc", frozenset(("choose",)), 100, deterministic=True)
 USER = common_pb2.ChatMessage(role="user", content="q")
@@ -144,7 +143,12 @@ def test_a_judgement_on_the_wire() -> None:
     result = judge_pb2.JudgeResult()
     votes = (Vote(1.0, "yes\ud800"), Vote(0.0, "x" * 5000))
     judgement = ModelJudgement(
-        0.5, "correctness@1", Usage(9, 4, 2), standard_error=0.0, votes=votes, rationale="why"
+        0.5,
+        0.0,
+        votes,
+        rationale="why",
+        judge=JudgeRef(template="correctness@1"),
+        usage=Usage(9, 4, 2),
     )
     fill_judgement(result, judgement, INFO)
     written = result.judgement
@@ -171,11 +175,11 @@ def test_no_error_is_no_first_error() -> None:
 
 def test_a_pair_and_a_group_on_the_wire() -> None:
     pair = judge_pb2.PairResult()
-    fill_pair(pair, PairJudgement(0.25, 0.5, 0.0, 0.5, "preference@1", Usage()), INFO)
+    fill_pair(pair, PairJudgement(0.25, 0.5, 0.0, 0.5), INFO)
     assert not pair.judgement.HasField("standard_error")
     assert pair.judgement.reverse_probability == 0
     group = judge_pb2.GroupResult()
-    fill_ranking(group, GroupRanking((0.1, 0.9), (0.0, 0.2), "preference@1", Usage()), INFO)
+    fill_ranking(group, GroupRanking((0.1, 0.9), (0.0, 0.2)), INFO)
     assert list(group.ranking.scores) == [0.1, 0.9]
 
 
@@ -183,14 +187,14 @@ def test_an_answer_without_room_leaves_out_texts_first_and_then_says_so() -> Non
     def result() -> judge_pb2.JudgeResult:
         made = judge_pb2.JudgeResult(id="a")
         votes = tuple(Vote(1.0, "x" * 4000) for _ in range(8))
-        fill_judgement(made, ModelJudgement(1.0, "t@1", Usage(), votes=votes), INFO)
+        fill_judgement(made, ModelJudgement(1.0, votes=votes), INFO)
         return made
 
-    room = Room(32_500)
     results = [result() for _ in range(8)]
-    for made in results:
-        room.fit(made)
+    pairs = [(PendingItem("", 0.0, outcome=made.judgement), made) for made in results]
+    fit_results(pairs, strip_texts, "no room", 32_500)
     assert results[0].judgement.votes[0].text
     assert results[1].judgement.votes[0].value == 1
     assert not results[1].judgement.votes[0].text
     assert reason_of(results[-1].fault) == "MESSAGE_TOO_LARGE"
+    assert [item.faulted for item, _ in pairs] == [made.HasField("fault") for made in results]

@@ -8,29 +8,32 @@ from dataclasses import replace
 import pytest
 from tests.genrm_memory import INFO, MemoryEngine
 
-from assay.genrm.domain import Run, Unjudgeable
-from assay.genrm.driving import Asks, drive
+from assay.genrm.domain import (
+    Run,
+)
+from assay.genrm.driving import RequestBatcher, drive
 from assay.genrm.engines.base import (
     Answer,
     Choose,
     Chosen,
-    EngineTrouble,
-    Message,
+    EngineError,
     Piece,
     Prompt,
+    PromptMessage,
     Request,
     TokenCounts,
     Write,
     Written,
 )
+from assay.kit.faults import Unjudgeable
 
 
 def choose(text: str) -> Choose:
-    return Choose(Prompt((Message("user", (Piece(text),)),)), ("A", "B"))
+    return Choose(Prompt((PromptMessage("user", (Piece(text),)),)), ("A", "B"))
 
 
 def write(text: str, seed: int, temperature: float = 1.0) -> Write:
-    prompt = Prompt((Message("user", (Piece(text),)),))
+    prompt = Prompt((PromptMessage("user", (Piece(text),)),))
     return Write(prompt, max_tokens=4, temperature=temperature, seed=seed)
 
 
@@ -45,7 +48,7 @@ def run_of(*rounds: tuple[Request, ...]) -> Run[list[tuple[Answer, ...]]]:
 
 async def test_what_is_yielded_at_once_is_at_the_engine_at_once() -> None:
     engine = MemoryEngine()
-    asks = Asks(engine)
+    asks = RequestBatcher(engine)
     runs = [
         asyncio.ensure_future(drive(run_of((choose(f"{i}"), choose(f"{i} again"))), asks))
         for i in range(5)
@@ -60,7 +63,7 @@ async def test_what_is_yielded_at_once_is_at_the_engine_at_once() -> None:
 async def test_equal_requests_are_asked_once_and_cost_nothing_again() -> None:
     engine = MemoryEngine()
     engine.go.set()
-    asks = Asks(engine)
+    asks = RequestBatcher(engine)
     [first] = await drive(run_of((choose("x"), choose("x"), choose("y"))), asks)
     [second] = await drive(run_of((choose("x"),)), asks)
     assert engine.asked == [choose("x"), choose("y")]
@@ -86,14 +89,14 @@ async def test_votes_are_shared_only_where_they_must_be_equal(
         lambda request: Written("yes", "stop", TokenCounts(3, 0, 1)),
     )
     engine.go.set()
-    [answers] = await drive(run_of(requests), Asks(engine))
+    [answers] = await drive(run_of(requests), RequestBatcher(engine))
     assert len(engine.asked) == asked
     assert sum(answer.tokens.completion for answer in answers) == asked
 
 
 async def test_a_failure_withdraws_what_else_the_judge_asked_and_nothing_of_others() -> None:
     def answer(request: Request) -> Answer:
-        raise EngineTrouble("CONTEXT_TOO_LONG", "too long")
+        raise EngineError("CONTEXT_TOO_LONG", "too long")
 
     engine = MemoryEngine(answer=answer)
     slow = MemoryEngine()
@@ -104,14 +107,14 @@ async def test_a_failure_withdraws_what_else_the_judge_asked_and_nothing_of_othe
 
     both = MemoryEngine()
     both.ask = ask  # type: ignore[method-assign]
-    asks = Asks(both)
+    asks = RequestBatcher(both)
     failing = asyncio.ensure_future(
         drive(run_of((choose("bad"), choose("own"), choose("shared"))), asks)
     )
     waiting = asyncio.ensure_future(drive(run_of((choose("shared"),)), asks))
     await asyncio.sleep(0.01)
     engine.go.set()
-    with pytest.raises(EngineTrouble, match="too long"):
+    with pytest.raises(EngineError, match="too long"):
         await failing
     await asyncio.sleep(0)
     assert slow.withdrawn == [choose("own")]
@@ -129,7 +132,7 @@ async def test_a_run_that_is_cancelled_withdraws_its_requests_and_is_closed() ->
             closed.append(True)
 
     engine = MemoryEngine()
-    task = asyncio.ensure_future(drive(judge(), Asks(engine)))
+    task = asyncio.ensure_future(drive(judge(), RequestBatcher(engine)))
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -141,7 +144,7 @@ async def test_a_run_that_is_cancelled_withdraws_its_requests_and_is_closed() ->
 
 async def test_a_request_that_was_withdrawn_is_asked_anew_by_the_next_who_wants_it() -> None:
     engine = MemoryEngine()
-    asks = Asks(engine)
+    asks = RequestBatcher(engine)
     first = asyncio.ensure_future(drive(run_of((choose("x"),)), asks))
     await asyncio.sleep(0.01)
     first.cancel()
@@ -158,4 +161,4 @@ def test_what_the_judge_raises_comes_through() -> None:
         yield ()
 
     with pytest.raises(Unjudgeable, match="empty"):
-        asyncio.run(drive(judge(), Asks(MemoryEngine())))
+        asyncio.run(drive(judge(), RequestBatcher(MemoryEngine())))

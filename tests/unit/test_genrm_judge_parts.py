@@ -7,7 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from assay.genrm.domain import JudgeItem, JudgeSettings, Run, Unjudgeable
+from assay.genrm.domain import (
+    JudgeItem,
+    JudgeSettings,
+    Run,
+)
 from assay.genrm.engines.base import Answer, Choose, Chosen, Request, Write, Written
 from assay.genrm.judges import judge_response
 from assay.genrm.judges.consensus import cut
@@ -15,6 +19,7 @@ from assay.genrm.judges.numbers import sample_error, vote_error
 from assay.genrm.judges.parsing import read_direct, read_reasoned, reasons
 from assay.genrm.judges.together import together
 from assay.genrm.templates import load_templates
+from assay.kit.faults import Unjudgeable
 from genrm_judging_support import EVEN, GENERATIVE, QUESTION, TOKENS, drive, refused
 
 TEMPLATES = load_templates()

@@ -9,18 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.genrm.domain import (
-    GroupItem,
-    JudgeItem,
-    JudgeSettings,
-    PairItem,
-    Unjudgeable,
-    Usage,
-)
+from assay.clients.judging.types import Usage
+from assay.genrm.domain import GroupItem, JudgeItem, JudgeSettings, PairItem
 from assay.genrm.engines.base import Answer, Choose, Chosen, Rated, Request, Write, Written
 from assay.genrm.judges import judge_group, judge_pair, judge_response
 from assay.genrm.judges.numbers import sigmoid, vote_error
 from assay.genrm.templates import load_templates
+from assay.kit.faults import Unjudgeable
 from genrm_judging_support import (
     EVEN,
     GENERATIVE,
@@ -56,7 +51,10 @@ def test_pure_position_bias_is_parity_with_a_gap() -> None:
     judgement, rounds = drive(judge_pair(PAIR, AUTO, GENERATIVE, TEMPLATES), by_place(2, 0))
     assert judgement.win_probability == pytest.approx(0.5, abs=1e-15)
     assert judgement.order_gap == pytest.approx(0.7615941559557649)
-    assert (judgement.forward, judgement.template) == (pytest.approx(sigmoid(2)), "preference@1")
+    assert (judgement.forward, judgement.judge.template) == (
+        pytest.approx(sigmoid(2)),
+        "preference@1",
+    )
     assert [len(asked) for asked in rounds] == [2]
     assert judgement.usage == Usage(20, 8, 4)
     assert judgement.standard_error is None
@@ -109,7 +107,7 @@ def test_a_scalar_head_on_a_pair() -> None:
     answer = rating({"four": 2.0, "five": 0.5}.__getitem__)
     judgement, rounds = drive(judge_pair(PAIR, AUTO, SCALAR, TEMPLATES, 0.0), answer)
     assert judgement.win_probability == pytest.approx(sigmoid(1.5), abs=1e-15)
-    assert (judgement.order_gap, judgement.template, len(rounds[0])) == (0.0, "", 2)
+    assert (judgement.order_gap, judgement.judge.template, len(rounds[0])) == (0.0, "", 2)
     message = rounds[0][0].prompt.messages
     assert [(one.role, one.pieces[0].trusted) for one in message] == [
         ("user", False),
@@ -177,7 +175,7 @@ def test_a_reasoned_pair_by_probability_asks_after_the_reasons() -> None:
 )
 def test_what_it_is_held_against_chooses_the_template(item: JudgeItem, template: str) -> None:
     judgement, rounds = drive(judge_response(item, AUTO, GENERATIVE, TEMPLATES), EVEN)
-    assert (judgement.template, judgement.score) == (template, pytest.approx(0.5))
+    assert (judgement.judge.template, judgement.score) == (template, pytest.approx(0.5))
     assert judgement.standard_error is None
     text = text_of(rounds[0][0].prompt)
     for reference in (item.ground_truth, item.rubric, item.anchor):
@@ -232,7 +230,7 @@ def test_greedy_votes_would_be_equal_so_one_is_drawn() -> None:
 
 def test_a_scalar_head_gives_its_logit() -> None:
     judgement, _ = drive(judge_response(ALONE, AUTO, SCALAR, TEMPLATES), rating(lambda text: -7.5))
-    assert (judgement.score, judgement.template, judgement.votes) == (-7.5, "", ())
+    assert (judgement.score, judgement.judge.template, judgement.votes) == (-7.5, "", ())
 
 
 def test_a_scalar_head_against_an_anchor() -> None:
@@ -285,7 +283,7 @@ def test_the_majority_of_each_step_then_of_the_whole() -> None:
     judgement, rounds = drive(judge_response(TWO_STEPS, settings, WRITER, TEMPLATES), answer)
     assert judgement.score == pytest.approx(2 / 3)
     assert [vote.value for vote in judgement.votes] == [1.0, 0.0, 1.0]
-    assert (judgement.unparsed_votes, judgement.template) == (1, "critique@1")
+    assert (judgement.unparsed_votes, judgement.judge.template) == (1, "critique@1")
     assert judgement.rationale == said[0]
     text = text_of(rounds[0][0].prompt)
     assert "[Step 2 " in text

@@ -14,12 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from assay.clients.preferences import steps_of
-from assay.clients.row_items import RowError
-from assay.clients.runs.progress import Display
-from assay.clients.runs.records import mend, read_rows
+from assay.clients.rows.items import RowError
+from assay.clients.rows.preferences import steps_of
 from assay.genrm.labelling.commands import label_all, read_tasks, report
-from assay.genrm.labelling.labeller import Unknown
+from assay.genrm.labelling.labeller import UnknownLabel
 from assay.genrm.labelling.tasks import (
     Cost,
     NoProgramError,
@@ -30,7 +28,9 @@ from assay.genrm.labelling.tasks import (
     task_of,
 )
 from assay.genrm.steps import prefix_search, search_prefix, split
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs.progress import Display
+from assay.kit.runs.records import mend, read_rows
 
 CODE = "# adds\n\ndef add(a, b):\n    # both\n    total = a + b\n\n    return total  # done\n"
 ROW = {
@@ -131,7 +131,7 @@ async def test_a_fault_leaves_a_program_without_labels_and_the_others_go_on() ->
     async def label(task: Any) -> dict[str, Any]:
         await asyncio.sleep(0)
         if task is tasks[2]:
-            raise Unknown("UNREACHABLE", "the sandbox is gone")
+            raise UnknownLabel("UNREACHABLE", "the sandbox is gone")
         return labelled(task, 1, passed=False, cost=Cost(2, 8, 5, 30))
 
     kept: list[dict[str, Any]] = []

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from assay.genrm.engines import loading
-from assay.genrm.engines.config import ModelConfig
-from assay.genrm.engines.worker.sampling import Sampler, next_tokens
-from assay.rpc.errors import ConfigError, StartupError
+from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.worker.sampling import RowSampler, next_tokens
+from assay.kit.errors import ConfigError, StartupError
 from genrm_support import make_model, make_tokenizer
 
 
@@ -22,12 +22,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_folder_is_opened(folder: Path) -> None:
-    opened = loading.open_model("prm", ModelConfig(str(folder)))
+    opened = loading.open_model("prm", EngineConfig(str(folder)))
     assert opened.head == "step"
     assert opened.context_tokens == 512
     assert opened.revision == loading.fingerprint(folder)
     assert len(opened.revision) == 12
-    named = loading.open_model("prm", ModelConfig(str(folder), revision="v7", context_tokens=100))
+    named = loading.open_model("prm", EngineConfig(str(folder), revision="v7", context_tokens=100))
     assert (named.revision, named.context_tokens) == ("v7", 100)
 
 
@@ -63,13 +63,13 @@ def test_settings_that_contradict_the_model(
     folder: Path, change: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ConfigError, match=words):
-        loading.open_model("prm", ModelConfig(str(folder), **change))
+        loading.open_model("prm", EngineConfig(str(folder), **change))
 
 
 def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
     with pytest.raises(StartupError, match=r"model judge \(.*\) cannot be read: .*; give a folder"):
-        loading.open_model("judge", ModelConfig(str(tmp_path)))
+        loading.open_model("judge", EngineConfig(str(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
 )
 def test_the_architecture_tells_the_head(architecture: str, head: str) -> None:
     hf_config = SimpleNamespace(architectures=[architecture])
-    assert loading.head_of("m", ModelConfig("m"), hf_config) == head
+    assert loading.head_of("m", EngineConfig("m"), hf_config) == head
 
 
 def test_an_architecture_that_does_not_tell() -> None:
     with pytest.raises(ConfigError, match=r"LlamaModel.*set head"):
-        loading.head_of("m", ModelConfig("m"), SimpleNamespace(architectures=["LlamaModel"]))
+        loading.head_of("m", EngineConfig("m"), SimpleNamespace(architectures=["LlamaModel"]))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_where_a_step_head_is_read(
     settings: dict[str, Any], written: str | None, token: str | None
 ) -> None:
     hf_config = SimpleNamespace(**({"assay_step_layout": written} if written else {}))
-    config = ModelConfig("m", **settings)
+    config = EngineConfig("m", **settings)
     assert loading.step_layout("m", config, hf_config, make_tokenizer()).token == token
 
 
@@ -119,7 +119,7 @@ def test_sampling_follows_the_distribution() -> None:
         (0.7, 1.0, [0.625, 0.375, 0, 0]),
         (1.0, 0.5, [0.685, 0.247, 0.0616, 0.00685]),
     ]:
-        samplers = [Sampler(temperature, top_p, numbers)] * 4000
+        samplers = [RowSampler(temperature, top_p, numbers)] * 4000
         drawn = next_tokens(logits.expand(4000, -1), samplers)
         for token, share in enumerate(want):
             assert drawn.count(token) / 4000 == pytest.approx(share, abs=0.03)
@@ -130,7 +130,7 @@ def test_rows_that_are_not_finite_have_no_next_token() -> None:
     import torch
 
     rows = torch.tensor([[1.0, 2.0], [float("nan"), 0.0], [float("-inf")] * 2, [float("inf"), 0.0]])
-    greedy = [Sampler(0.0, 1.0, random.Random(0))] * 4
+    greedy = [RowSampler(0.0, 1.0, random.Random(0))] * 4
     assert next_tokens(rows, greedy) == [1, None, None, None]
-    chance = [Sampler(1.0, 0.5, random.Random(0))] * 4
+    chance = [RowSampler(1.0, 0.5, random.Random(0))] * 4
     assert next_tokens(rows, chance)[1:] == [None, None, None]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from assay.genrm.engines.base import EngineTrouble, Message, Piece, Prompt
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.base import EngineError, Piece, Prompt, PromptMessage
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.openai import OpenAIEngine, answers, texts
 from assay.genrm.engines.openai.engine import root
 from assay.genrm.engines.openai.fitting import TooLong, fitted, read
 from assay.genrm.engines.openai.transport import Refused
 from assay.genrm.engines.steps import chance
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 
-def config(**settings) -> ModelConfig:
-    return ModelConfig(path="m", engine="openai", **settings)
+def config(**settings) -> EngineConfig:
+    return EngineConfig(path="m", engine="openai", **settings)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_refusals_for_length_are_understood(said, used, excess):
 
 
 def test_other_refusals_are_failures():
-    with pytest.raises(EngineTrouble) as raised:
+    with pytest.raises(EngineError) as raised:
         read(Refused(400, "temperature must be positive"), 1)
     assert raised.value.reason == "ENGINE_FAILED"
     assert "temperature" in raised.value.message
@@ -115,7 +115,9 @@ async def test_a_prompt_is_cut_until_it_fits():
             raise TooLong("too long", size // 2, size // 2 - 150, exact=True)
         return size
 
-    prompt = Prompt((Message("user", (Piece("Q: "), Piece("x" * 900, False, cuttable=True))),))
+    prompt = Prompt(
+        (PromptMessage("user", (Piece("Q: "), Piece("x" * 900, False, cuttable=True))),)
+    )
     assert 180 < await fitted(prompt, True, 0, attempt) <= 300
     assert sizes[0] == (903, False)
     assert all(cut for _, cut in sizes[1:])
@@ -127,14 +129,14 @@ async def test_a_prompt_that_never_fits_is_too_long(keep_ends):
     async def attempt(prompt, cut):
         raise Refused(400, "maximum context length")
 
-    prompt = Prompt((Message("user", (Piece("x" * 100, False, cuttable=True),)),))
-    with pytest.raises(EngineTrouble) as raised:
+    prompt = Prompt((PromptMessage("user", (Piece("x" * 100, False, cuttable=True),)),))
+    with pytest.raises(EngineError) as raised:
         await fitted(prompt, keep_ends, 0, attempt)
     assert raised.value.reason == "CONTEXT_TOO_LONG"
 
 
 def test_an_option_of_several_tokens_is_told_from_an_unlikely_one():
-    with pytest.raises(EngineTrouble, match="more than one token"):
+    with pytest.raises(EngineError, match="more than one token"):
         answers.by_text({"cor": -0.1, "wrong": -3.0}, ["correct", "wrong"], anyhow=True)
     found = answers.by_text({" A": -1.0, "A": -1.0, "B": -2.0}, [" A", " B"], anyhow=True)
     assert found[" A"] == pytest.approx(-1.0 + 0.6931, abs=1e-3)
@@ -143,10 +145,10 @@ def test_an_option_of_several_tokens_is_told_from_an_unlikely_one():
 
 
 def test_an_unlisted_option_that_could_matter_is_no_answer():
-    with pytest.raises(EngineTrouble, match="not among") as raised:
+    with pytest.raises(EngineError, match="not among") as raised:
         answers.complete({"A": -1.0}, ["A", "B"], [-1.0, -1.1, -4.0])
     assert raised.value.reason == "ENGINE_FAILED"
-    with pytest.raises(EngineTrouble):
+    with pytest.raises(EngineError):
         answers.complete({}, ["A", "B"], [-0.1])
 
 
@@ -165,10 +167,10 @@ def test_reasoning_that_a_server_took_out_is_put_back():
 
 def test_an_answer_withheld_is_no_text():
     answer = {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}
-    with pytest.raises(EngineTrouble, match="content_filter"):
+    with pytest.raises(EngineError, match="content_filter"):
         answers.written(answer, (), chat=True, cut=False)
 
 
 def test_a_label_that_the_head_lacks_is_refused():
-    with pytest.raises(EngineTrouble, match="good_label"):
+    with pytest.raises(EngineError, match="good_label"):
         chance([0.1, 0.2], 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.genrm.engines.base import EngineTrouble, Message, Piece, Prompt, RateSteps
+from assay.genrm.engines.base import EngineError, Piece, Prompt, PromptMessage, RateSteps
 from assay.genrm.engines.prompts import PromptEncoder, StepLayout
 from genrm_support import make_tokenizer
 
@@ -18,7 +18,7 @@ def tokenizer() -> Any:
 
 def asked(*texts: str, prefill: str = "", lead: tuple[Piece, ...] = ()) -> Prompt:
     pieces = tuple(Piece(text, trusted=n % 2 == 0) for n, text in enumerate(texts))
-    return Prompt((Message("user", pieces),), prefill=prefill, lead=lead)
+    return Prompt((PromptMessage("user", pieces),), prefill=prefill, lead=lead)
 
 
 def test_the_chat_template_stands_around_the_data(tokenizer: Any) -> None:
@@ -34,7 +34,7 @@ def test_the_chat_template_stands_around_the_data(tokenizer: Any) -> None:
 
 
 def test_a_dialogue_that_the_assistant_ends_is_not_asked_to_go_on(tokenizer: Any) -> None:
-    said = Message("assistant", (Piece("yes", trusted=False),))
+    said = PromptMessage("assistant", (Piece("yes", trusted=False),))
     ids = PromptEncoder(tokenizer).encode(Prompt((*asked("a").messages, said)), closed=True)
     assert tokenizer.decode(ids) == (
         "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nyes<|im_end|>\n"
@@ -53,10 +53,10 @@ def test_a_template_that_refuses_the_system_gets_it_with_the_user(tokenizer: Any
         "{% endif %}{{ m['content'] }};{% endfor %}"
     )
     encoder = PromptEncoder(tokenizer, chat_template=template)
-    system = Message("system", (Piece("Be fair."),))
+    system = PromptMessage("system", (Piece("Be fair."),))
     ids = encoder.encode(Prompt((system, *asked("a").messages)))
     assert tokenizer.decode(ids) == "Be fair.\n\na;"
-    with pytest.raises(EngineTrouble, match="refuses these messages: no system") as caught:
+    with pytest.raises(EngineError, match="refuses these messages: no system") as caught:
         encoder.encode(Prompt((system,)))
     assert caught.value.reason == "INVALID_PARAMETER"
 
@@ -64,7 +64,7 @@ def test_a_template_that_refuses_the_system_gets_it_with_the_user(tokenizer: Any
 def test_a_template_that_drops_data_is_found_out(tokenizer: Any) -> None:
     encoder = PromptEncoder(tokenizer, chat_template="{{ messages[0]['content'] }}")
     two = Prompt((*asked("a", "b").messages, *asked("c", "d").messages))
-    with pytest.raises(EngineTrouble, match="drops, repeats or moves"):
+    with pytest.raises(EngineError, match="drops, repeats or moves"):
         encoder.encode(two)
 
 
@@ -106,14 +106,14 @@ def test_no_space_comes_between_pieces(spaced: Any) -> None:
     assert encoder.decode(ids) == text
     assert len(encoder.encode_options(("A", "B"))[0]) == 1
     assert encoder.decode(encoder.encode_data(" no"), after=ids) == " no"
-    closed = Prompt((Message("assistant", (Piece("yes"),)),))
+    closed = Prompt((PromptMessage("assistant", (Piece("yes"),)),))
     assert encoder.encode(closed, closed=True)[-1] == 2
     assert encoder.encode(closed)[-1] != 2
 
 
 @pytest.mark.parametrize("options", [("A",), ("A", ""), ("A", "A")])
 def test_options_must_differ(tokenizer: Any, options: tuple[str, ...]) -> None:
-    with pytest.raises(EngineTrouble) as caught:
+    with pytest.raises(EngineError) as caught:
         PromptEncoder(tokenizer).encode_options(options)
     assert caught.value.reason == "INVALID_PARAMETER"
 
@@ -128,13 +128,13 @@ def test_line_breaks_before_a_step_token_are_left_out(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("steps", [(), ("a", "")])
 def test_a_step_needs_a_token(tokenizer: Any, steps: tuple[str, ...]) -> None:
-    with pytest.raises(EngineTrouble, match="each step a token"):
+    with pytest.raises(EngineError, match="each step a token"):
         PromptEncoder(tokenizer).encode_steps(asked("Q"), steps)
 
 
 def test_a_response_of_many_steps_must_fit(tokenizer: Any) -> None:
     request = RateSteps(asked("Q"), ("step\n",) * 100)
-    with pytest.raises(EngineTrouble) as caught:
+    with pytest.raises(EngineError) as caught:
         PromptEncoder(tokenizer).encode_request(request, 50)
     assert caught.value.reason == "CONTEXT_TOO_LONG"
     assert caught.value.metadata["limit_tokens"] == "50"

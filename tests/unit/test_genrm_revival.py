@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from assay.genrm.engines import revival
-from assay.genrm.engines.base import EngineTrouble
+from assay.genrm.engines.base import EngineError
 from assay.genrm.engines.revival import Revival
-from assay.rpc.errors import StartupError
+from assay.kit.errors import StartupError
 
 
 class Maker:
@@ -81,7 +81,7 @@ async def test_after_some_failures_users_are_refused_and_it_is_tried_again():
     life = maker.revival()
     await life.start()
     life.died(1)
-    with pytest.raises(EngineTrouble, match="no memory") as raised:
+    with pytest.raises(EngineError, match="no memory") as raised:
         await life.living()
     assert raised.value.reason == "ENGINE_DIED"
     async with asyncio.timeout(5):
@@ -89,7 +89,7 @@ async def test_after_some_failures_users_are_refused_and_it_is_tried_again():
             try:
                 assert await life.living() == 2
                 break
-            except EngineTrouble:
+            except EngineError:
                 await asyncio.sleep(0.005)
     await life.close()
 
@@ -103,6 +103,6 @@ async def test_whoever_waits_when_it_is_closed_is_told():
     waiting = asyncio.create_task(life.living())
     await asyncio.sleep(0.01)
     await life.close()
-    with pytest.raises(EngineTrouble, match="closed"):
+    with pytest.raises(EngineError, match="closed"):
         await waiting
     await life.close()

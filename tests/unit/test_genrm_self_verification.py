@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from assay.clients.self_verification import REVISE, VERIFY, Dialogue
-from assay.genrm.domain import ChatMessage, Unjudgeable, Usage
+from assay.clients.judging.self_verification import REVISE, VERIFY, Dialogue
+from assay.clients.judging.types import Usage
+from assay.genrm.domain import ChatMessage
 from assay.genrm.engines.base import Answer, Choose, Chosen, Request, TokenCounts
 from assay.genrm.self_verification import (
     DialogueItem,
@@ -17,6 +18,7 @@ from assay.genrm.self_verification import (
     score_dialogue,
     verification_prompt,
 )
+from assay.kit.faults import Unjudgeable
 from genrm_judging_support import GENERATIVE, QUESTION, WRITER, drive
 
 TURNS = ("So 5.", "Step 1 adds badly.\n\nThe answer is wrong.", "So 4.", "Sum it up: fine")

@@ -15,7 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.genrm.domain import ChatMessage, StepItem, StepSettings, Unjudgeable
+from assay.genrm.domain import (
+    ChatMessage,
+    StepItem,
+    StepSettings,
+)
 from assay.genrm.engines.base import (
     Answer,
     ModelInfo,
@@ -39,6 +43,7 @@ from assay.genrm.steps import (
 from assay.genrm.steps.code import mask_idle
 from assay.genrm.steps.languages import LANGUAGES
 from assay.genrm.templates import load_templates
+from assay.kit.faults import Unjudgeable
 from genrm_judging_support import GENERATIVE, QUESTION, SCALAR, WRITER, drive, text_of
 from genrm_judging_support import model as model_that
 

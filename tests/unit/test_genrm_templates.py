@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.genrm.domain import ChatMessage, Unjudgeable
+from assay.genrm.domain import (
+    ChatMessage,
+)
 from assay.genrm.templates import Templates, load_templates
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.faults import Unjudgeable
 
 QUESTION = (ChatMessage("user", "Q?"),)
 GOOD = """

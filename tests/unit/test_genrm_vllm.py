@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from assay.genrm.engines.base import EngineTrouble
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.base import EngineError
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.loading import Opened
 from assay.genrm.engines.vllm import arguments, finite, make
-from assay.rpc.errors import ConfigError, StartupError
+from assay.kit.errors import ConfigError, StartupError
 
 
 def opened(head: Any = "generative") -> Opened:
@@ -20,7 +20,7 @@ def opened(head: Any = "generative") -> Opened:
 
 
 def settings(*, cpu: bool = True, head: str = "generative", **changes: Any) -> dict[str, Any]:
-    config = ModelConfig(path="/models/m", engine="vllm", **changes)
+    config = EngineConfig(path="/models/m", engine="vllm", **changes)
     return arguments("judge", config, opened(head), cpu=cpu)
 
 
@@ -65,7 +65,7 @@ def test_the_device_must_be_that_of_the_build():
 
 def test_logits_that_are_not_finite_are_no_score():
     assert finite([0.5, -2.0]) == (0.5, -2.0)
-    with pytest.raises(EngineTrouble) as raised:
+    with pytest.raises(EngineError) as raised:
         finite([0.5, float("nan")])
     assert raised.value.reason == "SCORE_NOT_FINITE"
 
@@ -73,4 +73,4 @@ def test_logits_that_are_not_finite_are_no_score():
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vllm is installed")
 def test_without_vllm_the_start_says_what_to_install():
     with pytest.raises(StartupError, match=r'model judge: vLLM cannot be imported.*"vllm"'):
-        make("judge", ModelConfig(path="/models/m", engine="vllm"), opened())
+        make("judge", EngineConfig(path="/models/m", engine="vllm"), opened())

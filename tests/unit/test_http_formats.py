@@ -7,7 +7,8 @@ import json
 import re
 import runpy
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from google.protobuf import json_format
@@ -16,21 +17,20 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 
 from assay.api.reward.v1 import reward_pb2
-from assay.reward_server.http import (
-    codec,
-    formula,
-    graders,
-    grading,
-    native,
-    nemo_gym,
-    openapi,
-    openrlhf,
-    pages,
-    problems,
-    slime,
-)
-from assay.rpc.errors import BadRequestError, CallError, make_status, refuse
-from assay.rpc.reasons import LEXICON, Reason
+from assay.compat import nemo_gym, openrlhf, slime
+from assay.compat.graders import face as graders
+from assay.compat.graders import formula, grading
+from assay.compat.items import fault_of
+from assay.kit.errors import BadRequestError, CallError, make_status, refuse
+from assay.kit.http import codec as kit_codec
+from assay.kit.http import pages, problems
+from assay.kit.http.app import document_of
+from assay.kit.http.config import HttpConfig
+from assay.kit.http.faces import load_faces, routes_of
+from assay.kit.reasons import LEXICON, Reason
+from assay.reward_server.http import codec, native
+from assay.reward_server.http.front import RewardFront
+from assay.reward_server.http.site import SITE, shipped_schemas
 
 MATH = ("math", "")
 texts = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -76,7 +76,8 @@ def results(draw: st.DrawFn) -> reward_pb2.Result:
 
 @given(results())
 def test_a_result_survives_its_json(result: reward_pb2.Result) -> None:
-    assert codec.result_as_dict(result) == codec.as_dict(result), "the short road and the long one"
+    said = codec.result_as_dict(result)
+    assert said == kit_codec.as_dict(result), "the short road and the long one"
     assert json_format.ParseDict(json.loads(native.answer(result)), reward_pb2.Result()) == result
 
 
@@ -480,32 +481,40 @@ def test_a_reason_of_a_third_party_is_a_problem_too() -> None:
 
 
 def test_the_first_fault_of_several_speaks() -> None:
-    assert problems.fault_of([judged(), judged()]) is None
-    error = problems.fault_of([judged(), faulted("ITEM_TIMEOUT"), faulted()])
+    assert fault_of([judged(), judged()]) is None
+    error = fault_of([judged(), faulted("ITEM_TIMEOUT"), faulted()])
     assert error is not None
     assert (error.reason, error.metadata["faults"]) == ("ITEM_TIMEOUT", "2")
-    assert problems.fault_of([reward_pb2.Result(id="x")]) is not None, "neither is no judgement"
+    assert fault_of([reward_pb2.Result(id="x")]) is not None, "neither is no judgement"
 
 
 # The document
 
 
-@pytest.fixture(scope="module")
-def script(repository: Path) -> dict[str, Any]:
-    return runpy.run_path(str(repository / "scripts" / "openapi_doc.py"))
+def reward_document() -> tuple[dict[str, Any], set[str]]:
+    """What a server that has everything says of itself, and its paths."""
+    admission: Any = SimpleNamespace(collectors=())
+    front = RewardFront(cast("Any", None), admission, HttpConfig(), journal=Path("journal.db"))
+    plugged = load_faces("reward")
+    paths = {route.path for route in routes_of(front, [*SITE.own, *plugged])}
+    return document_of(front, SITE, plugged), paths
 
 
-def test_the_document_is_that_of_the_contract_and_of_the_routes(script: dict[str, Any]) -> None:
-    assert openapi.shipped().decode() == script["render"](), (
-        "openapi.json differs from the contract: run `python scripts/openapi_doc.py write`"
+def test_the_schemas_are_those_of_the_contract(repository: Path) -> None:
+    script = runpy.run_path(str(repository / "scripts" / "openapi_doc.py"))
+    assert shipped_schemas() == json.loads(script["render"]()), (
+        "schemas.json differs from the contract: run `python scripts/openapi_doc.py write`"
     )
-    undescribed = {"/", "/docs", "/openapi.json", "/journal", "/journal/{below:path}"}
-    served = set(script["paths"](script["every_route"]()))
-    assert served - undescribed == set(json.loads(openapi.shipped())["paths"])
+
+
+def test_the_document_has_every_path() -> None:
+    document, served = reward_document()
+    undescribed = {"/journal", "/journal/{below:path}"}
+    assert served - undescribed | {"/healthz", "/readyz", "/metrics"} == set(document["paths"])
 
 
 def test_every_reference_of_the_document_leads_somewhere() -> None:
-    document = json.loads(openapi.shipped())
+    document, _ = reward_document()
     schemas = document["components"]["schemas"]
     found = set(re.findall(r"#/components/schemas/([\w.]+)", json.dumps(document)))
     assert found <= schemas.keys()
@@ -516,7 +525,7 @@ def test_every_reference_of_the_document_leads_somewhere() -> None:
 
 
 def test_an_answer_is_valid_under_the_document() -> None:
-    document = json.loads(openapi.shipped())
+    document, _ = reward_document()
     schema = {"$ref": "#/components/schemas/reward.v1.Result", **document}
     check = Draft202012Validator(schema)
     check.validate(json.loads(native.answer(judged(0.0, match=0.0))))
@@ -526,7 +535,7 @@ def test_an_answer_is_valid_under_the_document() -> None:
 
 
 def test_the_page_of_the_document_holds_every_path_and_no_script() -> None:
-    document = json.loads(openapi.shipped())
+    document, _ = reward_document()
     page = pages.docs(document)
     assert all(f"{path}</code>" in page for path in document["paths"])
     assert "<script" not in page

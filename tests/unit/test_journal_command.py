@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.journal.command import journal
-from assay.rpc.errors import ConfigError
-from journal_support import LATE, SPANNED, filled, judgement, ticket
+from journal_support import LATE, SPANNED, filled, judgement, settled
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +22,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("journal") / "verdicts.sqlite"
     offers = [
         [
-            ticket("a", judgement(0.0, "incorrect"), response="it is 41"),
-            ticket("b", SPANNED, response="first\nsecond \x1b[31mred\u202e"),
-            ticket("c", LATE, response="slow 100% sure"),
+            settled("a", judgement(0.0, "incorrect"), response="it is 41"),
+            settled("b", SPANNED, response="first\nsecond \x1b[31mred\u202e"),
+            settled("c", LATE, response="slow 100% sure"),
         ],
-        [ticket("a", verifier="math", response="it is 41")],
+        [settled("a", verifier="math", response="it is 41")],
     ]
     asyncio.run(filled(path, offers))
     return path
@@ -135,14 +135,14 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
 
 def test_follow_prints_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "journal"
-    asyncio.run(filled(path, [[ticket("old")]]))
+    asyncio.run(filled(path, [[settled("old")]]))
     naps = 0
 
     def sleep(_: float) -> None:
         nonlocal naps
         naps += 1
         if naps == 1:
-            asyncio.run(filled(path, [[ticket("new", response="just came")]]))
+            asyncio.run(filled(path, [[settled("new", response="just came")]]))
         elif naps == 3:
             raise KeyboardInterrupt
 

@@ -19,13 +19,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.domain import Span
 from assay.reward_server.http import journal
 from assay.reward_server.journal import page
 from assay.reward_server.journal.explorer import Explorer
 from assay.reward_server.journal.reader import Filter, Reader
-from assay.rpc.errors import ConfigError
-from journal_support import LATE, filled, judgement, ticket
+from journal_support import LATE, filled, judgement, settled
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;"
 
@@ -53,12 +53,12 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     spans = (Span(0, 5, 1.0, "step"), Span(5, 9, -1.0, EVIL))
     evil = judgement(0.5, "partial", spans=spans, explanation=EVIL, extracted_answer=EVIL)
     offers = [
-        [ticket(f"old {n}", response=f"number {n}") for n in range(70)],
+        [settled(f"old {n}", response=f"number {n}") for n in range(70)],
         [
-            ticket(EVIL, evil, response=f"step one, {EVIL}", prompt=EVIL, reference=EVIL),
-            ticket("late", LATE, response="slow"),
-            ticket("x", judgement(0.0, "incorrect"), response="both saw it"),
-            ticket("x", verifier="math", response="both saw it"),
+            settled(EVIL, evil, response=f"step one, {EVIL}", prompt=EVIL, reference=EVIL),
+            settled("late", LATE, response="slow"),
+            settled("x", judgement(0.0, "incorrect"), response="both saw it"),
+            settled("x", verifier="math", response="both saw it"),
         ],
     ]
     asyncio.run(filled(path, offers))
@@ -171,7 +171,7 @@ def test_what_cannot_be_served_is_refused(explorer: Explorer, tmp_path: Path) ->
 
 def test_an_export_that_breaks_off_does_not_look_whole(tmp_path: Path) -> None:
     path = tmp_path / "broken.sqlite"
-    asyncio.run(filled(path, [[ticket(str(n), response="x" * 2000) for n in range(1000)]]))
+    asyncio.run(filled(path, [[settled(str(n), response="x" * 2000) for n in range(1000)]]))
     with Explorer(path, 0) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         with path.open("r+b") as file:
@@ -191,13 +191,13 @@ def test_entries_that_come_while_it_looks_are_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "growing.sqlite"
-    asyncio.run(filled(path, [[ticket("a")]]))
+    asyncio.run(filled(path, [[settled("a")]]))
     last_id, coming = Reader.last_id, ["b", "c"]
 
     def while_it_grows(reader: Reader) -> int:
         found = last_id(reader)
         if coming:
-            asyncio.run(filled(path, [[ticket(coming.pop(0))]]))
+            asyncio.run(filled(path, [[settled(coming.pop(0))]]))
         return found
 
     monkeypatch.setattr(Reader, "last_id", while_it_grows)

@@ -17,6 +17,8 @@ from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.judging import AsyncJudgeClient, StepScore, StepScores
+from assay.kit.errors import error_info, make_status, refuse
+from assay.kit.reasons import Reason
 from assay.reward_server import border
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import Candidate, Fault, Item, Judgement, Message, ParameterValue
@@ -28,8 +30,6 @@ from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier
 from assay.reward_server.verifiers.judges.pointwise import JudgeVerifier
 from assay.reward_server.verifiers.judges.scalar import RewardModelVerifier
 from assay.reward_server.verifiers.judges.steps import StepVerifier, judge_steps
-from assay.rpc.errors import error_info, make_status, refuse
-from assay.rpc.reasons import Reason
 
 PROMPT = (Message("user", "What is 6 * 7?"),)
 JUDGE = judge_pb2.JudgeRef(model="tiny", model_revision="abc", template="correctness@1")
@@ -47,17 +47,18 @@ class FakeGenrm:
         self.gap = 0.1
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
+        name = method.rpartition(".")[2]
         assert timeout_s > 0
         limits = common_pb2.BatchLimits(max_items=64, max_message_bytes=2**22, max_item_bytes=2**20)
-        if method == "ListJudgeModels":
+        if name == "ListJudgeModels":
             return judge_pb2.ListJudgeModelsResponse(limits=limits)
-        if method == "ListProcessModels":
+        if name == "ListProcessModels":
             return process_pb2.ListProcessModelsResponse(limits=limits)
         if self.fails:
             raise refuse(Reason.INTERNAL, "the fake is told to fail")
-        self.requests.append((method, request))
+        self.requests.append((name, request))
         await asyncio.sleep(0)
-        return getattr(self, method)(request)
+        return getattr(self, name)(request)
 
     def JudgeResponses(
         self, request: judge_pb2.JudgeResponsesRequest

@@ -275,7 +275,7 @@ def test_variables_of_traces_are_those_of_compose(
     assert {name: defaults[name].strip("${}").split(":-")[1] for name in sampling} == {
         name: told[name] for name in sampling
     }
-    code = "from assay.rpc import tracing; print(tracing.set_up('x')); tracing.close()"
+    code = "from assay.kit import tracing; print(tracing.set_up('x')); tracing.close()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | told,

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from assay.clients.cli import run as assay
-from assay.rpc.errors import ConfigError
+from assay.cli.main import run as assay
+from assay.kit.errors import ConfigError
 from assay.trainer.recipes import children
 from assay.trainer.recipes.ladder import climb, outcome, plan, table
 from assay.trainer.recipes.ladder.processes import RungRun

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-DISTRIBUTIONS = ("protos", "clients", "reward_server", "sandbox", "genrm", "trainer")
+DISTRIBUTIONS = (
+    "protos", "kit", "clients", "math", "reward_server", "sandbox", "genrm", "trainer",
+    "plugins/compat", "plugins/verifiers_extra",
+)  # fmt: skip
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
 # Put together from parts, so that this file does not hold what it looks for.
 HOSTS = ("".join(("pypi", ".org")), "".join(("python", "hosted")), "".join(("registry.", "npmjs")))
@@ -44,12 +47,15 @@ def test_a_distribution_is_small_and_whole(repository: Path, folder: str) -> Non
 def test_typed_packages_say_so(repository: Path) -> None:
     for package in (
         "protos/assay/api",
-        "protos/assay/rpc",
+        "kit/assay/kit",
         "clients/assay/clients",
+        "clients/assay/cli",
+        "math/assay/math",
         "reward_server/assay/reward_server",
         "sandbox/assay/sandbox",
         "genrm/assay/genrm",
         "trainer/assay/trainer",
+        "plugins/verifiers_extra/assay/verifiers_extra",
     ):
         assert (repository / package / "py.typed").is_file(), package
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.clients.cli import run
+from assay.cli.main import run
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]
 
 
 def test_the_command_loads_no_torch_and_makes_nothing(repository: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from assay.clients.cli import run; code = run(sys.argv[1:]); "
+        "import sys; from assay.cli.main import run; code = run(sys.argv[1:]); "
         "sys.exit(code or 99 * ('torch' in sys.modules))"
     )
     arguments = ["train", "--explain", str(repository / "configs/vapo.toml"), *GIVEN]

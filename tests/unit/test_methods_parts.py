@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.config import Config

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.explain.presets import departures, published
 from assay.trainer.methods.dense.settings import METHOD as DENSE
 from assay.trainer.recipes.ladder import plan

@@ -8,7 +8,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.rpc.native_log import Digest
+from assay.kit.native_log import Digest
 
 LINE = b"I1122 12:31:05.168246    5888 ssl_transport_security.cc:2563] Handshake failed: %d"
 
@@ -50,8 +50,8 @@ def test_a_stranger_cannot_write_a_line_of_the_log() -> None:
 
 PROGRAM = """
 import contextlib, logging, os, time
-from assay.rpc.logs import setup_logging
-from assay.rpc.native_log import NativeLog
+from assay.kit.logs import setup_logging
+from assay.kit.native_log import NativeLog
 setup_logging("INFO", json=True)
 native = NativeLog()
 for n in range(1000):

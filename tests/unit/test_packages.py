@@ -15,13 +15,14 @@ from wheels_support import DISTRIBUTIONS, Wheel, build_wheels, closure, wheel_by
 
 SMALL = {
     # Ours, gRPC and protobuf.
-    "assay-api", "assay-clients", "grpcio", "grpcio-health-checking", "grpcio-reflection",
+    "assay-api", "assay-kit", "assay-clients",
+    "grpcio", "grpcio-health-checking", "grpcio-reflection",
     "googleapis-common-protos", "protobuf", "typing-extensions",
     # The services' metrics: pure Python, without dependencies.
     "prometheus-client",
-    # The command and its tables.
-    "click", "rich", "markdown-it-py", "mdurl", "pygments",
 }  # fmt: skip
+# What the extra of the command adds: the command and its tables.
+COMMAND = {"click", "rich", "markdown-it-py", "mdurl", "pygments"}
 # What brings hundreds of megabytes, by who may ask for it.
 HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft"}
 
@@ -62,7 +63,8 @@ def test_no_file_is_in_two_wheels_and_none_hides_the_namespace(wheels: dict[str,
         package for wheel in wheels.values() for package in {*map(_package, wheel.names())} - {""}
     )
     assert set(packages) == {
-        "api", "rpc", "clients", "reward_server", "sandbox", "genrm", "trainer",
+        "api", "kit", "clients", "cli", "math", "reward_server", "sandbox", "genrm", "trainer",
+        "compat", "verifiers_extra",
     }  # fmt: skip
     assert set(packages.values()) == {1}
 
@@ -99,23 +101,39 @@ def test_the_contract_ships_with_its_types(wheels: dict[str, Wheel]) -> None:
 
 
 def test_the_client_stays_small(wheels: dict[str, Wheel]) -> None:
-    """What `pip install ./protos ./clients` brings: no numpy, torch or web server."""
+    """What `pip install ./protos ./kit ./clients` brings: no command, numpy, torch, web server."""
     assert closure(wheels, ["assay-clients"]) == SMALL
+    assert closure(wheels, ["assay-clients[cli]"]) == SMALL | COMMAND
+
+
+def test_the_grader_of_mathematics_brings_sympy_and_nothing_else(wheels: dict[str, Wheel]) -> None:
+    assert closure(wheels, ["assay-math"]) == {"assay-math", "sympy", "mpmath"}
 
 
 def test_what_is_heavy_is_asked_for_where_it_is_used(wheels: dict[str, Wheel]) -> None:
     brings = {name: closure(wheels, [name]) & HEAVY for name in wheels}
     assert brings == {
-        "assay-api": set(), "assay-clients": set(), "assay-sandbox": set(),
+        "assay-api": set(), "assay-kit": set(), "assay-clients": set(), "assay-math": set(),
+        "assay-sandbox": set(), "assay-compat": set(),
         "assay-reward-server": set(), "assay-genrm": {"torch", "transformers"},
-        "assay-trainer": HEAVY,
+        "assay-trainer": HEAVY, "assay-verifiers-extra": set(),
     }  # fmt: skip
 
 
 def test_a_service_asks_for_no_other_service(wheels: dict[str, Wheel]) -> None:
     for name in wheels:
         ours = closure(wheels, [name]) & set(wheels)
-        assert ours <= {name, "assay-api", "assay-clients"}
+        allowed = {name, "assay-api", "assay-kit", "assay-clients", "assay-math"}
+        if name == "assay-verifiers-extra":  # a plug-in of it
+            allowed.add("assay-reward-server")
+        assert ours <= allowed
+
+
+def test_libraries_that_few_need_come_with_the_plug_in(wheels: dict[str, Wheel]) -> None:
+    few = {"emoji", "langdetect", "pint", "syllapy", "rdkit", "reasoning-gym"}
+    assert closure(wheels, ["assay-reward-server"]) & few == set()
+    asked = wheels["assay-verifiers-extra"].requires(["chemistry", "puzzles"])
+    assert {one.name for one in asked} >= few
 
 
 def test_entry_points_name_what_the_wheel_holds(wheels: dict[str, Wheel]) -> None:
@@ -123,7 +141,7 @@ def test_entry_points_name_what_the_wheel_holds(wheels: dict[str, Wheel]) -> Non
     for wheel in wheels.values():
         names = wheel.names()
         if not any(name.endswith("entry_points.txt") for name in names):
-            assert wheel.folder == "protos"
+            assert wheel.folder in {"protos", "kit", "math"}
             continue
         parser = configparser.ConfigParser(delimiters=("=",))
         parser.optionxform = str  # type: ignore[assignment,method-assign]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.explain.explanation import explain
 from assay.trainer.settings import config as configs
 

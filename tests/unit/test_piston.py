@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from assay.clients.execution import Execution, LanguageInfo, Limits, Output, SandboxInfo
 from assay.clients.execution.types import END_KINDS
 from assay.clients.types import Fault
-from assay.reward_server.http import piston, piston_run
-from assay.reward_server.http.piston_versions import fits, read_version
-from assay.reward_server.http.sandbox_fusion_fields import BadField
-from assay.reward_server.http.sandbox_fusion_run import is_retryable
-from assay.rpc.reasons import LEXICON
+from assay.compat.fields import BadField
+from assay.compat.piston import face, run
+from assay.compat.piston.versions import fits, read_version
+from assay.compat.programs import is_retryable
+from assay.kit.reasons import LEXICON
 from assay.sandbox.languages.table import LANGUAGES
 
 INFO = SandboxInfo(
@@ -36,9 +36,9 @@ INFO = SandboxInfo(
 )
 
 
-def read(**fields: Any) -> piston_run.Execute:
+def read(**fields: Any) -> run.Execute:
     body = {"language": "python", "version": "*", "files": [{"content": "print(1)"}], **fields}
-    return piston_run.read_execute(body, INFO)
+    return run.read_execute(body, INFO)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_selectors_that_are_none() -> None:
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_every_language_has_a_name_of_pistons(language: str) -> None:
-    runtimes = piston_run.runtimes_of(INFO.languages)
+    runtimes = run.runtimes_of(INFO.languages)
     [runtime] = [each for each in runtimes if each.ours == language]
     for name in (runtime.language, *runtime.aliases):
         assert read(language=name).job.program.language == language
@@ -165,7 +165,7 @@ def test_compilers_get_the_names_that_they_want(language: str, name: str, entry:
 def test_wrong_requests_say_what_is_wrong(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(BadField) as caught:
         read(**fields)
-    assert str(piston_run.refusal(caught.value)["message"]).startswith(message)
+    assert str(run.refusal(caught.value)["message"]).startswith(message)
 
 
 ENDS = {
@@ -194,7 +194,7 @@ def test_every_end_has_its_answer() -> None:
             wall_time_s=0.5,
             peak_memory_bytes=4096,
         )
-        body: Any = piston_run.answer_execute(read(language="c++"), execution)
+        body: Any = run.answer_execute(read(language="c++"), execution)
         ran = body["run"]
         assert (ran["code"], ran["signal"], ran["status"]) == expected
         assert ran["message"]
@@ -204,23 +204,23 @@ def test_every_end_has_its_answer() -> None:
 
 def test_a_program_that_ended_well() -> None:
     execution = Execution("exited", stdout=Output(b"o"), stderr=Output(b"e"))
-    body: Any = piston_run.answer_execute(read(), execution)
+    body: Any = run.answer_execute(read(), execution)
     assert (body["language"], body["version"]) == ("python", "12.2.0")
     assert "compile" not in body
     found = {key: body["run"][key] for key in ("output", "code", "signal", "message", "status")}
     assert found == {"output": "oe", "code": 0, "signal": None, "message": None, "status": None}
-    compiled: Any = piston_run.answer_execute(read(language="c++"), execution)
+    compiled: Any = run.answer_execute(read(language="c++"), execution)
     assert compiled["compile"]["code"] == 0
 
 
 def test_no_fault_is_an_answer() -> None:
     for reason, known in LEXICON.items():
         fault = Fault(str(reason), "why", known.code.name)
-        assert piston.fault_status(fault) >= 400
-        assert piston.fault_body(fault)["retryable"] is is_retryable(fault)
-        assert "run" not in piston.fault_body(fault)
+        assert face.fault_status(fault) >= 400
+        assert face.fault_body(fault)["retryable"] is is_retryable(fault)
+        assert "run" not in face.fault_body(fault)
         if is_retryable(fault):
-            assert piston.fault_status(fault) in (429, 503, 504)
+            assert face.fault_status(fault) in (429, 503, 504)
 
 
 FILE = st.dictionaries(st.sampled_from(["name", "content", "encoding"]), st.text(max_size=4))

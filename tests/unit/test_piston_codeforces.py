@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from assay.clients.execution import Execution, LanguageInfo, Limits, Output, SandboxInfo, SourceFile
-from assay.reward_server.http import piston_codeforces as codeforces
-from assay.reward_server.http.piston import fault_status
-from assay.reward_server.http.sandbox_fusion_fields import BadField
+from assay.compat.fields import BadField
+from assay.compat.piston import codeforces
+from assay.compat.piston.face import fault_status
 
 INFO = SandboxInfo(
     (LanguageInfo("python", "3.11.7", Limits(), ("stdio",)),),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.api.execution.v1 import execution_pb2
+from assay.kit.errors import ConfigError
 from assay.reward_server import border
 from assay.reward_server.domain import (
     Candidate,
@@ -23,7 +24,6 @@ from assay.reward_server.profiles.binding import bind
 from assay.reward_server.profiles.reading import read_profiles
 from assay.reward_server.registry import Registry, load_registry
 from assay.reward_server.verifiers import suspicions
-from assay.rpc.errors import ConfigError
 from profiles_support import FAKES, Fake, Log, an_item, drive, judged, make, right, scores, wrong
 
 ONE = """
@@ -424,7 +424,7 @@ WRONG = {
     "twice": (ONE + ONE, "two profiles are named 'one'"),
     "typo": (ONE + "wieght = 1\n", "component 'answer': key 'wieght' is not one; did you mean 'w"),
     "verifier": (ONE.replace('"answer"', '"anser"'), "no verifier is named 'anser' (profiles do"),
-    "verifier-known": (ONE.replace('"answer"', '"x"'), "known: answer, code, dice, form"),
+    "verifier-known": (ONE.replace('"answer"', '"x"'), "known: answer, boxes, chemistry, "),
     "parameter": (GATED + "parameters = { limt = 1 }\n", "has no parameter 'limt'"),
     "parameter-range": (
         ONE.replace('"answer"', '"length"') + "parameters = { limit = 0 }\n",

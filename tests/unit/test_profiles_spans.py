@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.domain import Span
-from assay.rpc.errors import ConfigError
 from profiles_support import an_item, judged, make, right, wrong
 
 STEPPED = """

@@ -5,39 +5,28 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.kit import ray_cluster
+from assay.kit.errors import ConfigError, StartupError
+from assay.kit.pool import frames
+from assay.kit.pool.frames import Frame
+from assay.kit.pool.jobs import End, Job
+from assay.kit.pool.link import LinkError
+from assay.kit.pool.pool import Pool, PoolConfig
+from assay.kit.ray_cluster import Berths, HostLost
+from assay.kit.ray_workers import Ask, Placement, RayWorkers, WorkerHost
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.domain import Candidate, Component, Item, Judgement, VerifierSpec
-from assay.reward_server.workers import frames as worker_frames
-from assay.reward_server.workers.on_ray import RaySeat
-from assay.reward_server.workers.pool import Pool, PoolConfig
-from assay.reward_server.workers.queue import Done, Job
-from assay.reward_server.workers.seat import End, Report, Seat
-from assay.rpc import ray_cluster
-from assay.rpc.errors import ConfigError, StartupError
-from assay.rpc.ray_cluster import Berths, HostLost
 from assay.sandbox.config import RunnerConfig
 from assay.sandbox.languages import Missing, Toolchains
 from assay.sandbox.languages.toolchains import Toolchain
 from assay.sandbox.site import Site
-from assay.sandbox.slots import frames as warden_frames
-from assay.sandbox.slots import pool as warden_pool
-from assay.sandbox.slots.frames import Frame
-
-SPEC = VerifierSpec("v", "1", "Judges.", ("v",), 0.0, 1.0, ("fine",), needs_reference=False)
-ANSWER = worker_frames.pack(
-    {
-        **worker_frames.outcome_to_json(Judgement.composed("fine", (Component("a", 1.0),))),
-        "retire": False,
-    },
-    10**6,
-)[worker_frames.HEADER.size :]
 
 
 @pytest.mark.parametrize("make", [ScorerConfig, RunnerConfig])
@@ -187,7 +176,7 @@ async def test_a_node_that_is_of_no_use_is_named_and_left_out(
 ) -> None:
     bad, good = FakeHost({"node": "bad", **about}), FakeHost({"node": "good"})
     cluster = FakeCluster([bad, good], {"bad", "good"})
-    berths = Berths(cluster, "a warden")  # type: ignore[arg-type]  # a stand-in
+    berths = Berths(cluster, "a supervisor")  # type: ignore[arg-type]  # a stand-in
     with pytest.raises(HostLost, match=f"Ray node bad .m. is refused: {words}"):
         await berths.place("assay-sandbox", object)
     assert bad.ended.is_set()
@@ -198,7 +187,7 @@ async def test_a_node_that_is_of_no_use_is_named_and_left_out(
 
 async def test_the_start_ends_when_every_node_is_refused_or_none_has_room() -> None:
     cluster = FakeCluster([FakeHost({"node": "bad", "trouble": "too weak"})], {"bad"})
-    berths = Berths(cluster, "a warden")  # type: ignore[arg-type]  # a stand-in
+    berths = Berths(cluster, "a supervisor")  # type: ignore[arg-type]  # a stand-in
     with pytest.raises(HostLost):
         await berths.place("assay-sandbox", object)
     never = asyncio.create_task(asyncio.Event().wait())
@@ -212,164 +201,193 @@ async def test_the_start_ends_when_every_node_is_refused_or_none_has_room() -> N
     never.cancel()
 
 
-def answered(workers: int = 1) -> tuple[str, float, bytes, int]:
-    return End.ANSWERED.value, 0.01, ANSWER, workers
+class Echo:
+    """What a service has on a node: workers that answer what they are told to."""
+
+    def __init__(self, trouble: str = "") -> None:
+        self.trouble = trouble
+        self.workers = EchoWorkers()
+
+    async def about(self, ask: Ask) -> dict[str, Any]:
+        answer = await ask(b"X", b"what is here?")
+        if self.trouble:
+            raise LinkError(self.trouble)
+        return {"said": answer.payload.decode()}
 
 
-async def test_a_seat_takes_one_host_after_the_other_and_counts_their_workers() -> None:
-    hosts = [FakeHost(answers=[answered(3), HostLost("node")]), FakeHost(answers=[answered(1)])]
-    queue: asyncio.Queue[FakeHost] = asyncio.Queue()
-    seat = RaySeat(queue.get)  # type: ignore[arg-type]  # stand-ins
-    assert (await seat.run(b"", 1.0)).end is End.ABSENT
-    queue.put_nowait(hosts[0])
-    await seat.fill()
-    assert (await seat.run(b"", 1.0)).data == ANSWER
-    assert seat.spawned == 3
-    assert (await seat.run(b"", 1.0)).end is End.LOST
-    assert hosts[0].ended.is_set()
-    assert (await seat.run(b"", 1.0)).end is End.ABSENT
-    queue.put_nowait(hosts[1])
-    await seat.fill()
-    assert (await seat.run(b"", 1.0)).end is End.ANSWERED
-    assert seat.spawned == 4
-    # One that is lost while it is idle is missed at once, and costs no item anything.
-    hosts[1].end()
-    await asyncio.sleep(0.01)
-    assert (await seat.run(b"", 1.0)).end is End.ABSENT
-    await seat.close()
+async def open_echo(settings: str) -> Echo:
+    return Echo(settings)
 
 
-class ScriptedSeat:
-    """Reports what it is told to; has a worker only while the script goes on."""
-
-    busy, pid, spawned = False, None, 1
-
-    def __init__(self, reports: Iterable[End]) -> None:
-        self.reports = deque(reports)
-
-    async def fill(self) -> None:
-        if not self.reports:
-            await asyncio.Event().wait()
-
-    async def run(self, frame: bytes, timeout_s: float) -> Report:
-        del frame, timeout_s
-        end = self.reports.popleft()
-        return Report(end, 0.5, ANSWER if end is End.ANSWERED else b"")
-
-    def stop(self) -> None:
-        raise AssertionError("nothing is given up here")
-
-
-class ScriptedSeats:
-    nursery_pid = None
-
-    def __init__(self, *scripts: Iterable[End]) -> None:
-        self.seats: list[Seat] = [ScriptedSeat(script) for script in scripts]
-
-    async def start(self, wanted: int) -> Sequence[Seat]:
-        assert wanted == 0
-        return self.seats
-
-    def worker_pids(self) -> list[int]:
-        return []
-
-    async def close(self) -> None:
-        pass
-
-
-@pytest.mark.parametrize(
-    ("scripts", "outcome"),
-    [
-        ([[End.LOST], [End.ANSWERED]], "fine"),
-        ([[End.LOST], [End.LOST, End.ANSWERED]], "WORKER_DIED"),
-        ([[End.ABSENT, End.ABSENT, End.LOST, End.ABSENT, End.ANSWERED]], "fine"),
-        ([[End.DIED, End.ANSWERED]], "WORKER_DIED"),
-        ([[End.EXPIRED, End.ANSWERED]], "ITEM_TIMEOUT"),
-        ([[End.UNTAKEN, End.ANSWERED]], "WORKER_DIED"),
-    ],
-)
-async def test_a_lost_machine_costs_an_item_a_second_try_and_a_dead_worker_a_fault(
-    scripts: list[list[End]], outcome: str
-) -> None:
-    pool = Pool(PoolConfig(0, 10, 10**6), ScriptedSeats(*scripts))
-    await pool.start()
-    done: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
-    pool.submit([Job(object(), SPEC, Item(Candidate("x")), 1.0, 1, done)])
-    result = (await asyncio.wait_for(done, 5)).outcome
-    assert (result.verdict if isinstance(result, Judgement) else result.reason) == outcome
-    await pool.close()
-
-
-class ScriptedWardens:
-    """Each link begins the job that it is handed, then is lost with its machine or alone."""
-
-    patient = True
-
-    def __init__(self, machines: Iterable[bool | None]) -> None:
-        self.machines = deque(machines)
-
+class EchoWorkers:
     async def start(self, wanted: int) -> int:
         return wanted
 
-    async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
-        await asyncio.wait(coming)
-
-    def link(self, slot: int, on_frame: Any, on_lost: Any) -> Any:
-        del slot
-        return ScriptedLink(self.machines.popleft(), on_frame, on_lost)
-
-    async def close(self) -> None:
-        pass
+    def link(self, slot: int, on_frame: Any, on_lost: Any) -> EchoLink:
+        return EchoLink(on_frame, on_lost)
 
 
-class ScriptedLink:
-    level, pid = "confined", None
+class EchoLink:
+    """A worker in this process: says what it is told, dies, or is at it for ever."""
 
-    def __init__(self, machine: bool | None, on_frame: Any, on_lost: Any) -> None:
-        self.machine_lost = machine is True
-        self._answers = machine is None
+    started = 0
+
+    def __init__(self, on_frame: Any, on_lost: Any) -> None:
         self._on_frame = on_frame
         self._on_lost = on_lost
+        self._ended = False
 
     async def start(self) -> None:
-        pass
+        EchoLink.started += 1
 
     def send(self, kind: bytes, number: int, payload: bytes = b"") -> None:
-        del kind, payload
+        body, _, _ = frames.read_job(payload)
         loop = asyncio.get_running_loop()
-        # An age, as of a frame that waited on the node for the other one.
-        loop.call_soon(self._on_frame, Frame(warden_frames.STARTED, number, b""), 0.25)
-        if self._answers:
-            loop.call_soon(self._on_frame, Frame(warden_frames.DONE, number, b"done"), 0.0)
-        else:
-            loop.call_soon(self._on_lost)
+        loop.call_soon(self._on_frame, Frame(frames.STARTED, number, b""), 0.0)
+        if body == b"die":
+            loop.call_soon(self.kill)
+        elif body != b"for ever":
+            loop.call_soon(self._on_frame, Frame(frames.DONE, number, body), 0.0)
 
     def kill(self) -> None:
-        pass
+        if not self._ended:
+            self._ended = True
+            self._on_lost()
+
+    async def close(self) -> None:
+        self.kill()
+
+
+class NearHost:
+    """A host as a cluster gives it, whose actor is in this process."""
+
+    def __init__(self, actor: WorkerHost) -> None:
+        self.actor = actor
+        self.ended = asyncio.Event()
+
+    async def ask(self, method: str, *arguments: Any, timeout_s: float | None = None) -> Any:
+        del timeout_s
+        calling = asyncio.ensure_future(getattr(self.actor, method)(*arguments))
+        ending = asyncio.ensure_future(self.ended.wait())
+        await asyncio.wait([calling, ending], return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if not calling.done():
+            calling.cancel()
+            raise HostLost("ended")
+        return calling.result()
+
+    def end(self) -> None:
+        self.ended.set()
+
+
+class NearCluster:
+    def __init__(self) -> None:
+        self.hosts: list[NearHost] = []
+
+    def place(self, kind: type, *arguments: Any, avoid: Sequence[str] = ()) -> NearHost:
+        assert kind is WorkerHost
+        self.hosts.append(NearHost(WorkerHost(*arguments)))
+        return self.hosts[-1]
+
+    async def cpus(self) -> int:
+        return 1
+
+    async def nodes(self) -> set[str]:
+        return {"here"}
 
     async def close(self) -> None:
         pass
+
+
+class Codec:
+    """Bytes are bytes, and the end of a job is its outcome."""
+
+    def encode(self, task: bytes) -> tuple[bytes, bytes]:
+        return b"X", task
+
+    def decode(self, task: bytes, payload: bytes) -> bytes:
+        return payload
+
+    def fault(self, job: Job[bytes, Any], end: End, detail: str) -> End:
+        return end
+
+
+@pytest.fixture
+def near(monkeypatch: pytest.MonkeyPatch) -> NearCluster:
+    """A cluster in this process."""
+    near = NearCluster()
+
+    async def connect(*_: object) -> NearCluster:
+        return near
+
+    monkeypatch.setattr(ray_cluster, "connect", connect)
+    monkeypatch.setattr(ray_cluster, "this_node", lambda: "here")
+    monkeypatch.setattr(EchoLink, "started", 0)
+    return near
+
+
+async def until(condition: Callable[[], object]) -> None:
+    ends_s = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < ends_s, "the condition did not come to hold"
+        await asyncio.sleep(0.001)
+
+
+async def pool_on(settings: str = "", **facts: Any) -> Pool[bytes, Any]:
+    node = f"{__name__}:open_echo"
+    placement = Placement("auto", "assay-kit", "a worker", node, settings, **facts)
+    pool: Pool[bytes, Any] = Pool(PoolConfig(0, 10, 10**6), RayWorkers(placement), Codec())
+    await pool.start()
+    return pool
+
+
+async def ended(pool: Pool[bytes, Any], task: bytes) -> Any:
+    job = pool.job(object(), task, size_bytes=1)
+    pool.submit([job])
+    return (await asyncio.wait_for(job.done, 10)).outcome
+
+
+async def test_a_host_has_one_worker_after_the_other_and_a_slot_one_host_after_the_other(
+    near: NearCluster,
+) -> None:
+    told: list[Mapping[str, Any]] = []
+    pool = await pool_on(accept=lambda about: told.append(about) or "")  # type: ignore[func-returns-value]
+    assert await ended(pool, b"hello") == b"hello"
+    assert told[0]["said"] == "what is here?"
+    # A worker that dies in a job is replaced on the same host, and the job is not tried again.
+    assert await ended(pool, b"die") is End.DIED
+    assert await ended(pool, b"still here") == b"still here"
+    assert (len(near.hosts), pool.restarts, EchoLink.started) == (1, 1, 2)
+    # What nobody waits for any more is killed on the node; the host stays.
+    job = pool.job(object(), b"for ever", size_bytes=1)
+    pool.submit([job])
+    await until(lambda: pool.busy)
+    pool.cancel(job)
+    assert await ended(pool, b"next") == b"next"
+    assert (len(near.hosts), pool.restarts, EchoLink.started) == (1, 2, 3)
+    # A host that is lost is replaced by another, and what ran there runs once more, once.
+    slow = pool.job(object(), b"for ever", size_bytes=1)
+    pool.submit([slow])
+    for turn in (1, 2):
+        await until(lambda: pool.busy)
+        near.hosts[-1].end()
+        await until(lambda turn=turn: len(near.hosts) > turn)
+    assert (await asyncio.wait_for(slow.done, 10)).outcome is End.LOST
+    assert await ended(pool, b"after") == b"after"
+    assert len(told) == 3
+    await pool.close()
+    assert all(host.ended.is_set() for host in near.hosts)
 
 
 @pytest.mark.parametrize(
-    ("machines", "outcome"),
-    [([True, None], b"done"), ([True, True, None], "WORKER_DIED"), ([False, None], "WORKER_DIED")],
+    ("settings", "facts"), [("too weak", {}), ("", {"accept": lambda _: "too weak"})]
 )
-async def test_a_lost_machine_costs_a_program_a_second_run_and_a_dead_warden_a_fault(
-    machines: list[bool | None], outcome: bytes | str, monkeypatch: pytest.MonkeyPatch
+async def test_a_pool_whose_every_node_is_refused_does_not_start(
+    near: NearCluster, settings: str, facts: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(warden_pool, "_MIN_BACKOFF_S", 0.001)
-    wardens: Any = ScriptedWardens(machines)
-    pool = warden_pool.Pool(warden_pool.PoolConfig(1, 10, 10**6), wardens)
-    await pool.start()
-    job = pool.job(object(), warden_frames.EXECUTE, b"x")
-    pool.submit([job])
-    done = await asyncio.wait_for(job.done, 5)
-    assert (done.outcome if isinstance(done.outcome, bytes) else done.outcome.reason) == outcome
-    if isinstance(done.outcome, bytes):
-        assert 0.25 <= done.execution_s < 0.5
-    assert pool.restarts == len(machines) - 1 - len(wardens.machines)
-    await pool.close()
+    with pytest.raises(LinkError, match=r"Ray node here .* is refused: too weak"):
+        await pool_on(settings, **facts)
+    assert all(host.ended.is_set() for host in near.hosts)
 
 
 def test_what_is_told_to_a_node_and_what_it_says_come_back_as_they_were() -> None:

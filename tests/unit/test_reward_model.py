@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from assay.clients import rendering
-from assay.clients.preferences import PairRow, StepRow
-from assay.rpc.errors import ConfigError
+from assay.clients.judging import rendering
+from assay.clients.rows.preferences import PairRow, StepRow
+from assay.kit.errors import ConfigError
 from assay.trainer.recipes.reward_model import config as configs
 from assay.trainer.recipes.reward_model.commands import train_rm
 from assay.trainer.recipes.reward_model.config import RmConfig

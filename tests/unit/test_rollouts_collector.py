@@ -8,16 +8,16 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 import torch
 
 from assay.clients import Result
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.prompts import PromptStream
-from assay.trainer.rollouts.types import OneRank
 from rollouts_collecting_support import (
     FakeGenerator,
     FakeRound,
@@ -352,12 +352,6 @@ def test_a_checkpoint_of_other_data_is_refused() -> None:
 
 
 def test_a_step_that_cannot_be_shared_out_is_refused() -> None:
+    made = partial(collector, by_group([MIXED]), group_size=2, enabled=False)
     with pytest.raises(ValueError, match="4 items cannot be shared equally by 3"):
-        collector(by_group([MIXED]), group_size=2, enabled=False, ranks=Lonely(0, 3)).collect(0)
-
-
-class Lonely(OneRank):
-    """The first of several processes whose others answer the same."""
-
-    def gather(self, items):
-        return list(items) * self.count
+        on_ranks(3, lambda rank: made(ranks=rank).collect(0))

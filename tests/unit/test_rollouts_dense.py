@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.clients import Span, pretrained
+from assay.clients import Span
+from assay.kit import pretrained
 from assay.trainer.methods.dense.spans import (
     ends_by_beginnings,
     span_tokens,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.rollouts import prompts
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks, deal
@@ -90,6 +92,9 @@ def test_items_that_cannot_be_dealt_equally_are_refused() -> None:
 
 
 def test_one_process_under_accelerate_gathers_its_own() -> None:
-    ranks = AccelerateRanks(SimpleNamespace(process_index=0, num_processes=1))
+    alone = SimpleNamespace(process_index=0, num_processes=1, device=torch.device("cpu"))
+    ranks = AccelerateRanks(alone)
     assert (ranks.index, ranks.count) == (0, 1)
-    assert ranks.gather(("a", {"b": 1})) == ["a", {"b": 1}]
+    rows = np.array([[1.0, np.nan]])
+    assert ranks.gather(rows) is rows
+    assert ranks.exchange([b"to itself"]) == [b"to itself"]

@@ -10,14 +10,14 @@ import pytest
 
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.testing.fake import exact_info
-from assay.rpc.errors import ConfigError, refuse
-from assay.rpc.reasons import Reason
+from assay.kit.errors import ConfigError, refuse
+from assay.kit.reasons import Reason
 from assay.trainer.core.rewards import open_judge, own_services, sample_of
 from assay.trainer.rollouts.scoring import BackgroundClient
 from assay.trainer.settings.sections import RewardConfig
 from rollouts_scoring_support import (
     QUICK,
-    ScriptedTransport,
+    WrittenTransport,
     judge_over,
     judged,
     request,
@@ -27,7 +27,7 @@ from rollouts_scoring_support import (
 
 
 def scripted(answer: Any) -> BackgroundClient:
-    return BackgroundClient("here", config=QUICK, transport=lambda: ScriptedTransport(answer))
+    return BackgroundClient("here", config=QUICK, transport=lambda: WrittenTransport(answer))
 
 
 def all_judged(_stream: int, items: Any) -> list[reward_pb2.Result]:
@@ -67,7 +67,7 @@ def test_results_come_while_others_are_still_generated() -> None:
 
 
 def test_nothing_submitted_nothing_asked() -> None:
-    transport = ScriptedTransport(all_judged)
+    transport = WrittenTransport(all_judged)
     with BackgroundClient("here", transport=lambda: transport) as client:
         assert judge_over(client).open_round(4).results() == []
     assert transport.streams == 0
@@ -164,7 +164,7 @@ def test_closing_the_client_faults_what_is_left() -> None:
 
 
 def test_the_judge_closes_the_rounds_that_were_left_open() -> None:
-    transport = ScriptedTransport(all_judged)
+    transport = WrittenTransport(all_judged)
     config = RewardConfig(verifier="exact")
     with open_judge(config, lambda: transport) as judge:
         scoring = judge.open_round(1)
@@ -176,7 +176,7 @@ def test_the_judge_closes_the_rounds_that_were_left_open() -> None:
 
 @pytest.mark.parametrize("needs_group", [False, True])
 def test_the_server_says_whether_groups_are_judged_as_one(needs_group: bool) -> None:
-    class Says(ScriptedTransport):
+    class Says(WrittenTransport):
         async def list_verifiers(self, _request: Any, *, timeout_s: float) -> Any:
             info = exact_info()
             info.needs_group = needs_group
@@ -192,7 +192,7 @@ def test_an_unknown_verifier_is_refused_before_any_work() -> None:
     config = RewardConfig(verifier="nobody")
     with (
         pytest.raises(ConfigError, match=r"'nobody' is not served at .*; it serves: exact"),
-        open_judge(config, lambda: ScriptedTransport(all_judged)),
+        open_judge(config, lambda: WrittenTransport(all_judged)),
     ):
         pass
 
@@ -200,5 +200,5 @@ def test_an_unknown_verifier_is_refused_before_any_work() -> None:
 def test_services_are_started_only_where_there_is_no_target() -> None:
     with own_services(RewardConfig(target="there:1")) as target:
         assert target == "there:1"
-    with own_services(RewardConfig(), lambda: ScriptedTransport(all_judged)) as target:
+    with own_services(RewardConfig(), lambda: WrittenTransport(all_judged)) as target:
         assert target == ""

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from assay.clients import Fault, Result
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.core import batch as batches
 from assay.trainer.core.batch import Scored
 from assay.trainer.engines.types import Draw, Request, Response

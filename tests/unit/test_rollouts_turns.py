@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from assay.clients.self_verification import RECONSIDER, REVISE, VERIFY
-from assay.rpc.errors import ConfigError
+from assay.clients.judging.self_verification import RECONSIDER, REVISE, VERIFY
+from assay.kit.errors import ConfigError
 from assay.trainer.core.batch import pad
 from assay.trainer.core.build import scorer
 from assay.trainer.core.hooks import hooks_of

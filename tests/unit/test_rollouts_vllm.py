@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing, vllm, vllm_server
-from assay.trainer.engines.engine import Host, Row, Sampler
+from assay.trainer.engines.engine import Host, OpenRequest, Sampler
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Draw, FirstToken, Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import check, logprobs_mode, parameters
@@ -35,11 +35,13 @@ def host(model: Any = None, *, seed: int = 5, **settings: Any) -> Host:
     return Host(lambda: nullcontext(model), NumberTokenizer(), seed, ENDS, nullcontext, **settings)
 
 
-def row(begun: int = 0, *, number: int = 3, index: int = 1, turn: int = 2, **sampling: Any) -> Row:
+def row(
+    begun: int = 0, *, number: int = 3, index: int = 1, turn: int = 2, **sampling: Any
+) -> OpenRequest:
     had = Response((4,) * begun, "", (-1.0,) * begun, truncated=False, finished=False)
     draw = Draw(number, probing._SAID, (3, 4, 5))
     request = Request(draw, index, had if begun else None, turn=turn)
-    return Row((0,), request, Sampling(**{"max_new_tokens": 20, **sampling}))
+    return OpenRequest((0,), request, Sampling(**{"max_new_tokens": 20, **sampling}))
 
 
 @given(
@@ -195,7 +197,7 @@ def test_weights_are_written_in_parts_and_found_again(
         PolicyWeights().load_policy_weights(str(tmp_path / "empty"))
 
 
-def probed(model: Any) -> list[Row]:
+def probed(model: Any) -> list[OpenRequest]:
     """What the policy itself draws for a probe."""
     rows = probing.probes(host(), 24, 0)
     own = replace(host(model), end_ids=frozenset())

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from assay.api.execution.v1 import execution_pb2
-from assay.rpc.plain import to_plain
+from assay.kit.plain import to_plain
 from assay.sandbox import convert, results
 from assay.sandbox.domain import (
     MIB,
@@ -88,7 +88,7 @@ def test_a_limit_out_of_range_is_refused_and_never_clipped(name: str, factor: fl
     with pytest.raises(SandboxFault) as caught:
         convert.limits_from_proto(message, DEFAULTS, MOST)
     assert caught.value.reason == "INVALID_LIMIT"
-    assert caught.value.facts == {"limit": field.get(name, name)}
+    assert caught.value.metadata == {"limit": field.get(name, name)}
 
 
 def test_defaults_bow_to_what_the_operator_allows() -> None:

@@ -16,14 +16,14 @@ from assay.clients.execution import Execution, Limits, Output, SourceFile, TestO
 from assay.clients.execution.convert import result_from_proto
 from assay.clients.execution.types import END_KINDS
 from assay.clients.types import Fault
-from assay.reward_server.http import sandbox_fusion_extract as extract
-from assay.reward_server.http import sandbox_fusion_run as run
-from assay.reward_server.http import sandbox_fusion_submit as judge
-from assay.reward_server.http.sandbox_fusion_box import Sound
-from assay.reward_server.http.sandbox_fusion_custom import LogicError, read_blocks
-from assay.reward_server.http.sandbox_fusion_fields import BadField
-from assay.reward_server.http.sandbox_fusion_jupyter import answer_run_jupyter, read_run_jupyter
-from assay.rpc.reasons import LEXICON
+from assay.compat import programs
+from assay.compat.fields import BadField
+from assay.compat.sandbox import Sound
+from assay.compat.sandbox_fusion import extract, run
+from assay.compat.sandbox_fusion import submit as judge
+from assay.compat.sandbox_fusion.custom import LogicError, read_blocks
+from assay.compat.sandbox_fusion.jupyter import answer_run_jupyter, read_run_jupyter
+from assay.kit.reasons import LEXICON
 from assay.sandbox.domain import EndKind, RunRecord
 from assay.sandbox.domain import Output as BoxOutput
 from assay.sandbox.languages import LANGUAGES
@@ -59,16 +59,16 @@ def test_limits_and_files_are_passed_on() -> None:
         fetch_files=["./out.txt"],
     )
     assert wanted.job.limits == Limits(
-        wall_time_s=2.0, compile_wall_time_s=0.5, memory_bytes=64 * run.MIB
+        wall_time_s=2.0, compile_wall_time_s=0.5, memory_bytes=64 * programs.MIB
     )
     assert [(file.path, file.content) for file in wanted.job.program.files] == [
         ("d/a.bin", bytes(100))
     ]
     assert (wanted.job.stdin, wanted.job.fetch_paths) == (b"7\n", ("out.txt",))
-    fitted = run.fit(wanted.job, Limits(cpu_time_s=5.0))
+    fitted = programs.fit(wanted.job, Limits(cpu_time_s=5.0))
     assert fitted.limits.cpu_time_s == 5.0  # four times the wall clock is above the maximum
-    assert run.fit(wanted.job, Limits(cpu_time_s=500.0)).limits.cpu_time_s == 8.0
-    assert run.fit(fitted, Limits(cpu_time_s=500.0)) == fitted  # what is stated stays
+    assert programs.fit(wanted.job, Limits(cpu_time_s=500.0)).limits.cpu_time_s == 8.0
+    assert programs.fit(fitted, Limits(cpu_time_s=500.0)) == fitted  # what is stated stays
 
 
 def test_a_file_may_have_the_programs_usual_name() -> None:
@@ -232,8 +232,8 @@ def test_no_fault_is_a_verdict() -> None:
         assert body["run_result"] is None
         assert str(reason) in str(body["message"])
         status = run.fault_status(fault)
-        assert status == 504 if run.is_retryable(fault) else status in (200, 422)
-        assert not (run.is_retryable(fault) and run.is_callers(fault))
+        assert status == 504 if programs.is_retryable(fault) else status in (200, 422)
+        assert not (programs.is_retryable(fault) and programs.is_callers(fault))
 
 
 FENCE = "```"
@@ -324,17 +324,17 @@ def test_an_output_equals_itself(text: str) -> None:
     assert judge.passes(judge.Case("", text), Execution("exited", stdout=output(f" {text}\n")))
 
 
-@given(st.integers(0, 64 * run.MIB), st.integers(1, 900), st.booleans())
+@given(st.integers(0, 64 * programs.MIB), st.integers(1, 900), st.booleans())
 def test_a_wave_is_one_request_however_long_the_program(
     program_bytes: int, count: int, all_at_once: bool
 ) -> None:
     cases = [judge.Case("in", "out")] * count
     found = judge.waves(cases, all_at_once=all_at_once, program_bytes=program_bytes)
     assert [number for wave in found for number in wave] == list(range(count))
-    assert all(len(w) == 1 or len(w) * (program_bytes + 2) <= 32 * run.MIB for w in found)
+    assert all(len(w) == 1 or len(w) * (program_bytes + 2) <= 32 * programs.MIB for w in found)
 
 
-@given(st.lists(st.integers(0, 20 * run.MIB), max_size=40), st.integers(0, 500), st.booleans())
+@given(st.lists(st.integers(0, 20 * programs.MIB), max_size=40), st.integers(0, 500), st.booleans())
 def test_waves_cover_every_case_once_and_fit_an_answer(
     sizes: list[int], small: int, all_at_once: bool
 ) -> None:
@@ -343,7 +343,7 @@ def test_waves_cover_every_case_once_and_fit_an_answer(
     assert [number for wave in found for number in wave] == list(range(len(cases)))
     for wave in found:
         kept = [judge.case_run(submission(OJ), "", cases[n]).job.limits.output_bytes for n in wave]
-        assert len(wave) == 1 or 2 * sum(filter(None, kept)) <= 32 * run.MIB
+        assert len(wave) == 1 or 2 * sum(filter(None, kept)) <= 32 * programs.MIB
     if all_at_once and not sizes and small:
         assert len(found) == 1
     assert not found or all_at_once or len(found[0]) == 1
@@ -384,9 +384,9 @@ def test_submissions_are_read() -> None:
 
 
 def test_what_a_case_run_may_print_grows_with_what_is_expected() -> None:
-    long = judge.Case("7", "x" * 3 * run.MIB)
+    long = judge.Case("7", "x" * 3 * programs.MIB)
     job = judge.case_run(submission(OJ), "print(1)", long).job
-    assert job.limits.output_bytes == 6 * run.MIB + 16 * 1024
+    assert job.limits.output_bytes == 6 * programs.MIB + 16 * 1024
     assert (job.stdin, job.program.source) == (b"7", "print(1)")
 
 

@@ -11,11 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients.execution import Execution, Output, SourceFile
-from assay.reward_server.http import sandbox_fusion_autoeval as autoeval
-from assay.reward_server.http import sandbox_fusion_cells as cells
-from assay.reward_server.http import sandbox_fusion_prompts as prompts
-from assay.reward_server.http import sandbox_fusion_run as run
-from assay.reward_server.http.sandbox_fusion_fields import BadField
+from assay.compat.fields import BadField
+from assay.compat.sandbox_fusion import autoeval, cells, prompts, run
 
 FLAG = "a-word-that-nobody-guesses"
 

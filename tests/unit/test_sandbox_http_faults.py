@@ -1,4 +1,4 @@
-"""What SandboxFusion's and Piston's endpoints answer where there is no sandbox, or no room."""
+"""What SandboxFusion's and Piston's endpoints answer where nothing can be run, or no room is."""
 
 from __future__ import annotations
 
@@ -6,24 +6,20 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from assay.clients.config import ClientConfig
-from assay.clients.execution import AsyncExecutionClient
-from assay.clients.retry import RetryPolicy
-from assay.reward_server.http import piston, sandbox_fusion
-from assay.reward_server.http.config import HttpConfig
-from assay.reward_server.http.front import Front
-from assay.rpc.errors import CallError, refuse
-from assay.rpc.reasons import Reason
+from assay.compat.piston import face as piston
+from assay.compat.sandbox_fusion import face as sandbox_fusion
+from assay.kit.errors import refuse
+from assay.kit.http.config import HttpConfig
+from assay.kit.reasons import Reason
+from assay.sandbox.http import SandboxFront
 
-NOBODY = "127.0.0.1:1"
-TRY_ONCE = ClientConfig(retry=RetryPolicy(max_attempts=1))
 SUBMISSION = {
     "dataset": "x",
     "id": 1,
@@ -40,11 +36,30 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-class Full(Front):
+class Refusing:
+    """A runner that takes no call.
+
+    Attributes:
+        asked: how many it was sent.
+    """
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def _refuse(self, _: object, *, timeout_s: float) -> Any:
+        del timeout_s
+        self.asked += 1
+        raise refuse(Reason.STARTING, "not yet")
+
+    execute = run_tests = list_languages = stream_run_tests = _refuse
+
+
+class Full(SandboxFront):
     """A front whose caller's quota is used up for so many calls."""
 
-    def __init__(self, times: int, sandbox: AsyncExecutionClient | None) -> None:
-        super().__init__(SimpleNamespace(), SimpleNamespace(), HttpConfig(), sandbox=sandbox)  # type: ignore[arg-type]
+    def __init__(self, times: int, runner: Any = None) -> None:
+        self.refusing = Refusing()
+        super().__init__(runner or self.refusing, cast("Any", SimpleNamespace()), HttpConfig())
         self.times = times
 
     @contextmanager
@@ -55,7 +70,7 @@ class Full(Front):
         yield SimpleNamespace(items=items)
 
 
-async def ask(front: Front, path: str, *, wait_s: float = 5.0) -> tuple[int, Any]:
+async def ask(front: SandboxFront, path: str, *, wait_s: float = 5.0) -> tuple[int, Any]:
     """Calls an endpoint without a server around it."""
     routes: list[Route] = [*sandbox_fusion.routes(front), *piston.routes(front)]
     endpoint: Any = next(route.endpoint for route in routes if route.path == path)
@@ -76,32 +91,26 @@ async def ask(front: Front, path: str, *, wait_s: float = 5.0) -> tuple[int, Any
 
 
 @pytest.mark.parametrize("path", BODIES)
-async def test_without_a_sandbox_the_call_is_refused(path: str) -> None:
-    with pytest.raises(CallError, match="--sandbox-target") as caught:
-        await ask(Full(0, None), path)
-    assert caught.value.reason == Reason.UNREACHABLE
-
-
-@pytest.mark.parametrize("path", BODIES)
-async def test_a_sandbox_that_is_gone_is_no_verdict(path: str) -> None:
-    async with AsyncExecutionClient(NOBODY, config=TRY_ONCE) as sandbox:
-        status, body = await ask(Full(0, sandbox), path)
+async def test_a_runner_that_takes_no_call_is_no_verdict(path: str) -> None:
+    front = Full(0)
+    status, body = await ask(front, path, wait_s=0.5)
     assert status == (503 if path == "/api/v2/execute" else 504)
-    assert "UNREACHABLE" in json.dumps(body)
+    assert "STARTING" in json.dumps(body)
     assert body.get("status", "SandboxError") == "SandboxError"
     assert not {"accepted", "run"} & body.keys()
+    assert front.refusing.asked > 1, "it was tried again within the deadline"
 
 
 async def test_a_full_quota_is_waited_for() -> None:
-    async with AsyncExecutionClient(NOBODY, config=TRY_ONCE) as sandbox:
-        front = Full(3, sandbox)
-        _, body = await ask(front, "/run_code")
+    front = Full(3)
+    _, body = await ask(front, "/run_code", wait_s=0.5)
     assert front.times == -1
-    assert "UNREACHABLE" in body["message"]  # it got past the quota
+    assert "STARTING" in body["message"]  # it got past the quota
 
 
 async def test_a_quota_that_stays_full_is_tried_again_by_the_caller() -> None:
-    async with AsyncExecutionClient(NOBODY, config=TRY_ONCE) as sandbox:
-        status, body = await ask(Full(10**9, sandbox), "/run_code", wait_s=0.05)
+    front = Full(10**9)
+    status, body = await ask(front, "/run_code", wait_s=0.05)
     assert (status, body["status"]) == (504, "SandboxError")
     assert "QUOTA_EXCEEDED" in body["message"]
+    assert front.refusing.asked == 0

@@ -67,7 +67,7 @@ def test_a_defect_met_by_an_answer_is_no_fault(size: int) -> None:
         Budget(Pump()).run(broken, size)
 
 
-def test_the_warden_goes_on_while_a_fork_judges() -> None:
+def test_the_supervisor_goes_on_while_a_fork_judges() -> None:
     pump = Pump()
     reader, writer = os.pipe()
     seen: list[bytes] = []

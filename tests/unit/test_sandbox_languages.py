@@ -128,7 +128,7 @@ def test_what_is_missing_names_its_package(tmp_path: Path) -> None:
     with pytest.raises(SandboxFault, match=r"install golang-go.*python") as caught:
         chains.get("golang")
     assert caught.value.reason == "UNKNOWN_LANGUAGE"
-    assert caught.value.facts == {"language": "go", "package": "golang-go"}
+    assert caught.value.metadata == {"language": "go", "package": "golang-go"}
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:

@@ -112,7 +112,7 @@ def test_a_cache_that_cannot_write_is_only_slow(
     assert "cannot be kept" in caplog.text
 
 
-def test_two_wardens_may_write_the_same_at_once(tmp_path: Path) -> None:
+def test_two_supervisors_may_write_the_same_at_once(tmp_path: Path) -> None:
     caches = [CompileCache(tmp_path, limit_bytes=400_000) for _ in range(4)]
     ends_s = time.monotonic() + 0.5
     wrong: list[object] = []

@@ -88,6 +88,36 @@ def test_what_no_table_names_is_unknown(number: int, argument: int) -> None:
         assert outcome == ENOSYS
 
 
+POLICIES = st.builds(Policy, sockets=st.booleans(), fork=st.booleans(), own_user=st.booleans())
+
+
+@given(
+    policy=POLICIES,
+    architecture=st.sampled_from(sorted(AUDIT)),
+    audit=st.sampled_from([*AUDIT.values(), I386]),
+    number=st.integers(0, 460) | st.integers(0, 2**32 - 1),
+    arguments=st.tuples(*[st.integers(0, 2**16) | st.sampled_from([17, 0x3D0F00, 1 << 29])] * 2),
+)
+def test_both_halves_together_answer_as_the_one_filter(
+    policy: Policy, architecture: str, audit: int, number: int, arguments: tuple[int, ...]
+) -> None:
+    """The kernel takes the stricter of two answers; KILL is the strictest, then an error."""
+    number = struct.unpack("=i", struct.pack("=I", number))[0]
+    whole = decide(seccomp.build(policy, architecture), audit, number, arguments)
+    halves = [
+        decide(half, audit, number, arguments) for half in seccomp.halve(policy, architecture)
+    ]
+    strictness = {KILL: 2, ALLOW: 0}
+    assert max(halves, key=lambda answer: strictness.get(answer, 1)) == whole
+    refused = {answer for answer in halves if strictness.get(answer, 1) == 1}
+    assert len(refused) <= 1  # of two errors the kernel would take the last filter's
+
+
+def test_the_part_that_each_run_installs_is_short() -> None:
+    halves = seccomp.halve(Policy(), "x86_64")
+    assert len(halves.own) * 6 < len(halves.inherited)
+
+
 def test_another_entry_point_of_the_kernel_is_the_end(architecture: str) -> None:
     code = seccomp.build(Policy(), architecture)
     assert decide(code, I386, 1) == KILL

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.rpc.errors import ConfigError, StartupError
+from assay.kit.errors import ConfigError, StartupError
 from assay.sandbox import doctor, site
 from assay.sandbox.config import BACKENDS, FLOORS, RunnerConfig
 from assay.sandbox.domain import Limits
 from assay.sandbox.jail import LEVELS, Isolation, Level
 from assay.sandbox.languages import Missing, Toolchains
-from assay.sandbox.settings import WardenSettings
+from assay.sandbox.settings import SupervisorSettings
 
 MISSING = (("namespaces", "unshare is forbidden; allow user namespaces"),)
 
@@ -86,10 +86,12 @@ def test_a_cache_that_cannot_be_written_is_said_or_replaced(
     assert site.survey(RunnerConfig()).cache_dir.parent == tmp_path
 
 
-def test_what_a_warden_is_told_survives_the_way() -> None:
+def test_what_a_supervisor_is_told_survives_the_way() -> None:
     limits = Limits(cpu_s=1.5, processes=7)
-    settings = WardenSettings(3, "jail", "uid", "", Toolchains({}, {}).to_json(), "/c", 5, limits)
-    assert WardenSettings.from_json(settings.to_json()) == settings
+    settings = SupervisorSettings(
+        3, "jail", "uid", "", Toolchains({}, {}).to_json(), "/c", 5, limits
+    )
+    assert SupervisorSettings.from_json(settings.to_json()) == settings
 
 
 @pytest.mark.parametrize(

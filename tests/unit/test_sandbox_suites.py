@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.rpc.errors import StartupError
+from assay.kit.errors import StartupError
 from assay.sandbox import site
 from assay.sandbox.config import RunnerConfig
 from assay.sandbox.domain import PYTHON_PACKAGES, BoxFile

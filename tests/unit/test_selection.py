@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.data.problems import Problem, Problems
 from assay.trainer.methods.hints.hints import failed, with_hint
 from assay.trainer.methods.pairwise.anchors import needed
@@ -310,7 +310,7 @@ def test_the_share_that_goes_by_the_score_is_exact_and_goes_to_the_unsure() -> N
 
 def test_the_score_of_vas_is_its_formula() -> None:
     of = VarianceAware(settings("vas").vas, 3, 0)
-    of.score([Seen(0, (1.0, 0.0, 0.0, 0.0), 1, ((1, 2, 3), (1, 2, 3)))])
+    of.score([Seen(0, (1.0, 0.0, 0.0, 0.0), 1, of.measure(((1, 2, 3), (1, 2, 3))))])
     assert of.scores()[0] == pytest.approx(0.8 * 0.25 * 0.75 + 0.2 * 0.5)
     assert of.scores()[1] == pytest.approx(0.8 * 0.25 + 0.2)
 

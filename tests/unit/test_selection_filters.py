@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from assay.clients import Component, Fault, Judgement, Result, Span
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.build import check_judge
 from assay.trainer.core.hooks import hooks_of
@@ -20,10 +21,13 @@ from assay.trainer.methods.filter.filters import filtered, is_void, without_void
 from assay.trainer.methods.filter.settings import FilterConfig
 from assay.trainer.methods.replay.replay import Replay, ReplayedSuccesses, size_of
 from assay.trainer.methods.replay.settings import ReplayConfig
-from assay.trainer.rollouts.types import Rollout, Turn
+from assay.trainer.rollouts.sharing import saved_groups
+from assay.trainer.rollouts.types import OneRank, Rollout, Turn
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.registry import parts_on
 from rollouts_collecting_support import stream
+
+PLAIN = partial(saved_groups, ranks=OneRank())
 
 
 def scored(correct: bool | None, steps: float | None = 0.5, reward: float | None = None) -> Scored:
@@ -203,7 +207,7 @@ def test_replay_prefers_large_advantages_and_keeps_the_latest() -> None:
         assert replay.mix([silent, even], 0) == [uneven, even], "nor beside itself"
     assert replay.mix([silent] * 3, 0)[2] == silent, "none comes twice"
     replay.keep([uneven, group(4, True, False)])
-    assert [saved["draw"] for saved in replay.state_dict()] == [2, 4], "each once"
+    assert [saved["draw"] for saved in replay.state_dict(PLAIN)] == [2, 4], "each once"
 
 
 def later(earlier: tuple[Rollout, ...], *correct: bool | None) -> tuple[Rollout, ...]:
@@ -220,7 +224,7 @@ def test_of_so_many_problems_the_latest_success_joins_a_failed_group_of_the_same
     replay = ReplayedSuccesses(ReplayConfig(groups=2, mode="success"), 0)
     first, second, third = (group(n, True, False) for n in (1, 2, 3))
     replay.keep([first, second, third])
-    assert [saved["draw"] for saved in replay.state_dict()] == [2, 3]
+    assert [saved["draw"] for saved in replay.state_dict(PLAIN)] == [2, 3]
     failed = later(third, False, False, None)
     forgotten = later(first, False, False, None)
     assert replay.mix([failed, forgotten], 0) == [(*failed[:2], third[0]), forgotten]

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from assay.api.reward.v1 import reward_pb2
+from assay.kit.errors import error_info
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import (
     Candidate,
@@ -25,7 +26,6 @@ from assay.reward_server.domain import (
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers.self_verify import SelfVerifyVerifier, judge_turns
-from assay.rpc.errors import error_info
 
 RIGHT, WRONG = r"So \boxed{12}.", r"So \boxed{13}."
 SAYS_RIGHT = "Each step holds. The answer is correct."

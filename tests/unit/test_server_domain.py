@@ -9,6 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from assay.clients.services import EXTRA_VERIFIERS
+from assay.kit.pool.frames import FrameError, read_object
+from assay.kit.reasons import LEXICON, Reason
 from assay.reward_server import border, domain
 from assay.reward_server.domain import (
     Candidate,
@@ -25,9 +28,14 @@ from assay.reward_server.domain import (
     Verifier,
     VerifierSpec,
 )
-from assay.reward_server.registry import FAMILIES, Registry, RegistryError, load_registry
-from assay.reward_server.workers import frames
-from assay.rpc.reasons import LEXICON, Reason
+from assay.reward_server.registry import (
+    FAMILIES,
+    Registry,
+    RegistryError,
+    load_registry,
+    plug_ins,
+)
+from assay.reward_server.workers import wire
 
 SPEC = VerifierSpec(
     name="probe",
@@ -67,6 +75,10 @@ class Probe(Verifier):
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer or Judgement.composed("correct", (Component("c", 1.0),))
+
+
+def module_of(verifier: Verifier) -> str:
+    return getattr(verifier, "function", type(verifier)).__module__
 
 
 def test_parameters_are_completed_with_defaults() -> None:
@@ -143,6 +155,24 @@ def test_an_unknown_route_lists_the_known(name: str, task: str, reason: str, lis
     assert caught.value.reason == reason
 
 
+@pytest.mark.parametrize("name", EXTRA_VERIFIERS)
+def test_a_verifier_of_the_plug_in_says_what_to_install(name: str) -> None:
+    served = load_registry().get(name)
+    assert served is not None
+    assert {name, *EXTRA_VERIFIERS[name]} == set(served.spec.tasks) | {name}
+    bare = Registry([Probe()])
+    how = "it comes with assay-verifiers-extra, beside the server; in a checkout of Assay, run: pip"
+    for asked in ((name, ""), *(("", task) for task in served.spec.tasks)):
+        with pytest.raises(Unjudgeable, match=how) as caught:
+            bare.resolve(*asked)
+        assert caught.value.reason == ("UNKNOWN_VERIFIER" if asked[0] else "UNKNOWN_TASK")
+
+
+def test_every_verifier_of_the_plug_in_is_known_by_name() -> None:
+    plugged = {one.spec.name for one in plug_ins() if "verifiers_extra" in module_of(one)}
+    assert plugged == set(EXTRA_VERIFIERS)
+
+
 @pytest.mark.parametrize(
     ("name", "task", "said"),
     [
@@ -180,8 +210,7 @@ def test_a_name_or_task_claimed_twice_is_an_error() -> None:
 
 
 def test_the_built_in_verifiers_are_consistent() -> None:
-    for make in (make for makes in FAMILIES.values() for make in makes):
-        verifier = make()
+    for verifier in (verifier for family in FAMILIES.values() for verifier in family):
         assert verifier.spec.complete({}) is not None
         assert {example.verdict for example in verifier.examples} <= set(verifier.spec.verdicts)
     assert load_registry().get("math") is not None
@@ -265,9 +294,8 @@ def test_items_and_outcomes_survive_the_wire_to_a_worker() -> None:
         response_token_count=7,
         truncated=True,
     )
-    framed = frames.pack({"item": frames.item_to_json(item)}, 10_000)
-    body = frames.unpack(framed[frames.HEADER.size :])
-    assert frames.item_from_json(body["item"]) == item
+    packed = wire.pack({"item": wire.item_to_json(item)}, 10_000)
+    assert wire.item_from_json(read_object(packed)["item"]) == item
     judgement = Judgement(
         0.1,
         "correct",
@@ -278,7 +306,7 @@ def test_items_and_outcomes_survive_the_wire_to_a_worker() -> None:
         ("odd",),
     )
     for outcome in (judgement, Fault("R", "m", {"k": "v"})):
-        assert frames.outcome_from_json(frames.outcome_to_json(outcome)) == outcome
+        assert wire.outcome_from_json(wire.outcome_to_json(outcome)) == outcome
 
 
 @pytest.mark.parametrize(
@@ -286,10 +314,10 @@ def test_items_and_outcomes_survive_the_wire_to_a_worker() -> None:
     [b"", b"[]", b"{", b"{}", b'{"judgement":{}}', b'{"fault":[1,2,3]}', b"[" * 100_000],
 )
 def test_a_worker_that_talks_nonsense_is_caught(data: bytes) -> None:
-    with pytest.raises(frames.FrameError):
-        frames.outcome_from_json(frames.unpack(data))
+    with pytest.raises(FrameError):
+        wire.outcome_from_json(read_object(data))
 
 
 def test_a_frame_beyond_the_limit_is_not_made() -> None:
-    with pytest.raises(frames.FrameError):
-        frames.pack({"x": "y" * 100}, 50)
+    with pytest.raises(FrameError):
+        wire.pack({"x": "y" * 100}, 50)

@@ -1,72 +1,22 @@
-"""The fair queue, the cache of judgements, the settings."""
+"""The cache of judgements, the settings."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
+from assay.kit.batch.requests import answer_by_s
+from assay.kit.batch.sharing import OutcomeCache
+from assay.kit.errors import ConfigError
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.domain import Candidate, Component, Item, Judgement
-from assay.reward_server.flights import JudgementCache, item_key
-from assay.reward_server.verifiers.mathematics import MathVerifier
-from assay.reward_server.workers.queue import FairQueue, Job, QueueFull
-from assay.rpc.batches import answer_by_s
-from assay.rpc.errors import ConfigError
+from assay.reward_server.domain import Candidate, Component, Fault, Item, Judgement
+from assay.reward_server.equality import is_small, item_key
+from assay.reward_server.verifiers.math import MathVerifier
 
 SPEC = MathVerifier().spec
 
 
-def job(lane: object, name: str, size_bytes: int = 1) -> Job:
-    done = asyncio.get_running_loop().create_future()
-    return Job(lane, SPEC, Item(Candidate(name)), 1.0, size_bytes, done)
-
-
-async def test_lanes_take_turns() -> None:
-    queue = FairQueue(100, 100)
-    queue.put([job("a", f"a{i}") for i in range(4)])
-    queue.put([job("b", f"b{i}") for i in range(2)])
-    names = [(await queue.take()).item.candidate.text for _ in range(6)]
-    assert names == ["a0", "b0", "a1", "b1", "a2", "a3"]
-
-
-async def test_a_call_enters_whole_or_not_at_all() -> None:
-    queue = FairQueue(3, 100)
-    queue.put([job("a", "1"), job("a", "2")])
-    with pytest.raises(QueueFull):
-        queue.put([job("b", "3"), job("b", "4")])
-    assert len(queue) == 2
-    with pytest.raises(QueueFull):
-        queue.put([job("b", "5", size_bytes=99)])
-    queue.put([job("b", "6")])
-    assert len(queue) == 3
-
-
-async def test_a_discarded_job_makes_room_and_is_never_taken() -> None:
-    queue = FairQueue(2, 100)
-    first, second = job("a", "1"), job("a", "2")
-    queue.put([first, second])
-    waiter = asyncio.create_task(queue.wait_to_fit(1, 1))
-    await asyncio.sleep(0)
-    assert not waiter.done()
-    assert queue.discard(first)
-    assert not queue.discard(first)
-    await waiter
-    assert await queue.take() is second
-    assert queue.clear() == []
-    assert len(queue) == 0
-
-
-async def test_a_taker_waits_for_a_job() -> None:
-    queue = FairQueue(2, 100)
-    takers = [asyncio.create_task(queue.take()) for _ in range(2)]
-    await asyncio.sleep(0)
-    queue.put([job("a", "1"), job("a", "2")])
-    assert {(await taker).item.candidate.text for taker in takers} == {"1", "2"}
-
-
 def test_the_cache_keeps_what_was_used_last() -> None:
-    cache = JudgementCache(2)
+    cache = OutcomeCache(2, is_small)
     judgement = Judgement.composed("correct", (Component("c", 1.0),))
     cache.put(b"1", judgement)
     cache.put(b"2", judgement)
@@ -74,7 +24,10 @@ def test_the_cache_keeps_what_was_used_last() -> None:
     cache.put(b"3", judgement)
     assert cache.get(b"2") is None
     assert cache.get(b"1") is judgement
-    nothing = JudgementCache(0)
+    cache.put(b"4", Judgement.composed("correct", (), extracted_answer="x" * 10_001))
+    cache.put(b"5", Fault("ITEM_TIMEOUT", "a fault is never kept"))
+    assert cache.get(b"4") is cache.get(b"5") is None
+    nothing = OutcomeCache(0)
     nothing.put(b"1", judgement)
     assert nothing.get(b"1") is None
 

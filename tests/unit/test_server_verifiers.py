@@ -15,11 +15,11 @@ from assay.reward_server.domain import (
     Unjudgeable,
     Verifier,
 )
-from assay.reward_server.verifiers.exact import ExactVerifier
-from assay.reward_server.verifiers.mathematics import MathVerifier
+from assay.reward_server.verifiers.exact import exact
+from assay.reward_server.verifiers.math import MathVerifier
 
 MATH = MathVerifier()
-EXACT = ExactVerifier()
+EXACT = exact
 
 
 def judge(

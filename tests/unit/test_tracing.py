@@ -19,13 +19,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from assay.rpc import tracing
-from assay.rpc.errors import ConfigError, refuse
-from assay.rpc.gate import Call
-from assay.rpc.interceptors import _facts
-from assay.rpc.reasons import Reason
-from assay.rpc.tracing_otel import OtelTracer
-from assay.rpc.trails import Stretch, Trail, item_stretch
+from assay.kit import tracing
+from assay.kit.errors import ConfigError, refuse
+from assay.kit.gate import Call
+from assay.kit.interceptors import _facts
+from assay.kit.reasons import Reason
+from assay.kit.tracing_otel import OtelTracer
+from assay.kit.trails import Stretch, Trail, item_stretch
 from assay.trainer.records.callbacks import StepSpans
 
 TIMES = st.floats(0, 1e3, allow_nan=False)
@@ -230,7 +230,7 @@ def test_settings_that_cannot_be_met_are_refused(
 def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
     monkeypatch.setattr(tracing, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r"assay-api\[tracing\]"):
+    with pytest.raises(ConfigError, match=r"assay-kit\[tracing\]"):
         tracing.set_up("tests")
 
 
@@ -240,8 +240,8 @@ def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.Monkey
 def test_off_nothing_of_opentelemetry_is_loaded(settings: dict[str, str]) -> None:
     code = """
 import sys
-import assay.clients.client, assay.clients.execution, assay.reward_server.server
-from assay.rpc import tracing
+import assay.clients.reward, assay.clients.execution, assay.reward_server.server
+from assay.kit import tracing
 assert not tracing.set_up("tests")
 with tracing.span("a") as span, tracing.serving("b", {"traceparent": "x"}), tracing.calling("c"):
     assert not span.recording and tracing.headers() == () and tracing.trail() is None

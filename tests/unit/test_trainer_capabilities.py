@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.settings import capabilities, registry
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.capabilities import CAPABILITIES, clash
 from assay.trainer.settings.config import Config, _Objective, _tables
-from assay.trainer.settings.method import Engine, Estimator, Loss, Method, Selection
+from assay.trainer.settings.method import Backend, Estimator, Loss, Method, Selection
 from assay.trainer.settings.objective import LossConfig
 from assay.trainer.settings.part import Part
 from assay.trainer.settings.registry import declared, methods, parts
 from assay.trainer.settings.tables import with_tables
 
-ENGINES: dict[str, Engine] = dict(declared(Engine.group))
+ENGINES: dict[str, Backend] = dict(declared(Backend.group))
 TAKERS = [(part.name, part.takes) for part in parts()]
 TAKERS += [(name, engine.takes) for name, engine in ENGINES.items()]
 PAIRS = [
@@ -155,7 +155,7 @@ def fresh(group: str) -> Any:
     return declared.__wrapped__(group)
 
 
-GROUPS = [kind.group for kind in (Method, Loss, Estimator, Selection, Engine)]
+GROUPS = [kind.group for kind in (Method, Loss, Estimator, Selection, Backend)]
 _LOSS = """
 from assay.trainer.settings.method import Loss
 DECLARED = Loss("{name}", formula=lambda config: "A", function="nowhere:loss")
@@ -186,9 +186,9 @@ def test_a_plug_in_that_cannot_be_loaded_names_its_package(
 
 
 def test_a_plug_in_of_another_kind_names_its_package(installed: Installed) -> None:
-    installed("odd-kind", Engine.group, "mine", _LOSS.format(name="mine"))
+    installed("odd-kind", Backend.group, "mine", _LOSS.format(name="mine"))
     with pytest.raises(ConfigError, match=r"mine of odd-kind .* is a Loss, and no declaration of"):
-        fresh(Engine.group)
+        fresh(Backend.group)
     installed("odd-value", Loss.group, "other", "DECLARED = 3")
     with pytest.raises(ConfigError, match=r"other of odd-value .* is a int, and no declaration of"):
         fresh(Loss.group)
@@ -223,7 +223,7 @@ def test_a_plug_in_is_found_beside_ours(installed: Installed) -> None:
         ("method.loss.objective", Loss.group),
         ("method.advantage.estimator", Estimator.group),
         ("data.selection.name", Selection.group),
-        ("rollout.backend", Engine.group),
+        ("rollout.backend", Backend.group),
     ],
 )
 def test_an_unknown_name_answers_with_the_known_ones(key: str, group: str) -> None:

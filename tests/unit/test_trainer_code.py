@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.api.execution.v1 import execution_pb2
 from assay.clients import Judgement, Result, Span
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.rewards import Judge, sample_of
 from assay.trainer.data.problems import load_problems

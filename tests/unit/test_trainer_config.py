@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.reward_model import config as rm_configs

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.data.problems import Problem, load_problems, render
 from assay.trainer.settings import config
 

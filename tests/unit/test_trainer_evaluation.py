@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -19,9 +18,9 @@ from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Host, Sampler
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Draw, Request, Sampling
+from rollouts_collecting_support import on_ranks
 from trainer_records_support import ExactRound, Scripted, problem
 
-T = TypeVar("T")
 PROBLEMS = [problem(n) for n in range(5)]
 
 
@@ -73,51 +72,31 @@ def test_judging_begins_while_others_are_generated() -> None:
     assert judged_before_the_end == [1, 2, 3, 4, 5]
 
 
-class Meeting:
-    """Processes of a test, run one after the other; each gets what all have told."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.told: dict[int, list[Any]] = {}
-
-    def rank(self, index: int) -> Any:
-        meeting = self
-
-        class Rank:
-            count = meeting.count
-
-            def gather(self, items: Sequence[T]) -> list[T]:
-                meeting.told[index] = list(items)
-                return [item for n in range(meeting.count) for item in meeting.told.get(n, [])]
-
-        rank = Rank()
-        rank.index = index  # type: ignore[attr-defined]
-        return rank
-
-
 @pytest.mark.parametrize("processes", [2, 3, 4, 7])
 def test_processes_share_the_work(processes: int) -> None:
     alone = evaluate(PROBLEMS, Scripted(cycling), ExactRound, encode, samples=2)
-    meeting = Meeting(processes)
-    judged: list[Any] = []
-    for index in range(processes):
+
+    def work(rank: Any) -> tuple[Any, int]:
         generator, scoring = Scripted(cycling), ExactRound()
-        together = evaluate(
-            PROBLEMS, generator, lambda scoring=scoring: scoring, encode,
-            samples=2, ranks=meeting.rank(index),
-        )  # fmt: skip
-        judged += scoring.seen
-    assert together == alone
-    assert len(judged) == 10
+        together = evaluate(PROBLEMS, generator, lambda: scoring, encode, samples=2, ranks=rank)
+        return together, len(scoring.seen)
+
+    (first, _), *others = found = on_ranks(processes, work)
+    assert first == alone
+    assert sum(judged for _, judged in found) == 10
+    own = [answer for evaluation, _ in others for answer in evaluation.answers]
+    assert list(alone.answers[-len(own) :]) == own
 
 
 def test_more_processes_than_problems() -> None:
-    meeting = Meeting(4)
-    for index in range(4):
+    def work(rank: Any) -> tuple[Any, list[int]]:
         generator = Scripted(cycling)
-        both = evaluate(PROBLEMS[:2], generator, ExactRound, encode, ranks=meeting.rank(index))
-        assert [len(call) for call in generator.calls] == [1] * (index < 2)
-    assert answers_of(both) == answers_of(
+        both = evaluate(PROBLEMS[:2], generator, ExactRound, encode, ranks=rank)
+        return both, [len(call) for call in generator.calls]
+
+    found = on_ranks(4, work)
+    assert [calls for _, calls in found] == [[1], [1], [], []]
+    assert answers_of(found[0][0]) == answers_of(
         evaluate(PROBLEMS[:2], Scripted(cycling), ExactRound, encode)
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer import launch
 from assay.trainer.launch import Peers
 from assay.trainer.records.folder import POLICY_RUNS, RunFolder

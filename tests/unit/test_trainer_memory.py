@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.core.build import check_trl, grpo_config
 from assay.trainer.critic.stepping import OPTIMIZERS
 from assay.trainer.engines.offload import Waiting

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from assay.clients import cli
-from assay.rpc.errors import ConfigError
+from assay.cli import main as cli
+from assay.kit.errors import ConfigError
 from assay.trainer.explain.explanation import explain
 from assay.trainer.plan.command import read_size, setup_of
 from assay.trainer.plan.estimate import GIB, Plan, Setup, estimate

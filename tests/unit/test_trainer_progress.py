@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from assay.clients.runs.progress import duration
+from assay.kit.runs.progress import duration
 from assay.trainer.records.metric_table import METRICS
 from assay.trainer.records.progress import COLUMNS, Display, columns, header, legend, line
 from assay.trainer.settings.config import Config, build

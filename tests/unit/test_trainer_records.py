@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.clients.runs import checkpoints
-from assay.clients.runs.folders import newest
-from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.records import JsonLines, read_rows, truncate_after
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs import checkpoints
+from assay.kit.runs.folders import newest
+from assay.kit.runs.interrupt import Interrupt
+from assay.kit.runs.records import JsonLines, read_rows, truncate_after
 from assay.trainer.core.rewards import FaultWatch
 from assay.trainer.records import folder
 from assay.trainer.settings.config import Config

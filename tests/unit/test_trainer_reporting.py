@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.records.metrics import reported, step_row
 from assay.trainer.records.reporting import attach, check_reporters
 from assay.trainer.records.samples import sample_rows

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from assay.clients.runs.stats import mcnemar_exact, paired_change, wilson
+from assay.kit.runs.stats import mcnemar_exact, paired_change, wilson
 from assay.trainer.core.evaluation import Answer, Evaluation
 from assay.trainer.records.report import (
     accuracies,

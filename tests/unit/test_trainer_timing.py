@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -36,6 +38,15 @@ def test_seconds_add_up_by_name_and_are_taken_once() -> None:
         fails()
     assert of.taken() == {"update_s": 3.5, "values_s": 4.0}
     assert of.taken() == {}
+
+
+def test_preemptions_are_those_of_an_engine_that_counts_them() -> None:
+    of = timing(Clock())
+    hf = SimpleNamespace(sync_s=0.0, preemptions=None)
+    assert of.taken(hf) == {}, "nothing is made up"
+    counting = SimpleNamespace(sync_s=0.0, preemptions=3)
+    assert of.taken(counting) == {"preemptions": 3}
+    assert of.taken(counting) == {"preemptions": 0}
 
 
 def test_tokens_a_second_and_the_share_of_the_peak() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from accelerate import PartialState
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.core.world import World, check_engine, join
 
 PRESETS = Path(__file__).parents[2] / "configs" / "accelerate"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from assay.reward_server.domain import (
@@ -17,20 +15,19 @@ from assay.reward_server.domain import (
     Unjudgeable,
     Verifier,
 )
-from assay.reward_server.verifiers.form import VERIFIERS
-from assay.reward_server.verifiers.form.detection import detect
-from assay.reward_server.verifiers.form.language import LanguageVerifier
-from assay.reward_server.verifiers.form.length import LengthVerifier, cosine, soft_overlong
+from assay.reward_server.verifiers.form.length import cosine, length, soft_overlong
 from assay.reward_server.verifiers.form.repetition import (
-    RepetitionVerifier,
     compression_ratio,
     longest_repeat,
     numbered,
     repeated_share,
+    repetition,
     units,
 )
-from assay.reward_server.verifiers.form.steps import ReasoningStepsVerifier
-from assay.reward_server.verifiers.form.structure import FormatVerifier
+from assay.reward_server.verifiers.form.steps import reasoning_steps
+from assay.reward_server.verifiers.form.structure import well_formed
+from assay.verifiers_extra.languages.detection import detect
+from assay.verifiers_extra.languages.language import in_language
 
 GERMAN = "Zuerst addieren wir die beiden Gleichungen, und dann lösen wir nach der Unbekannten auf."
 ENGLISH = "First we add the two equations, and then we solve for the unknown that is left over."
@@ -55,15 +52,6 @@ def judged(
     assert verifier.spec.min_reward <= judgement.reward <= verifier.spec.max_reward
     assert judgement.verdict in verifier.spec.verdicts
     return judgement
-
-
-@pytest.mark.parametrize("make", VERIFIERS)
-def test_self_tests_cover_every_verdict(make: Callable[[], Verifier]) -> None:
-    verifier = make()
-    verifier.prepare()
-    for example in verifier.examples:
-        assert verifier.judge(example.item).verdict == example.verdict
-    assert {example.verdict for example in verifier.examples} == set(verifier.spec.verdicts)
 
 
 THINK = "<think>\nso\n</think>\n<answer>\n42\n</answer>"  # the layout of open-r1's tests
@@ -116,7 +104,7 @@ FORMATS = (
 
 @pytest.mark.parametrize(("structure", "response", "answer"), FORMATS)
 def test_structures(structure: str, response: str, answer: str | None) -> None:
-    judgement = judged(FormatVerifier(), response, structure=structure)
+    judgement = judged(well_formed, response, structure=structure)
     assert judgement.extracted_answer == (None if answer is None else answer[:200])
     assert judgement.verdict == ("malformed" if answer is None else "well-formed")
     assert judgement.reward == (answer is not None)
@@ -149,7 +137,7 @@ def test_structures(structure: str, response: str, answer: str | None) -> None:
 def test_structures_with_parameters(
     response: str, parameters: dict[str, ParameterValue], verdict: str
 ) -> None:
-    assert judged(FormatVerifier(), response, **parameters).verdict == verdict
+    assert judged(well_formed, response, **parameters).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -165,26 +153,26 @@ def test_structures_with_parameters(
     ],
 )
 def test_tag_count(response: str, score: float) -> None:
-    verifier = FormatVerifier()
+    verifier = well_formed
     for newlines in (True, False):
         got = judged(verifier, response, structure="tag-count", newlines=newlines)
         assert got.reward == score
 
 
 @pytest.mark.parametrize(
-    ("length", "expected"),
+    ("tokens", "expected"),
     # DAPO, arXiv 2503.14476, equation 13 with its L_max and L_cache
     [(0, 0.0), (10_330, 0.0), (16_384, 0.0), (18_432, -0.5), (20_480, -1.0), (20_481, -1.0)],
 )
-def test_soft_overlong(length: int, expected: float) -> None:
-    assert soft_overlong(length, 20_480, 4_096) == expected
-    judgement = judged(LengthVerifier(), "x", tokens=length)
+def test_soft_overlong(tokens: int, expected: float) -> None:
+    assert soft_overlong(tokens, 20_480, 4_096) == expected
+    judgement = judged(length, "x", tokens=tokens)
     assert judgement.reward == expected
-    assert judged(LengthVerifier(), "x", tokens=length, factor=2.0).reward == 2 * expected
+    assert judged(length, "x", tokens=tokens, factor=2.0).reward == 2 * expected
 
 
 @pytest.mark.parametrize(
-    ("correct", "length", "expected"),
+    ("correct", "tokens", "expected"),
     # arXiv 2502.03373, appendix C.1: worked out by hand with L_max = 1000, margin 16
     [
         (True, 865, 0.044298361682277354),
@@ -196,13 +184,13 @@ def test_soft_overlong(length: int, expected: float) -> None:
         (False, 2000, -10.0),
     ],
 )
-def test_cosine(correct: bool, length: int, expected: float) -> None:
+def test_cosine(correct: bool, tokens: int, expected: float) -> None:
     span = (0.0, 1.0) if correct else (0.0, -1.0)
-    assert cosine(length, 1000, span, exceed=-10.0, margin=16) == pytest.approx(expected, abs=1e-12)
+    assert cosine(tokens, 1000, span, exceed=-10.0, margin=16) == pytest.approx(expected, abs=1e-12)
     got = judged(
-        LengthVerifier(),
+        length,
         "x",
-        tokens=length,
+        tokens=tokens,
         shape="cosine",
         max_length=1000,
         margin=16,
@@ -227,12 +215,12 @@ def test_cosine(correct: bool, length: int, expected: float) -> None:
     ],
 )
 def test_other_shapes(shape: str, text: str, expected: float) -> None:
-    got = judged(LengthVerifier(), text, shape=shape, unit="words", max_length=10, scale=4)
+    got = judged(length, text, shape=shape, unit="words", max_length=10, scale=4)
     assert got.reward == expected
 
 
 def test_length_units_and_faults() -> None:
-    verifier = LengthVerifier()
+    verifier = length
     assert judged(verifier, "日本 go", unit="characters").components[1].score == 5.0
     assert judged(verifier, "日本 go", unit="words").components[1].score == 2.0
     with pytest.raises(Unjudgeable, match="response_token_count") as caught:
@@ -257,9 +245,9 @@ def test_length_units_and_faults() -> None:
 def test_repetition(tokens: list[int], expected: float) -> None:
     assert -repeated_share(tokens, 2) == pytest.approx(expected, abs=1e-15)
     text = " ".join(map(str, tokens))
-    got = judged(RepetitionVerifier(), text, ngram=2, unit="words").reward
+    got = judged(repetition, text, ngram=2, unit="words").reward
     assert got == pytest.approx(expected, abs=1e-15)
-    doubled = judged(RepetitionVerifier(), text, ngram=2, max_penalty=-2.0).reward
+    doubled = judged(repetition, text, ngram=2, max_penalty=-2.0).reward
     assert doubled == pytest.approx(2 * expected, abs=1e-15)
 
 
@@ -279,11 +267,11 @@ def test_longest_repeat(text: str, expected: int) -> None:
 
 def test_loops_are_suspected() -> None:
     loop = "Wait, let me check that once more, because it seems wrong. " * 40
-    judgement = judged(RepetitionVerifier(), loop)
+    judgement = judged(repetition, loop)
     assert judgement.suspicions == ("long-repeat", "highly-compressible")
     assert judgement.verdict == "repetitive"
     assert compression_ratio("short") == 0.0
-    prose = judged(RepetitionVerifier(), ENGLISH)
+    prose = judged(repetition, ENGLISH)
     assert (prose.suspicions, prose.reward) == ((), 0.0)
 
 
@@ -311,14 +299,14 @@ def test_loops_are_suspected() -> None:
 def test_language(
     response: str, parameters: dict[str, ParameterValue], reward: float, verdict: str | None
 ) -> None:
-    judgement = judged(LanguageVerifier(), response, **parameters)
+    judgement = judged(in_language, response, **parameters)
     assert judgement.reward == pytest.approx(reward)
     assert verdict in (None, judgement.verdict)
 
 
 def test_the_thought_in_another_language_halves_the_share() -> None:
     mixed = f"<think>{GERMAN}\n{GERMAN}</think>\n{ENGLISH}\n{ENGLISH}"
-    share = judged(LanguageVerifier(), mixed, language="en").reward
+    share = judged(in_language, mixed, language="en").reward
     assert 0.4 < share < 0.7
 
 
@@ -334,13 +322,13 @@ def test_the_thought_in_another_language_halves_the_share() -> None:
     ],
 )
 def test_the_language_of_the_prompt(prompt: str, response: str) -> None:
-    assert judged(LanguageVerifier(), response, prompt=prompt).verdict == "consistent"
+    assert judged(in_language, response, prompt=prompt).verdict == "consistent"
 
 
 @pytest.mark.parametrize("prompt", ["", "2 + 2", "hm"])
 def test_a_prompt_without_language_is_a_fault(prompt: str) -> None:
     with pytest.raises(Unjudgeable, match="pass the parameter") as caught:
-        judged(LanguageVerifier(), ENGLISH, prompt=prompt)
+        judged(in_language, ENGLISH, prompt=prompt)
     assert caught.value.reason == UNSUPPORTED_INPUT
 
 
@@ -364,4 +352,4 @@ def test_detection_is_repeatable() -> None:
     ],
 )
 def test_reasoning_steps(response: str, reward: float) -> None:
-    assert judged(ReasoningStepsVerifier(), response).reward == pytest.approx(reward)
+    assert judged(reasoning_steps, response).reward == pytest.approx(reward)

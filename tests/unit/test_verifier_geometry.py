@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from assay.reward_server.domain import Candidate, Item, JsonValue, Judgement, Unjudgeable, Verifier
-from assay.reward_server.verifiers.geometry import VERIFIERS
-from assay.reward_server.verifiers.geometry.boxes import BoxesVerifier
-from assay.reward_server.verifiers.geometry.count import CountVerifier, read_count
-from assay.reward_server.verifiers.geometry.differences import DifferencesVerifier, list_labels
-from assay.reward_server.verifiers.geometry.point import PointVerifier
-from assay.reward_server.verifiers.geometry.reading import find_boxes, find_points
-from assay.reward_server.verifiers.geometry.shapes import giou, iou
+from assay.verifiers_extra.geometry.boxes import boxes
+from assay.verifiers_extra.geometry.count import count, read_count
+from assay.verifiers_extra.geometry.differences import differences, list_labels
+from assay.verifiers_extra.geometry.point import point
+from assay.verifiers_extra.geometry.reading import find_boxes, find_points
+from assay.verifiers_extra.geometry.shapes import giou, iou
 
 
 def judge(verifier: Verifier, response: str, reference: JsonValue, **parameters: Any) -> Judgement:
@@ -26,14 +25,6 @@ def judge(verifier: Verifier, response: str, reference: JsonValue, **parameters:
     assert judgement.explanation
     assert "\n" not in judgement.explanation
     return judgement
-
-
-@pytest.mark.parametrize("make", VERIFIERS)
-def test_examples_get_their_verdicts(make: Any) -> None:
-    verifier = make()
-    for example in verifier.examples:
-        assert verifier.judge(example.item).verdict == example.verdict
-    assert {example.verdict for example in verifier.examples} == set(verifier.spec.verdicts)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +136,7 @@ NONE: JsonValue = {"boxes": []}
 def test_boxes(
     response: str, reference: JsonValue, parameters: Any, verdict: str, reward: float
 ) -> None:
-    judgement = judge(BoxesVerifier(), response, reference, **parameters)
+    judgement = judge(boxes, response, reference, **parameters)
     assert judgement.verdict == verdict
     assert judgement.reward == pytest.approx(reward)
 
@@ -158,23 +149,23 @@ def test_coordinates_of_other_frames() -> None:
         ("0-100", "[10, 10, 50, 50]"),
         ("0-1000", "<box>100 100 500 500</box>"),
     ):
-        assert judge(BoxesVerifier(), text, reference, frame=frame).reward == pytest.approx(1.0)
+        assert judge(boxes, text, reference, frame=frame).reward == pytest.approx(1.0)
 
 
 def test_labels_keep_boxes_apart() -> None:
     reference: JsonValue = {"boxes": [[0, 0, 10, 10]], "labels": ["cat"]}
     right = '{"bbox_2d": [0, 0, 10, 10], "label": "Cat"}'
     wrong = '{"bbox_2d": [0, 0, 10, 10], "label": "dog"}'
-    assert judge(BoxesVerifier(), right, reference, labels=True).reward == 1.0
-    assert judge(BoxesVerifier(), wrong, reference, labels=True).reward == 0.0
-    assert judge(BoxesVerifier(), wrong, reference).reward == 1.0
+    assert judge(boxes, right, reference, labels=True).reward == 1.0
+    assert judge(boxes, wrong, reference, labels=True).reward == 0.0
+    assert judge(boxes, wrong, reference).reward == 1.0
 
 
 def test_hits_come_before_overlap_in_f1() -> None:
     """The greatest sum of IoU would pair the first two and lose a hit."""
     reference: JsonValue = {"boxes": [[0, 0, 10, 10], [0, 0, 10, 5.2]]}
     response = "[0,0,10,5.1] [0,0,10,2.7]"
-    assert judge(BoxesVerifier(), response, reference, reward="f1").reward == 1.0
+    assert judge(boxes, response, reference, reward="f1").reward == 1.0
 
 
 @pytest.mark.parametrize(
@@ -197,14 +188,14 @@ def test_hits_come_before_overlap_in_f1() -> None:
 )
 def test_unusable_boxes(reference: JsonValue) -> None:
     with pytest.raises(Unjudgeable) as caught:
-        judge(BoxesVerifier(), "[0,0,1,1]", reference)
+        judge(boxes, "[0,0,1,1]", reference)
     assert caught.value.reason == "UNUSABLE_REFERENCE"
     assert "reference" in caught.value.message
 
 
 def test_a_frame_needs_the_size_of_the_image() -> None:
     with pytest.raises(Unjudgeable, match="width"):
-        judge(BoxesVerifier(), "[0,0,1,1]", BOX, frame="0-1000")
+        judge(boxes, "[0,0,1,1]", BOX, frame="0-1000")
 
 
 MASK: JsonValue = {"rle": {"size": [3, 3], "counts": [4, 1, 4]}}
@@ -246,7 +237,7 @@ TRIANGLE: JsonValue = {"polygon": [[0, 0], [10, 0], [0, 10]]}
 def test_points(
     response: str, reference: JsonValue, parameters: Any, verdict: str, reward: float
 ) -> None:
-    judgement = judge(PointVerifier(), response, reference, **parameters)
+    judgement = judge(point, response, reference, **parameters)
     assert judgement.verdict == verdict
     assert judgement.reward == pytest.approx(reward)
 
@@ -268,13 +259,13 @@ def test_points(
 )
 def test_unusable_targets(reference: JsonValue) -> None:
     with pytest.raises(Unjudgeable) as caught:
-        judge(PointVerifier(), "(1, 1)", reference)
+        judge(point, "(1, 1)", reference)
     assert caught.value.reason == "UNUSABLE_REFERENCE"
 
 
 def test_a_mask_takes_no_distance() -> None:
     with pytest.raises(Unjudgeable, match="distance"):
-        judge(PointVerifier(), "(1, 1)", MASK, distance=3.0)
+        judge(point, "(1, 1)", MASK, distance=3.0)
 
 
 @pytest.mark.parametrize(
@@ -313,13 +304,13 @@ def test_numbers_of_things(text: str, number: float | None) -> None:
     ],
 )
 def test_counts(response: str, reference: JsonValue, kind: str, reward: float) -> None:
-    assert judge(CountVerifier(), response, reference, reward=kind).reward == pytest.approx(reward)
+    assert judge(count, response, reference, reward=kind).reward == pytest.approx(reward)
 
 
 @pytest.mark.parametrize("reference", ["many", -1, True, 2.5, {"n": 3}, 10**12])
 def test_unusable_counts(reference: JsonValue) -> None:
     with pytest.raises(Unjudgeable):
-        judge(CountVerifier(), "Answer: 3", reference)
+        judge(count, "Answer: 3", reference)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +329,7 @@ def test_unusable_counts(reference: JsonValue) -> None:
     ],
 )
 def test_differences(response: str, reference: JsonValue, verdict: str, reward: float) -> None:
-    judgement = judge(DifferencesVerifier(), response, reference)
+    judgement = judge(differences, response, reference)
     assert judgement.verdict == verdict
     assert judgement.reward == pytest.approx(reward)
 
@@ -349,7 +340,7 @@ def test_differences(response: str, reference: JsonValue, verdict: str, reward: 
 )
 def test_unusable_differences(reference: JsonValue) -> None:
     with pytest.raises(Unjudgeable) as caught:
-        judge(DifferencesVerifier(), "hat", reference)
+        judge(differences, "hat", reference)
     assert caught.value.reason == "UNUSABLE_REFERENCE"
 
 
@@ -379,11 +370,11 @@ HOSTILE = [
 @pytest.mark.parametrize(
     ("verifier", "reference"),
     [
-        (BoxesVerifier(), BOX),
-        (PointVerifier(), TRIANGLE),
-        (CountVerifier(), 3),
-        (DifferencesVerifier(), {"labels": ["hat"]}),
-        (DifferencesVerifier(), {"boxes": [[0, 0, 1, 1]]}),
+        (boxes, BOX),
+        (point, TRIANGLE),
+        (count, 3),
+        (differences, {"labels": ["hat"]}),
+        (differences, {"boxes": [[0, 0, 1, 1]]}),
     ],
     ids=["boxes", "point", "count", "labels", "differences"],
 )

@@ -16,15 +16,14 @@ from assay.reward_server.domain import (
     Judgement,
     Unjudgeable,
 )
-from assay.reward_server.verifiers.instructions import VERIFIERS
-from assay.reward_server.verifiers.instructions.sentences import sentences
-from assay.reward_server.verifiers.instructions.table import IFBENCH, IFEVAL, INSTRUCTIONS
-from assay.reward_server.verifiers.instructions.verbs import is_verb
-from assay.reward_server.verifiers.instructions.verifier import InstructionVerifier, forms
-from assay.reward_server.verifiers.instructions.words import holds_word, sentence_tokens
+from assay.verifiers_extra.instructions.sentences import sentences
+from assay.verifiers_extra.instructions.table import IFBENCH, IFEVAL, INSTRUCTIONS
+from assay.verifiers_extra.instructions.verbs import is_verb
+from assay.verifiers_extra.instructions.verifier import forms, ifeval
+from assay.verifiers_extra.instructions.words import holds_word, sentence_tokens
 from instructions_support import TABLE, Row
 
-VERIFIER = InstructionVerifier()
+VERIFIER = ifeval
 
 
 def judged(response: str, document: JsonValue, **parameters: str | bool) -> Judgement:
@@ -143,14 +142,6 @@ def test_unusable_references(document: JsonValue, message: str) -> None:
 def test_keywords_are_no_patterns() -> None:
     assert judged("abc", one("keywords:existence", {"keywords": ["a.c"]})).reward == 0.0
     assert judged("A.C", one("keywords:existence", {"keywords": ["a.c"]})).reward == 1.0
-
-
-def test_the_self_test_passes() -> None:
-    for make in VERIFIERS:
-        verifier = make()
-        verifier.prepare()
-        for example in verifier.examples:
-            assert verifier.judge(example.item).verdict == example.verdict
 
 
 SENTENCES = (

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from assay.math.extraction import MODES
+from assay.math.judging import TIERS_DISAGREE, UNDONE_WORK
 from assay.reward_server.domain import (
     Candidate,
     Item,
@@ -14,8 +16,7 @@ from assay.reward_server.domain import (
     ParameterValue,
     Unjudgeable,
 )
-from assay.reward_server.verifiers.extraction import MODES
-from assay.reward_server.verifiers.mathematics import TIERS_DISAGREE, UNDONE_WORK, MathVerifier
+from assay.reward_server.verifiers.math import MathVerifier
 
 MATH = MathVerifier()
 
@@ -182,7 +183,7 @@ def test_a_cross_check_goes_to_a_worker_and_keeps_the_verdict() -> None:
 
 
 def test_tiers_that_disagree_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    from assay.reward_server.verifiers.maths import Comparison, symbolic
+    from assay.math import Comparison, symbolic
 
     monkeypatch.setattr(
         symbolic, "compare", lambda *_: Comparison(False, symbolic.TIER, "forged for the test")

@@ -16,13 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.reward_server.domain import Candidate, Item, JsonValue, Judgement, Unjudgeable, Verifier
-from assay.reward_server.verifiers.puzzles import VERIFIERS
-from assay.reward_server.verifiers.puzzles.arithmetic import ArithmeticTrouble, work_out
-from assay.reward_server.verifiers.puzzles.countdown import CountdownVerifier, Game24Verifier
-from assay.reward_server.verifiers.puzzles.formulas import FormulaTrouble, read_formula
-from assay.reward_server.verifiers.puzzles.gym import ReasoningGymVerifier
-from assay.reward_server.verifiers.puzzles.gym_scorers import REPLACED
-from assay.reward_server.verifiers.puzzles.sudoku import SudokuVerifier
+from assay.verifiers_extra.puzzles.arithmetic import ArithmeticTrouble, work_out
+from assay.verifiers_extra.puzzles.countdown import countdown, game24
+from assay.verifiers_extra.puzzles.formulas import FormulaTrouble, read_formula
+from assay.verifiers_extra.puzzles.gym import gym_score
+from assay.verifiers_extra.puzzles.gym_scorers import REPLACED
+from assay.verifiers_extra.puzzles.sudoku import sudoku
 
 
 def judge(verifier: Verifier, response: str, reference: Any, **parameters: Any) -> Judgement:
@@ -30,14 +29,6 @@ def judge(verifier: Verifier, response: str, reference: Any, **parameters: Any) 
     judgement = verifier.judge(Item(Candidate(response), data=reference, parameters=complete))
     assert judgement.verdict in verifier.spec.verdicts
     return judgement
-
-
-@pytest.mark.parametrize("make", VERIFIERS)
-def test_examples_get_their_verdicts(make: Any) -> None:
-    verifier = make()
-    for example in verifier.examples:
-        assert verifier.judge(example.item).verdict == example.verdict
-    assert {example.verdict for example in verifier.examples} == set(verifier.spec.verdicts)
 
 
 # --- Arithmetic -----------------------------------------------------------------------------------
@@ -140,16 +131,16 @@ NUMBERS: JsonValue = {"numbers": [19, 36, 55, 7], "target": 65}
     ],
 )
 def test_countdown(response: str, parameters: Any, verdict: str, reward: float) -> None:
-    judgement = judge(CountdownVerifier(), response, NUMBERS, **parameters)
+    judgement = judge(countdown, response, NUMBERS, **parameters)
     assert (judgement.verdict, judgement.reward) == (verdict, reward)
 
 
 def test_numbers_may_be_left_out_if_asked() -> None:
     reference: JsonValue = {"numbers": [3, 8, 8, 1], "target": 24}
-    assert judge(CountdownVerifier(), "<answer>3 * 8</answer>", reference).reward == 0.0
+    assert judge(countdown, "<answer>3 * 8</answer>", reference).reward == 0.0
     fitting = {"use": "at-most-once"}
-    assert judge(CountdownVerifier(), "<answer>3 * 8</answer>", reference, **fitting).reward == 1.0
-    twice = judge(CountdownVerifier(), "<answer>3 * 8 * 3 / 3</answer>", reference, **fitting)
+    assert judge(countdown, "<answer>3 * 8</answer>", reference, **fitting).reward == 1.0
+    twice = judge(countdown, "<answer>3 * 8 * 3 / 3</answer>", reference, **fitting)
     assert twice.reward == 0.0
 
 
@@ -161,7 +152,7 @@ def test_numbers_may_be_left_out_if_asked() -> None:
 )  # fmt: skip
 def test_unusable_countdown(reference: Any) -> None:
     with pytest.raises(Unjudgeable) as caught:
-        judge(CountdownVerifier(), "<answer>1</answer>", reference)
+        judge(countdown, "<answer>1</answer>", reference)
     assert caught.value.reason == "UNUSABLE_REFERENCE"
 
 
@@ -171,7 +162,7 @@ def test_verdicts_of_the_game_of_24(shared_data: Path) -> None:
 
     One differs: "(13 - 9) * (12 - 6) = 48" is 24 on its left side, which is all that was looked at.
     """
-    verifier = Game24Verifier()
+    verifier = game24
     parameters = verifier.spec.complete({})
     counts: Counter[tuple[bool, bool]] = Counter()
     with gzip.open(shared_data / "game24_gpt4_outputs.jsonl.gz", "rt") as lines:
@@ -232,7 +223,7 @@ def drawn(grid: str) -> str:
 )
 def test_solved_sudokus(response: str) -> None:
     for puzzle in (NINE, NINE.replace("\n", ""), drawn(NINE), {"puzzle": NINE}):
-        assert judge(SudokuVerifier(), response, puzzle).verdict == "correct"
+        assert judge(sudoku, response, puzzle).verdict == "correct"
 
 
 @pytest.mark.parametrize(
@@ -247,18 +238,18 @@ def test_solved_sudokus(response: str) -> None:
     ],
 )
 def test_other_sudokus(response: str, verdict: str) -> None:
-    assert judge(SudokuVerifier(), response, NINE).verdict == verdict
+    assert judge(sudoku, response, NINE).verdict == verdict
 
 
 def test_a_changed_given_is_worth_nothing() -> None:
     """Every unit is right, but the digits are renamed."""
     renamed = SOLVED.translate(str.maketrans("123456789", "234567891"))
-    assert judge(SudokuVerifier(), renamed, NINE, reward="fraction").reward == 0.0
+    assert judge(sudoku, renamed, NINE, reward="fraction").reward == 0.0
 
 
 def test_a_fraction_of_units() -> None:
     two_swapped = SOLVED.replace("345286179", "345286197")
-    assert judge(SudokuVerifier(), two_swapped, ["0" * 9] * 9, reward="fraction").reward == 25 / 27
+    assert judge(sudoku, two_swapped, ["0" * 9] * 9, reward="fraction").reward == 25 / 27
 
 
 def test_larger_sudokus() -> None:
@@ -272,7 +263,7 @@ def test_larger_sudokus() -> None:
         [cell if (r + c) % 2 else None for c, cell in enumerate(row)] for r, row in enumerate(grid)
     ]
     text = "\n".join(" ".join(map(str, row)) for row in grid)
-    assert judge(SudokuVerifier(), text, puzzle).verdict == "correct"
+    assert judge(sudoku, text, puzzle).verdict == "correct"
 
 
 @pytest.mark.parametrize(
@@ -281,7 +272,7 @@ def test_larger_sudokus() -> None:
 )  # fmt: skip
 def test_unusable_sudokus(puzzle: Any) -> None:
     with pytest.raises(Unjudgeable) as caught:
-        judge(SudokuVerifier(), SOLVED, puzzle)
+        judge(sudoku, SOLVED, puzzle)
     assert caught.value.reason == "UNUSABLE_REFERENCE"
 
 
@@ -319,7 +310,7 @@ QUEENS = {"metadata": {"valid_answers": ["Q _\n_ Q"]}}
 
 def gym(name: str, answer: str, entry: Any, **parameters: Any) -> Judgement:
     reference = {"dataset": name, "entry": entry}
-    return judge(ReasoningGymVerifier(), f"<answer>{answer}</answer>", reference, **parameters)
+    return judge(gym_score, f"<answer>{answer}</answer>", reference, **parameters)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +382,7 @@ def test_a_scorer_that_throws_on_an_answer_is_told_apart_from_a_broken_entry() -
 )
 def test_unusable_entries(reference: Any) -> None:
     with pytest.raises(Unjudgeable) as caught:
-        judge(ReasoningGymVerifier(), "<answer>1</answer>", reference)
+        judge(gym_score, "<answer>1</answer>", reference)
     assert caught.value.reason == "UNUSABLE_REFERENCE"
 
 

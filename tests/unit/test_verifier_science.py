@@ -15,17 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.reward_server.domain import Candidate, Item, Judgement, Unjudgeable, Verifier
-from assay.reward_server.verifiers.science import VERIFIERS
-from assay.reward_server.verifiers.science.balance import is_balanced, solve
-from assay.reward_server.verifiers.science.chemistry import ChemistryVerifier
-from assay.reward_server.verifiers.science.formula import (
+from assay.verifiers_extra.science.balance import is_balanced, solve
+from assay.verifiers_extra.science.chemistry import chemistry
+from assay.verifiers_extra.science.formula import (
     FormulaTrouble,
     read_equation,
     read_species,
 )
-from assay.reward_server.verifiers.science.numbers import find_numbers, plain, rounded
-from assay.reward_server.verifiers.science.quantity import QuantityVerifier, read_quantity
-from assay.reward_server.verifiers.science.units import clean, read_unit
+from assay.verifiers_extra.science.numbers import find_numbers, plain, rounded
+from assay.verifiers_extra.science.quantity import quantity, read_quantity
+from assay.verifiers_extra.science.units import clean, read_unit
 
 
 def judge(verifier: Verifier, response: str, *references: str, **parameters: Any) -> Judgement:
@@ -35,14 +34,6 @@ def judge(verifier: Verifier, response: str, *references: str, **parameters: Any
     assert judgement.verdict in verifier.spec.verdicts
     assert verifier.glance(item) in (None, judgement)
     return judgement
-
-
-@pytest.mark.parametrize("make", VERIFIERS)
-def test_examples_get_their_verdicts(make: Any) -> None:
-    verifier = make()
-    for example in verifier.examples:
-        assert verifier.judge(example.item).verdict == example.verdict
-    assert {example.verdict for example in verifier.examples} == set(verifier.spec.verdicts)
 
 
 # --- Numbers --------------------------------------------------------------------------------------
@@ -134,8 +125,8 @@ def test_rounding_keeps_figures_and_is_idempotent(value: Any, figures: int) -> N
 )
 def test_golden_conversions(left: str, right: str) -> None:
     tight = {"relative_tolerance": 1e-8}
-    assert judge(QuantityVerifier(), f"Answer: {left}", right, **tight).verdict == "correct"
-    assert judge(QuantityVerifier(), f"Answer: {right}", left, **tight).verdict == "correct"
+    assert judge(quantity, f"Answer: {left}", right, **tight).verdict == "correct"
+    assert judge(quantity, f"Answer: {right}", left, **tight).verdict == "correct"
 
 
 @pytest.mark.parametrize(
@@ -178,19 +169,19 @@ def test_golden_conversions(left: str, right: str) -> None:
     ],
 )
 def test_quantities(response: str, reference: str, parameters: Any, verdict: str) -> None:
-    judgement = judge(QuantityVerifier(), response, reference, **parameters)
+    judgement = judge(quantity, response, reference, **parameters)
     assert judgement.verdict == verdict
     assert judgement.reward == float(verdict == "correct")
 
 
 def test_any_of_several_references_will_do() -> None:
-    assert judge(QuantityVerifier(), "Answer: 2 km", "3 s", "2000 m").verdict == "correct"
+    assert judge(quantity, "Answer: 2 km", "3 s", "2000 m").verdict == "correct"
 
 
 @pytest.mark.parametrize("reference", ["", "fast", "5 m^99", "4 or 5 m", '{"unit": "m"}', "{"])
 def test_unusable_quantities(reference: str) -> None:
     with pytest.raises(Unjudgeable) as caught:
-        judge(QuantityVerifier(), "Answer: 5 m", reference)
+        judge(quantity, "Answer: 5 m", reference)
     assert caught.value.reason == "UNUSABLE_REFERENCE"
 
 
@@ -202,7 +193,7 @@ def test_every_quantity_equals_itself(value: Fraction, unit: str) -> None:
     text = f"{float(value):.9f} {unit}"
     if float(f"{float(value):.9f}"):
         strict = {"relative_tolerance": 0.0}
-        assert judge(QuantityVerifier(), f"Answer: {text}", text, **strict).verdict == "correct"
+        assert judge(quantity, f"Answer: {text}", text, **strict).verdict == "correct"
 
 
 ALPHABET = "0123456789.,+-*/^{}()[]\\ kmsJ°%eE=~$µ\u00b7\u00d7\u207b\u00b2pertofrac"
@@ -226,14 +217,14 @@ def test_any_text_is_a_quantity_or_refused(text: str) -> None:
 def test_hostile_quantities_are_quick(text: str) -> None:
     read_unit("kg")  # loads what is slow to load
     started_s = time.process_time()
-    judge(QuantityVerifier(), f"<answer>{text}</answer>", "5 m")
+    judge(quantity, f"<answer>{text}</answer>", "5 m")
     assert time.process_time() - started_s < 1
 
 
 @pytest.mark.data
 def test_every_answer_of_scibench_can_be_used(shared_data: Path) -> None:
     """Each of the 580 answers with its unit is read, and equals itself in another writing."""
-    verifier = QuantityVerifier()
+    verifier = quantity
     parameters = verifier.spec.complete({"relative_tolerance": 1e-9})
     judged = 0
     with gzip.open(shared_data / "scibench.jsonl.gz", "rt") as lines:
@@ -352,7 +343,7 @@ def test_coefficients_follow_from_the_species(text: str) -> None:
 )
 def test_equations(response: str, reference: str, parameters: Any, verdict: str) -> None:
     answer = f"<answer>{response}</answer>"
-    judgement = judge(ChemistryVerifier(), answer, reference, kind="equation", **parameters)
+    judgement = judge(chemistry, answer, reference, kind="equation", **parameters)
     assert judgement.verdict == verdict
 
 
@@ -362,22 +353,22 @@ def test_equations(response: str, reference: str, parameters: Any, verdict: str)
 )
 def test_unusable_equations(reference: str) -> None:
     with pytest.raises(Unjudgeable) as caught:
-        judge(ChemistryVerifier(), "<answer>H2 -> H2</answer>", reference, kind="equation")
+        judge(chemistry, "<answer>H2 -> H2</answer>", reference, kind="equation")
     assert caught.value.reason == "UNUSABLE_REFERENCE"
 
 
 def test_isomers_are_told_apart_if_asked() -> None:
     answer = "<answer>CH3CH2OH</answer>"
-    assert judge(ChemistryVerifier(), answer, "C2H6O").verdict == "correct"
-    assert judge(ChemistryVerifier(), answer, "CH3OCH3", compare="written").verdict == "incorrect"
+    assert judge(chemistry, answer, "C2H6O").verdict == "correct"
+    assert judge(chemistry, answer, "CH3OCH3", compare="written").verdict == "incorrect"
     spaced = "<answer>CH_3CH_2OH</answer>"
-    assert judge(ChemistryVerifier(), spaced, "CH3CH2OH", compare="written").verdict == "correct"
+    assert judge(chemistry, spaced, "CH3CH2OH", compare="written").verdict == "correct"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("rdkit") is not None, reason="rdkit is installed")
 def test_smiles_without_rdkit_are_a_fault_that_says_what_to_install() -> None:
     with pytest.raises(Unjudgeable, match="pip install rdkit") as caught:
-        judge(ChemistryVerifier(), "<answer>CCO</answer>", "OCC", kind="smiles")
+        judge(chemistry, "<answer>CCO</answer>", "OCC", kind="smiles")
     assert caught.value.reason == "UNSUPPORTED_INPUT"
 
 
@@ -385,7 +376,7 @@ def test_smiles_without_rdkit_are_a_fault_that_says_what_to_install() -> None:
 def test_smiles_with_rdkit() -> None:
     for answer, verdict in (("OCC", "correct"), ("CCC", "incorrect"), ("C(", "unparsed")):
         text = f"<answer>{answer}</answer>"
-        assert judge(ChemistryVerifier(), text, "CCO", kind="smiles").verdict == verdict
+        assert judge(chemistry, text, "CCO", kind="smiles").verdict == verdict
 
 
 def test_cleaning_is_idempotent() -> None:

@@ -8,15 +8,15 @@ import random
 import pytest
 
 from assay.reward_server.domain import UNUSABLE_REFERENCE, Unjudgeable, Verifier
-from assay.reward_server.verifiers.text.bleu import BleuVerifier
-from assay.reward_server.verifiers.text.chrf import ChrfVerifier
+from assay.reward_server.verifiers.text.bleu import bleu
+from assay.reward_server.verifiers.text.chrf import chrf
 from assay.reward_server.verifiers.text.distances import edit_distance, lcs_length
-from assay.reward_server.verifiers.text.error_rate import ErrorRateVerifier
+from assay.reward_server.verifiers.text.error_rate import error_rate
 from assay.reward_server.verifiers.text.overlap import MAX_CHARS
-from assay.reward_server.verifiers.text.rouge import RougeVerifier
+from assay.reward_server.verifiers.text.rouge import rouge
 from text_verifier_support import judge
 
-ROUGE, BLEU, CHRF, RATE = RougeVerifier(), BleuVerifier(), ChrfVerifier(), ErrorRateVerifier()
+ROUGE, BLEU, CHRF, RATE = rouge, bleu, chrf, error_rate
 FOX = "The quick brown fox jumps over the lazy dog"
 WORDS = ["the", "a", "fox", "dog", "red", "one", "two", "testing", "tests,", "Running", "3.5", "!"]
 

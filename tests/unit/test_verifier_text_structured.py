@@ -15,18 +15,18 @@ from assay.reward_server.domain import (
     Unjudgeable,
     Verifier,
 )
-from assay.reward_server.verifiers.text.json_schema import JsonSchemaVerifier
+from assay.reward_server.verifiers.text.json_schema import json_schema
 from assay.reward_server.verifiers.text.json_text import NotJson, fenced, last_value, read_json
 from assay.reward_server.verifiers.text.lists import read_items
-from assay.reward_server.verifiers.text.ndcg import NdcgVerifier, discounted, normalised
-from assay.reward_server.verifiers.text.pairwise import PairwiseAccuracyVerifier
-from assay.reward_server.verifiers.text.preference import PreferenceVerifier
-from assay.reward_server.verifiers.text.regex import RegexVerifier
-from assay.reward_server.verifiers.text.set_f1 import SetF1Verifier
+from assay.reward_server.verifiers.text.ndcg import discounted, ndcg, normalised
+from assay.reward_server.verifiers.text.pairwise import pairwise_accuracy
+from assay.reward_server.verifiers.text.preference import preference
+from assay.reward_server.verifiers.text.regex import regex
+from assay.reward_server.verifiers.text.set_f1 import set_f1
 from text_verifier_support import item, judge
 
-NDCG, PAIRS, PREFERENCE = NdcgVerifier(), PairwiseAccuracyVerifier(), PreferenceVerifier()
-SETS, REGEX, SCHEMA = SetF1Verifier(), RegexVerifier(), JsonSchemaVerifier()
+NDCG, PAIRS, PREFERENCE = ndcg, pairwise_accuracy, preference
+SETS, REGEX, SCHEMA = set_f1, regex, json_schema
 
 
 def fault_of(verifier: Verifier, response: str, **given: object) -> str:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.reward_server.domain import Candidate, Item, Judgement, Unjudgeable
-from assay.reward_server.verifiers.tool_call import ToolCallVerifier, equal, find_calls
+from assay.reward_server.verifiers.tool_call import equal, find_calls, tool_call
 
-VERIFIER = ToolCallVerifier()
+VERIFIER = tool_call
 CALL = {"name": "f", "arguments": {"x": 1, "y": ["a", {"b": None}]}}
 OTHER = {"name": "g", "arguments": {}}
 

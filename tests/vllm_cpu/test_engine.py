@@ -13,10 +13,18 @@ import pytest
 import pytest_asyncio
 
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import Choose, EngineTrouble, Message, Piece, Prompt, Rate, RateSteps
+from assay.genrm.engines.base import (
+    Choose,
+    EngineError,
+    Piece,
+    Prompt,
+    PromptMessage,
+    Rate,
+    RateSteps,
+)
 from assay.genrm.engines.base import Write as WriteRequest
-from assay.genrm.engines.config import ModelConfig
-from assay.rpc.errors import ConfigError, StartupError
+from assay.genrm.engines.config import EngineConfig
+from assay.kit.errors import ConfigError, StartupError
 from genrm_support import make_model
 from vllm_support import HERE, START_S, TOLERANCE, Direct, dialogue, prompt
 
@@ -38,7 +46,7 @@ def folders(tmp_path_factory):
 
 
 def engine_of(folder, **settings):
-    config = ModelConfig(path=str(folder), engine="vllm", max_concurrent=32, **settings)
+    config = EngineConfig(path=str(folder), engine="vllm", max_concurrent=32, **settings)
     return load_engine("judge", config)
 
 
@@ -109,7 +117,7 @@ async def test_a_candidate_that_is_too_long_is_refused_or_cut(writer):
         Choose(prompt("x y " * 4000), (" A", " B")),
         WriteRequest(prompt("x " * 9000), 9),
     ):
-        with pytest.raises(EngineTrouble) as raised:
+        with pytest.raises(EngineError) as raised:
             await writer.ask(request)
         assert raised.value.reason == "CONTEXT_TOO_LONG"
         answer = await writer.ask(replace(request, keep_ends=True))
@@ -135,7 +143,7 @@ async def test_a_cancelled_request_is_withdrawn(writer):
 
 
 async def test_a_request_for_another_head_is_refused(writer):
-    with pytest.raises(EngineTrouble, match="generative head") as raised:
+    with pytest.raises(EngineError, match="generative head") as raised:
         await writer.ask(Rate(dialogue("B")))
     assert raised.value.reason == "INVALID_PARAMETER"
 
@@ -172,7 +180,7 @@ async def test_a_step_head_is_read_at_the_steps(folders, layout):
     await engine.start()
     try:
         direct = Direct(folders["step"], "step")
-        question = Prompt((Message("user", (Piece("What is 1 + 1?", trusted=False),)),))
+        question = Prompt((PromptMessage("user", (Piece("What is 1 + 1?", trusted=False),)),))
         steps = ("One and one.\n", "So the answer", " is 2.")
         found = await engine.ask(RateSteps(question, steps))
         ids, positions = engine.encoder.encode_steps(question, steps)
@@ -194,7 +202,7 @@ async def test_weights_that_are_not_finite_are_a_fault(tmp_path):
     engine = engine_of(folder)
     await engine.start()
     try:
-        with pytest.raises(EngineTrouble) as raised:
+        with pytest.raises(EngineError) as raised:
             await engine.ask(Choose(prompt("so"), (" A", " B")))
         assert raised.value.reason == "SCORE_NOT_FINITE"
     finally:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from assay.rpc.errors import ConfigError
-from assay.trainer.engines import vllm_worker
+from assay.kit.errors import ConfigError
+from assay.trainer.engines import vllm, vllm_worker
 from assay.trainer.engines.engine import Id, Sampler, StoppedError
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Draw, Request, Response, Sampling
@@ -68,6 +68,25 @@ def opened(world: World, **settings: Any) -> Iterator[tuple[World, VllmEngine]]:
 def steps(engine: VllmEngine, count: int) -> None:
     for _ in range(count):
         engine._loop.step()
+
+
+def test_a_cache_too_small_for_all_is_counted_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starts = vllm.starts
+    monkeypatch.setattr(  # vLLM keeps one block for itself
+        vllm, "starts", lambda *a, **k: starts(*a, **k) | {"num_gpu_blocks_override": 8}
+    )
+    world = World(tiny_policy(seed=1))
+    engine = VllmEngine(world.host(), VllmConfig(max_model_length=64))
+    sampling, requests = Sampling(35), long_requests(6, size=25)
+    assert engine.preemptions is None, "it has not started"
+    same(Sampler(engine, sampling).generate(requests, ignore), world.hf(requests, sampling))
+    assert engine.preemptions > 0
+    engine.preemptions = 0
+    Sampler(engine, sampling).generate(requests[:1], ignore)
+    assert engine.preemptions == 0, "one alone has room"
+    engine.close()
 
 
 @pytest.mark.parametrize("way", WAYS)

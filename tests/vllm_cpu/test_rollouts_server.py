@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines import vllm_server as module
 from assay.trainer.engines.engine import Sampler, StoppedError
 from assay.trainer.engines.types import Draw, Request, Response, Sampling

@@ -12,15 +12,15 @@ import pytest_asyncio
 from assay.genrm.engines import load_engine
 from assay.genrm.engines.base import (
     Choose,
-    EngineTrouble,
-    Message,
+    EngineError,
     Piece,
     Prompt,
+    PromptMessage,
     Rate,
     RateSteps,
     Write,
 )
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.config import EngineConfig
 from genrm_support import make_model
 from vllm_support import PYTHON, START_S, TOLERANCE, Direct, dialogue, prompt, vllm_server
 
@@ -38,7 +38,7 @@ BROKEN = "\N{REPLACEMENT CHARACTER}"
 
 async def connected(url, **settings):
     engine = load_engine(
-        "judge", ModelConfig(path="tiny", engine="openai", base_url=url, **settings)
+        "judge", EngineConfig(path="tiny", engine="openai", base_url=url, **settings)
     )
     await engine.start()
     return engine
@@ -114,7 +114,7 @@ async def test_a_candidate_that_is_too_long_is_refused_or_cut(writer):
         lambda ends: Choose(long, (" A", " B"), ends),
         lambda ends: Write(long, 9, keep_ends=ends),
     ):
-        with pytest.raises(EngineTrouble) as raised:
+        with pytest.raises(EngineError) as raised:
             await writer.ask(make(False))
         assert raised.value.reason == "CONTEXT_TOO_LONG"
         answer = await writer.ask(make(True))
@@ -138,7 +138,7 @@ async def test_a_scalar_head_gives_its_logit(tmp_path):
 async def test_a_step_head_is_read_at_the_steps(tmp_path):
     folder = make_model(tmp_path / "step", "step")
     direct = Direct(folder, "step")
-    question = Prompt((Message("user", (Piece("What is 1 + 1?", trusted=False),)),))
+    question = Prompt((PromptMessage("user", (Piece("What is 1 + 1?", trusted=False),)),))
     steps = ("One and one.\n", "So the answer", " is 2.")
     with vllm_server(folder, tmp_path / "log.txt", "--runner", "pooling") as (url, _):
         for layout in ("step-end", "step-token"):

@@ -7,12 +7,10 @@ with RewardClient("127.0.0.1:50051") as client:
         print(result.reward, result.outcome)
 """
 
-from assay.clients.client import AsyncRewardClient
-from assay.clients.config import ClientConfig
-from assay.clients.retry import RetryPolicy
+from assay.clients.config import ClientConfig, RetryPolicy
+from assay.clients.core.channel import GrpcTransport, LocalTransport, Transport
+from assay.clients.reward import AsyncRewardClient, RewardClient
 from assay.clients.services import EmbeddedServices
-from assay.clients.sync import RewardClient
-from assay.clients.transport import GrpcTransport, LocalTransport, Transport
 from assay.clients.types import (
     Anchor,
     Component,
@@ -28,7 +26,7 @@ from assay.clients.types import (
     Turn,
     VerifierInfo,
 )
-from assay.rpc.tls import ClientTls
+from assay.kit.tls import ClientTls
 
 __all__ = [
     "Anchor",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from google.rpc import status_pb2
-
 from assay.api.common.v1 import common_pb2
 from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
-from assay.clients.references import Anchor, Data, as_json, is_texts
+from assay.clients.faults import fault_from_proto, make_fault
 from assay.clients.types import (
+    Anchor,
     Component,
+    Data,
     Fault,
     Item,
     Judgement,
@@ -20,11 +20,12 @@ from assay.clients.types import (
     ServerInfo,
     Span,
     VerifierInfo,
+    as_json,
+    is_texts,
 )
-from assay.rpc import limits
-from assay.rpc.errors import CallError, code_of, error_info, reason_of, status_code
-from assay.rpc.plain import to_plain
-from assay.rpc.reasons import Reason
+from assay.kit import limits
+from assay.kit.plain import to_plain
+from assay.kit.reasons import Reason
 
 _TYPE_NAMES = {
     common_pb2.PARAMETER_TYPE_BOOL: "bool",
@@ -33,16 +34,6 @@ _TYPE_NAMES = {
     common_pb2.PARAMETER_TYPE_STRING: "string",
     common_pb2.PARAMETER_TYPE_STRING_LIST: "string_list",
 }
-
-
-def make_fault(reason: Reason, message: str) -> Fault:
-    """A fault that the client itself finds, with the code that the lexicon gives the reason."""
-    return Fault(reason=str(reason), message=message, code=code_of(reason).name)
-
-
-def fault_of_error(error: CallError) -> Fault:
-    """The fault of every item of a call that failed as a whole."""
-    return Fault(error.reason, str(error), code=error.code.name, metadata=dict(error.metadata))
 
 
 def item_to_proto(item: Item, wire_id: str) -> reward_pb2.Item:
@@ -159,14 +150,6 @@ def result_from_proto(message: reward_pb2.Result, item_id: str) -> Result:
     )
 
 
-def fault_from_proto(status: status_pb2.Status) -> Fault:
-    """Reads a fault."""
-    metadata = dict(error_info(status).metadata)
-    return Fault(
-        reason_of(status), status.message, code=status_code(status).name, metadata=metadata
-    )
-
-
 def _judgement_from_proto(message: reward_pb2.Judgement) -> Judgement | Fault:
     answer = message.extracted_answer if message.HasField("extracted_answer") else None
     parts = [Component(part.name, part.score, part.weight) for part in message.components]
@@ -191,7 +174,7 @@ def _judgement_from_proto(message: reward_pb2.Judgement) -> Judgement | Fault:
 
 
 def limits_from_proto(message: common_pb2.BatchLimits) -> Limits:
-    """Reads limits; those of assay.rpc.limits stand in for what a server does not state."""
+    """Reads limits; those of assay.kit.limits stand in for what a server does not state."""
     return Limits(
         max_items=message.max_items or limits.MAX_BATCH_ITEMS,
         max_message_bytes=min(

@@ -17,26 +17,52 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
 from types import TracebackType
 
-from assay.rpc.errors import ConfigError, StartupError
+from assay.kit.errors import ConfigError, StartupError
 
 GROUP = "assay.services"
+VERIFIER_GROUP = "assay.verifiers"
 PACKAGES = {
     "reward": "assay-reward-server",
     "sandbox": "assay-sandbox",
     "genrm": "assay-genrm",
 }
+VERIFIERS_EXTRA = "assay-verifiers-extra"
+EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
+    "boxes": ("grounding",),
+    "chemistry": (),
+    "count": ("counting",),
+    "countdown": (),
+    "differences": ("spot-the-difference",),
+    "game24": (),
+    "ifeval": ("ifbench", "instruction-following"),
+    "language": (),
+    "point": ("pointing",),
+    "quantity": ("physics",),
+    "reasoning-gym": (),
+    "sudoku": (),
+}
+"""What assay-verifiers-extra brings: its verifiers, and their tasks of other names."""
+PLUG_INS = {
+    "assay-compat": "formats over HTTP: SandboxFusion's and Piston's to the sandbox, OpenRLHF's, "
+    "slime's, NeMo Gym's and the OpenAI graders' to the reward server",
+    VERIFIERS_EXTRA: f"the verifiers {', '.join(EXTRA_VERIFIERS)}",
+}
+"""Distributions that add to services, and what each adds."""
 _FOLDERS = {
+    "assay-compat": "plugins/compat",
     "assay-reward-server": "reward_server",
     "assay-sandbox": "sandbox",
     "assay-genrm": "genrm",
     "assay-trainer": "trainer",
+    VERIFIERS_EXTRA: "plugins/verifiers_extra",
 }
+_BESIDE = {"assay-reward-server": "./math "}  # no index has what else of ours it needs
 DEFAULT_PORTS = {"reward": 50051, "sandbox": 50052, "genrm": 50053}
 
 _READY = re.compile(r"^assay \S+ ready on (\S+:\d+)\s*$", re.MULTILINE)
@@ -53,16 +79,56 @@ def installed_services() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
 
 
+def installed_plug_ins() -> list[str]:
+    """The distributions here that add to services: ours, and whoever brings verifiers."""
+    brought = {entry.dist.name for entry in entry_points(group=VERIFIER_GROUP) if entry.dist}
+    return sorted(brought.union(filter(_is_installed, PLUG_INS)))
+
+
+def absent_plug_ins() -> Iterator[str]:
+    """What is not installed here and would add to the services, a sentence each."""
+    for package, adds in PLUG_INS.items():
+        if not _is_installed(package):
+            yield f"{package} would add {adds}; {how_to_install(package)}"
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
 def how_to_install(package: str) -> str:
     """What to type for a package; none of ours is on an index, so they come from a checkout."""
     folder = _FOLDERS.get(package.replace("_", "-"))
-    where = f"in a checkout of Assay, run: pip install ./{folder}"
+    where = f"in a checkout of Assay, run: pip install {_BESIDE.get(package, '')}./{folder}"
     return where if folder else f"run: pip install {package}"
+
+
+def what_would_add_verifiers(served: Collection[str]) -> str:
+    """What to install for those of ours that are not among the names; empty when all are."""
+    missing = [name for name in EXTRA_VERIFIERS if name not in served]
+    if not missing:
+        return ""
+    return f"{VERIFIERS_EXTRA} would add {', '.join(missing)}; {how_to_install(VERIFIERS_EXTRA)}"
+
+
+def who_brings(name: str) -> str:
+    """What to install for a verifier or task of this name, to be put after a message."""
+    if name not in EXTRA_VERIFIERS and not any(name in tasks for tasks in EXTRA_VERIFIERS.values()):
+        return ""
+    return (
+        f"; it comes with {VERIFIERS_EXTRA}, beside the server; {how_to_install(VERIFIERS_EXTRA)}"
+    )
 
 
 def how_to_add(extra: str, packages: Iterable[str]) -> str:
     """The same for an extra of several of our packages."""
-    wanted = " ".join(f"'./{_FOLDERS[package]}[{extra}]'" for package in packages)
+    wanted = " ".join(
+        f"{_BESIDE.get(package, '')}'./{_FOLDERS[package]}[{extra}]'" for package in packages
+    )
     return f"in a checkout of Assay, run: pip install {wanted}"
 
 
@@ -243,7 +309,7 @@ class EmbeddedServices:
     def _spawn(self, name: str, package: str) -> _Child:
         folder = self._folder()
         out_file, err_file = folder / f"{name}.out", folder / f"{name}.err"
-        command = [sys.executable, "-m", "assay.clients.child", package]
+        command = [sys.executable, "-m", "assay.kit.child", package]
         command += ["--host", self._host, "--port", str(self._ports.get(name, 0))]
         command += self._arguments.get(name, ())
         command += self._flags_of_others(name)

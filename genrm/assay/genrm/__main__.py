@@ -17,12 +17,12 @@ from assay.genrm.config import (
     gather_models,
 )
 from assay.genrm.server import run
-from assay.rpc import tracing
-from assay.rpc.access import take_access
-from assay.rpc.errors import AssayError
-from assay.rpc.flags import access_flags
-from assay.rpc.logs import setup_logging
-from assay.rpc.process import read_token
+from assay.kit import tracing
+from assay.kit.access import take_access
+from assay.kit.errors import AssayError
+from assay.kit.flags import access_flags
+from assay.kit.logs import setup_logging
+from assay.kit.process import read_token
 
 _RUNNER_FLAGS = ("templates", "queue_items", "queue_mb")
 _PATH = click.Path(path_type=Path, dir_okay=False)

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 from assay.clients import AsyncRewardClient, Item
 from assay.clients import Fault as ClientFault
-from assay.genrm.domain import ChatMessage, Fault
-from assay.rpc.errors import CallError
-from assay.rpc.reasons import Reason
+from assay.genrm.domain import (
+    ChatMessage,
+)
+from assay.kit.errors import CallError
+from assay.kit.faults import Fault
+from assay.kit.reasons import Reason
 
 CORRECT = "correct"
 
@@ -57,17 +60,17 @@ class AnswerVerifier:
         """
         try:
             async with asyncio.timeout(timeout_s):
-                trouble = await self._trouble(verifier, timeout_s)
-                if trouble is not None:
-                    return dict.fromkeys(dialogues, trouble)
+                fault = await self._fault(verifier, timeout_s)
+                if fault is not None:
+                    return dict.fromkeys(dialogues, fault)
                 items = [item for one in dialogues.values() for item in _items(one, verifier)]
                 results = iter(await self._client.score(items, timeout_s=timeout_s))
         except CallError as error:
-            trouble = Fault(error.reason, f"the reward server was not asked: {error}")
-            return dict.fromkeys(dialogues, trouble)
+            fault = Fault(error.reason, f"the reward server was not asked: {error}")
+            return dict.fromkeys(dialogues, fault)
         except TimeoutError:
-            trouble = Fault(Reason.DEADLINE_EXCEEDED, "the reward server did not answer in time")
-            return dict.fromkeys(dialogues, trouble)
+            fault = Fault(Reason.DEADLINE_EXCEEDED, "the reward server did not answer in time")
+            return dict.fromkeys(dialogues, fault)
         found: dict[str, tuple[bool, ...] | Fault] = {}
         for name, one in dialogues.items():
             outcomes = [next(results).outcome for _ in one.texts]
@@ -79,7 +82,7 @@ class AnswerVerifier:
             )
         return found
 
-    async def _trouble(self, verifier: str, timeout_s: float) -> Fault | None:
+    async def _fault(self, verifier: str, timeout_s: float) -> Fault | None:
         """What is wrong with a verifier; asked once for each.
 
         Raises:

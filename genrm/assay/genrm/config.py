@@ -19,12 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from assay.clients import toml_config
-from assay.clients.toml_config import STRICT
-from assay.genrm.engines.config import ModelConfig
-from assay.rpc import limits
-from assay.rpc.access import Access
-from assay.rpc.errors import ConfigError
+from assay.genrm.engines.config import EngineConfig
+from assay.kit import limits, toml_config
+from assay.kit.access import Access
+from assay.kit.errors import ConfigError
+from assay.kit.toml_config import STRICT
 
 ENVIRONMENT_PREFIX = "ASSAY_GENRM"
 DEFAULT_PORT = 50053
@@ -45,7 +44,7 @@ class ModelsConfig:
 
     __pydantic_config__ = STRICT
 
-    model: dict[str, ModelConfig] = field(default_factory=dict)
+    model: dict[str, EngineConfig] = field(default_factory=dict)
     default: str = ""
     default_steps: str = ""
 
@@ -84,7 +83,7 @@ def read_models(path: Path) -> ModelsConfig:
     return replace(config, model=placed)
 
 
-def _placed(model: ModelConfig, folder: Path) -> ModelConfig:
+def _placed(model: EngineConfig, folder: Path) -> EngineConfig:
     """The model, its relative paths taken from the file's folder."""
     return replace(
         model,
@@ -115,7 +114,7 @@ def gather_models(file: Path | None, shortcuts: Sequence[str]) -> ModelsConfig:
             raise ConfigError(f"--model {text!r} is not of the form NAME=PATH, {_EXAMPLE}")
         if name in models:
             raise ConfigError(f"--model {text!r}: there is a model {name!r} already")
-        models[name] = ModelConfig(path=path)
+        models[name] = EngineConfig(path=path)
     if not models:
         raise ConfigError(
             f"there is no model to serve: give --model NAME=PATH, {_EXAMPLE}, or --models FILE.toml"
@@ -148,9 +147,9 @@ class RunnerConfig:
         self._require("queue-mb", self.queue_mb >= least_mb, f"must be {least_mb} or more")
 
     @staticmethod
-    def _require(flag: str, holds: bool, trouble: str) -> None:
+    def _require(flag: str, holds: bool, problem: str) -> None:
         if not holds:
-            raise ConfigError(f"--{flag} {trouble}")
+            raise ConfigError(f"--{flag} {problem}")
 
     @property
     def max_batch_items(self) -> int:
@@ -164,7 +163,7 @@ class ServerConfig:
 
     Attributes:
         runner: how items are judged.
-        host: address to bind; loopback unless told otherwise.
+        host: address to bind; by default loopback.
         port: 0 for any free one.
         port_file: the port is written here when the server is ready.
         tls_cert: certificate chain, PEM; None for no TLS.

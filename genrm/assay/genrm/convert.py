@@ -14,23 +14,20 @@ from typing import Any, TypeVar
 from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
+from assay.clients.judging.types import Aggregation, Overflow, RankingMode, ScoringMode
 from assay.genrm.domain import (
-    Aggregation,
     ChatMessage,
     GroupItem,
     JudgeItem,
     JudgeSettings,
-    Overflow,
     PairItem,
-    RankingMode,
-    ScoringMode,
     Splitting,
     StepItem,
     StepSettings,
-    Unjudgeable,
 )
-from assay.rpc import limits
-from assay.rpc.reasons import Reason
+from assay.kit import limits
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 MAX_VOTES = 256
 MAX_TOKENS = 32_768

@@ -8,17 +8,17 @@ from collections.abc import Iterable
 from typing import Literal
 
 from assay.api.process.v1 import process_pb2
-from assay.clients.self_verification import Verdict, metrics
+from assay.clients.judging.self_verification import Verdict, metrics
 from assay.genrm import convert
 from assay.genrm.answers import Attempts
-from assay.genrm.domain import Unjudgeable
 from assay.genrm.self_verification import (
     DialogueItem,
     DialogueScores,
     DialogueSettings,
     check_dialogue,
 )
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 ANSWER_VERIFIER = "math"
 _MAX_WEIGHT = 1000.0

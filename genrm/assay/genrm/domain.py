@@ -7,10 +7,17 @@ them. So judges are pure, and whoever drives them decides what happens at the sa
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeVar
 
+from assay.clients.judging.types import (
+    Aggregation,
+    Overflow,
+    ScoringMode,
+    StepScore,
+    Usage,
+)
 from assay.genrm.engines import base
 from assay.genrm.engines.base import Answer, Request
 
@@ -18,29 +25,7 @@ RATIONALE_CHARS = 4000
 CRITIQUE_CHARS = 2000
 RAW_TEXT_CHARS = 2000
 
-ScoringMode = Literal["auto", "token-probability", "votes", "scalar-head", "consensus"]
-RankingMode = Literal["auto", "anchor", "round-robin"]
 Splitting = base.Splitting
-Aggregation = Literal["min", "product", "last", "mean"]
-Overflow = Literal["refuse", "keep-ends"]
-
-
-class Unjudgeable(Exception):
-    """Something prevents a judgement. Becomes the item's fault; says nothing about the candidate.
-
-    Attributes:
-        reason: from the lexicon of assay.rpc.reasons.
-        message: what is wrong, in one line that names the thing and says what to do.
-        metadata: further facts, for programs; what the judge wrote goes under "raw_text".
-    """
-
-    def __init__(
-        self, reason: str, message: str, metadata: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(message)
-        self.reason = str(reason)
-        self.message = message
-        self.metadata = dict(metadata or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,83 +120,6 @@ class StepItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens that a result took; `cached` are those of the prompt whose keys were there already."""
-
-    prompt: int = 0
-    cached: int = 0
-    completion: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt + other.prompt,
-            self.cached + other.cached,
-            self.completion + other.completion,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Vote:
-    """One sampled vote: its value in [0, 1], and what the judge wrote."""
-
-    value: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelJudgement:
-    """What a model thinks of one response; see ModelJudgement of judge.proto.
-
-    `template` is "name@version", empty for a scalar head.
-    """
-
-    score: float
-    template: str
-    usage: Usage
-    standard_error: float | None = None
-    votes: tuple[Vote, ...] = ()
-    unparsed_votes: int = 0
-    rationale: str = ""
-    truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PairJudgement:
-    """What a model thinks of a pair; see PairJudgement of judge.proto."""
-
-    win_probability: float
-    forward: float
-    reverse: float
-    order_gap: float
-    template: str
-    usage: Usage
-    standard_error: float | None = None
-    unparsed_votes: int = 0
-    rationale: str = ""
-    truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRanking:
-    """How the samples of a group stand: one score in [0, 1] and one mean order gap for each."""
-
-    scores: tuple[float, ...]
-    order_gaps: tuple[float, ...]
-    template: str
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class StepScore:
-    """The code points `start <= i < end` of the response; score in [0, 1], None if neutral."""
-
-    start: int
-    end: int
-    score: float | None
-    critique: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class StepScores:
     """The steps of a response and their scores; see StepScores of process.proto."""
 
@@ -235,17 +143,8 @@ class StepScores:
         return self.aggregate >= self.error_threshold
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """No judgement: a value, not an exception."""
-
-    reason: str
-    message: str
-    metadata: Mapping[str, str] = field(default_factory=dict)
-
-
 R = TypeVar("R")
 Run = Generator[tuple[Request, ...], tuple[Answer, ...], R]
 """A judge at work: yields requests, is sent one answer for each, in order; returns a judgement.
 
-Raises Unjudgeable, before the first request where the item itself is the trouble."""
+Raises Unjudgeable, before the first request where the item itself is at fault."""

@@ -1,8 +1,8 @@
 """Drives runs: hands a judge's requests to the engine, and the answers back to the judge.
 
-The requests of one call go through one `Asks`. What a judge yields at once is handed over in one
-turn of the event loop, so that the engine batches it and shares beginnings; equal requests whose
-answers would be equal are asked once. A request that nobody waits for any more is withdrawn.
+The requests of one call go through one `RequestBatcher`. What a judge yields at once is handed over
+in one turn of the event loop, so that the engine batches it and shares beginnings; equal requests
+whose answers would be equal are asked once. A request that nobody waits for any more is withdrawn.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from assay.genrm.domain import Run
-from assay.genrm.engines.base import Answer, Engine, Request, TokenCounts, Write
-from assay.rpc.trails import Stretch
+from assay.genrm.engines.base import Answer, JudgeEngine, Request, TokenCounts, Write
+from assay.kit.trails import Stretch
 
 R = TypeVar("R")
 
@@ -28,16 +28,16 @@ class _Asked:
     waiters: int = 0
 
 
-class Asks:
+class RequestBatcher:
     """The requests of one call to one engine.
 
     Args:
         engine: answers them; None for runs that ask nothing.
-        answered: told of every answer of the engine, once.
+        answered: called once with every answer of the engine.
     """
 
     def __init__(
-        self, engine: Engine | None, answered: Callable[[Answer], None] = lambda _: None
+        self, engine: JudgeEngine | None, answered: Callable[[Answer], None] = lambda _: None
     ) -> None:
         self._engine = engine
         self._answered = answered
@@ -50,7 +50,7 @@ class Asks:
         prompt counts as cached, and nothing was written.
 
         Raises:
-            EngineTrouble: of the first of them that has no answer; the others are withdrawn.
+            EngineError: of the first of them that has no answer; the others are withdrawn.
         """
         joined = [self._join(request) for request in requests]
         tasks = [asked.task for asked, _ in joined]
@@ -98,7 +98,7 @@ class Asks:
         return request if self._engine and self._engine.info.deterministic else None
 
 
-async def drive(run: Run[R], asks: Asks, asked: list[Stretch] | None = None) -> R:
+async def drive(run: Run[R], asks: RequestBatcher, asked: list[Stretch] | None = None) -> R:
     """Runs a judge to its end.
 
     Args:
@@ -108,7 +108,7 @@ async def drive(run: Run[R], asks: Asks, asked: list[Stretch] | None = None) -> 
 
     Raises:
         Unjudgeable: from the judge.
-        EngineTrouble: a request has no answer.
+        EngineError: a request has no answer.
     """
     try:
         requests = next(run)

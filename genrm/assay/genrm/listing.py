@@ -12,7 +12,7 @@ from assay.genrm.convert import SPLITTINGS
 from assay.genrm.engines.base import Capability
 from assay.genrm.models import Models, ServedModel
 from assay.genrm.templates import Template
-from assay.rpc import limits
+from assay.kit import limits
 
 # What a model that answers the request on the left can do; the first that there is, is its default.
 _MODES: tuple[tuple[Capability, judge_pb2.ScoringMode.ValueType], ...] = (

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from prometheus_client import Counter, Gauge
 from prometheus_client.registry import Collector
 
-from assay.genrm.domain import GroupRanking, ModelJudgement, PairJudgement, StepScores
-from assay.genrm.engines.base import Answer, Engine
+from assay.clients.judging.types import GroupRanking, ModelJudgement, PairJudgement
+from assay.genrm.domain import StepScores
+from assay.genrm.engines.base import Answer, JudgeEngine
 from assay.genrm.self_verification import DialogueScores
-from assay.genrm.tickets import Line, Ticket
-from assay.rpc.errors import reason_of
-from assay.rpc.metrics import OTHER, UNKNOWN, FunctionCounter, ItemMetrics
+from assay.kit.batch.coroutines import CoroutinePool
+from assay.kit.metrics import UNKNOWN, FunctionCounter, ItemMetrics
 
 KINDS: dict[type, str] = {
     ModelJudgement: "response",
@@ -72,9 +69,9 @@ class JudgeMetrics:
         own = [self._judgements, self._answers, self._tokens, self._queued]
         return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
-    def watch(self, model: str, line: Line, engine: Engine | None) -> None:
-        """Has the metrics say how a model is; empty: the line of those that ask none."""
-        self._queued.labels(model or UNKNOWN).set_function(lambda: line.waiting)
+    def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
+        """Has the metrics say how a model is; empty: the pool of those that ask none."""
+        self._queued.labels(model or UNKNOWN).set_function(lambda: pool.queued)
         if engine is not None:
             self._passes.by[model] = lambda: engine.tally.batches
             self._rows.by[model] = lambda: engine.tally.rows
@@ -91,14 +88,11 @@ class JudgeMetrics:
         ):
             self._tokens.labels(model, kind).inc(count)
 
-    def add(self, tickets: Iterable[Ticket], results: Iterable[Any]) -> None:
-        """Counts settled tickets, each once, by the results that were written for them."""
-        for ticket, result in zip(tickets, results, strict=True):
-            model = ticket.plan.model if ticket.plan else None
-            name = model.name if model else UNKNOWN
-            began_s = ticket.arrived_s if ticket.started_s is None else ticket.started_s
-            self.items.took(name, began_s - ticket.arrived_s, ticket.execution_s)
-            if result.WhichOneof("outcome") == "fault":
-                self.items.fault(name, reason_of(result.fault))
-            else:
-                self._judgements.labels(name, KINDS.get(type(ticket.outcome), OTHER)).inc()
+    def judged(self, model: str, kind: str) -> None:
+        """Counts an item answered with a judgement.
+
+        Args:
+            model: who was asked; empty for nobody.
+            kind: of the judgement.
+        """
+        self._judgements.labels(model or UNKNOWN, kind).inc()

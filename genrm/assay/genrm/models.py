@@ -14,32 +14,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.genrm.config import ModelsConfig
-from assay.genrm.domain import Unjudgeable
 from assay.genrm.engines import load_engine
 from assay.genrm.engines.base import (
     Capability,
     Choose,
-    Engine,
-    EngineTrouble,
-    Message,
+    EngineError,
+    JudgeEngine,
     ModelInfo,
     Piece,
     Prompt,
+    PromptMessage,
     Rate,
     RateSteps,
     Request,
     Write,
 )
-from assay.genrm.engines.config import ModelConfig
-from assay.rpc.errors import ConfigError, StartupError
-from assay.rpc.reasons import Reason
+from assay.genrm.engines.config import EngineConfig
+from assay.kit.errors import ConfigError, StartupError
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 _log = logging.getLogger(__name__)
 
 _JUDGING: tuple[Capability, ...] = ("choose", "write", "rate")
 _STEPS: tuple[Capability, ...] = ("rate-steps", "write")
-_QUESTION = Message("user", (Piece("Is 7 greater than 3? Answer with yes or no."),))
-_ANSWER = Message("assistant", (Piece("Yes."),))
+_QUESTION = PromptMessage("user", (Piece("Is 7 greater than 3? Answer with yes or no."),))
+_ANSWER = PromptMessage("assistant", (Piece("Yes."),))
 _PROOFS: dict[Capability, Request] = {
     "choose": Choose(Prompt((_QUESTION,)), ("yes", "no")),
     "write": Write(Prompt((_QUESTION,)), max_tokens=2),
@@ -53,8 +53,8 @@ class ServedModel:
     """One model that runs."""
 
     name: str
-    config: ModelConfig
-    engine: Engine
+    config: EngineConfig
+    engine: JudgeEngine
 
     @property
     def info(self) -> ModelInfo:
@@ -87,7 +87,7 @@ class Models:
     def __init__(
         self,
         config: ModelsConfig,
-        make: Callable[[str, ModelConfig], Engine] = load_engine,
+        make: Callable[[str, EngineConfig], JudgeEngine] = load_engine,
     ) -> None:
         self._config = config
         self._make = make
@@ -234,10 +234,10 @@ async def _prove(served: ServedModel) -> None:
     try:
         async with asyncio.timeout(served.config.start_timeout_s):
             await asyncio.gather(*map(served.engine.ask, proofs))
-    except EngineTrouble as trouble:
+    except EngineError as error:
         raise StartupError(
-            f"model {served.name} is loaded and does not answer: {trouble.message}"
-        ) from trouble
+            f"model {served.name} is loaded and does not answer: {error.message}"
+        ) from error
     except TimeoutError as error:
         raise StartupError(
             f"model {served.name} is loaded and does not answer within "

@@ -3,7 +3,7 @@
 The judge itself writes the prompts (its run is asked for its first requests and then dropped), and
 the engine's encoder makes ids of them. So what a model learns on is what it will be shown.
 
-The entry point of the group `assay.judge_renderers`; see `assay.clients.rendering`.
+The entry point of the group `assay.judge_renderers`; see `assay.clients.judging.rendering`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from assay.clients.preferences import PairRow, Said, StepRow
-from assay.clients.rendering import Ids, PairIds, ShownPairs, StepIds
-from assay.genrm.domain import ChatMessage, JudgeItem, JudgeSettings, PairItem, Unjudgeable
+from assay.clients.judging.rendering import Ids, PairIds, ShownPairs, StepIds
+from assay.clients.rows.preferences import PairRow, Said, StepRow
+from assay.genrm.domain import ChatMessage, JudgeItem, JudgeSettings, PairItem
 from assay.genrm.engines.base import (
     Capability,
     Choose,
-    EngineTrouble,
-    Message,
+    EngineError,
     ModelInfo,
     Piece,
     Prompt,
+    PromptMessage,
     Rate,
     RateSteps,
     Request,
@@ -31,8 +31,9 @@ from assay.genrm.engines.prompts import PromptEncoder
 from assay.genrm.judges import judge_pair, judge_response
 from assay.genrm.judges.pairwise import DEFAULT_TEMPLATE
 from assay.genrm.templates import Template, load_templates
-from assay.rpc.errors import ConfigError
-from assay.rpc.reasons import Reason
+from assay.kit.errors import ConfigError
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 R = TypeVar("R")
 Shown = TypeVar("Shown")
@@ -110,8 +111,8 @@ class JudgeRenderer:
         """
         try:
             template = self._templates.get(self._name, "pairwise", DEFAULT_TEMPLATE)
-        except Unjudgeable as trouble:
-            raise ConfigError(f"method.template: {trouble}") from trouble
+        except Unjudgeable as error:
+            raise ConfigError(f"method.template: {error}") from error
         if template.style != "direct" or sorted(template.values) != [0.0, 1.0]:
             raise ConfigError(
                 f"method.template: {template.ref} does not name one of two responses at once; "
@@ -126,12 +127,12 @@ def _each(rows: Iterable[R], show: Callable[[R], Shown]) -> list[Shown | None]:
     for row in rows:
         try:
             shown.append(show(row))
-        except EngineTrouble as trouble:
-            if trouble.reason != Reason.CONTEXT_TOO_LONG:
-                raise ConfigError(f"the model cannot be shown these rows: {trouble}") from trouble
+        except EngineError as error:
+            if error.reason != Reason.CONTEXT_TOO_LONG:
+                raise ConfigError(f"the model cannot be shown these rows: {error}") from error
             shown.append(None)
-        except Unjudgeable as trouble:
-            raise ConfigError(f"the judge cannot be shown these rows: {trouble}") from trouble
+        except Unjudgeable as error:
+            raise ConfigError(f"the judge cannot be shown these rows: {error}") from error
     return shown
 
 
@@ -146,8 +147,8 @@ def _verdicts(encoder: PromptEncoder, template: Template) -> tuple[int, int]:
     """Ids of the tokens that say "the first" and "the second"."""
     try:
         one, other = encoder.encode_options(template.options)
-    except EngineTrouble as trouble:
-        raise ConfigError(f"method.template: {trouble}") from trouble
+    except EngineError as error:
+        raise ConfigError(f"method.template: {error}") from error
     if len(one) != 1 or len(other) != 1:
         raise ConfigError(
             "the template's verdicts are not two single tokens to this tokenizer; choose another "
@@ -181,4 +182,6 @@ def _chat(said: Sequence[Said]) -> tuple[ChatMessage, ...]:
 
 def _asked(said: Sequence[Said]) -> Prompt:
     """What was asked of the policy, as `score_steps` puts it."""
-    return Prompt(tuple(Message(one.role, (Piece(one.content, trusted=False),)) for one in said))
+    return Prompt(
+        tuple(PromptMessage(one.role, (Piece(one.content, trusted=False),)) for one in said)
+    )

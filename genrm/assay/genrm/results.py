@@ -1,35 +1,15 @@
-"""From what judges made of items to the messages of the contract. Pure.
-
-A result must fit into a message, and a batch of results too: where there is no room, what is there
-for people only (the texts of votes, reasons, critiques) is left out; the numbers stay.
-"""
+"""From what judges made of items to the messages of the contract. Pure."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import duration_pb2
-
 from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.genrm.domain import (
-    CRITIQUE_CHARS,
-    RATIONALE_CHARS,
-    Fault,
-    GroupRanking,
-    ModelJudgement,
-    PairJudgement,
-    StepScores,
-    Usage,
-)
+from assay.clients.judging.types import GroupRanking, JudgeRef, ModelJudgement, PairJudgement, Usage
+from assay.genrm.domain import CRITIQUE_CHARS, RATIONALE_CHARS, StepScores
 from assay.genrm.engines.base import ModelInfo
-from assay.rpc import limits
-from assay.rpc.errors import make_status
-from assay.rpc.reasons import Reason
-
-# What the results of one answer may hold in all: below the greatest message, less its framing.
-ANSWER_BYTES = limits.MAX_MESSAGE_BYTES - 2**20
 
 
 def fill_judgement(
@@ -45,7 +25,7 @@ def fill_judgement(
     message.rationale = _text(judgement.rationale, RATIONALE_CHARS)
     message.candidate_truncated = judgement.truncated
     message.unparsed_votes = judgement.unparsed_votes
-    _fill_judge(message.judge, judgement.template, model)
+    _fill_judge(message.judge, judgement.judge, model)
     _fill_usage(message.usage, judgement.usage)
 
 
@@ -61,7 +41,7 @@ def fill_pair(result: judge_pb2.PairResult, judgement: PairJudgement, model: Mod
     message.rationale = _text(judgement.rationale, RATIONALE_CHARS)
     message.candidate_truncated = judgement.truncated
     message.unparsed_votes = judgement.unparsed_votes
-    _fill_judge(message.judge, judgement.template, model)
+    _fill_judge(message.judge, judgement.judge, model)
     _fill_usage(message.usage, judgement.usage)
 
 
@@ -70,7 +50,7 @@ def fill_ranking(result: judge_pb2.GroupResult, ranking: GroupRanking, model: Mo
     message = result.ranking
     message.scores.extend(ranking.scores)
     message.order_gaps.extend(ranking.order_gaps)
-    _fill_judge(message.judge, ranking.template, model)
+    _fill_judge(message.judge, ranking.judge, model)
     _fill_usage(message.usage, ranking.usage)
 
 
@@ -93,34 +73,7 @@ def fill_steps(result: process_pb2.StepResult, scores: StepScores, model: ModelI
     _fill_usage(message.usage, scores.usage)
 
 
-def fill_fault(result: Any, fault: Fault) -> None:
-    """Writes why there is no judgement."""
-    result.fault.CopyFrom(make_status(fault.reason, fault.message, metadata=fault.metadata))
-
-
-def fill_timings(timings: common_pb2.Timings, queue_s: float, execution_s: float) -> None:
-    """Writes how long an item waited, and how long it took."""
-    _fill_duration(timings.queue, queue_s)
-    _fill_duration(timings.execution, execution_s)
-
-
-class Room:
-    """What the results of one answer may still hold."""
-
-    def __init__(self, room_bytes: int = ANSWER_BYTES) -> None:
-        self._left_bytes = room_bytes
-
-    def fit(self, result: Any) -> None:
-        """Shortens a result that does not fit, or makes a fault of it."""
-        if result.ByteSize() > self._left_bytes:
-            _strip_texts(result)
-        if result.ByteSize() > self._left_bytes:
-            text = "the answer of this call has no room for this result: send fewer items in a call"
-            fill_fault(result, Fault(Reason.MESSAGE_TOO_LARGE, text))
-        self._left_bytes -= min(result.ByteSize(), self._left_bytes)
-
-
-def _strip_texts(result: Any) -> None:
+def strip_texts(result: Any) -> None:
     """Leaves out what a result holds for people only."""
     kind = result.WhichOneof("outcome")
     if kind == "judgement":
@@ -132,20 +85,16 @@ def _strip_texts(result: Any) -> None:
             step.ClearField("critique")
 
 
-def _fill_judge(message: judge_pb2.JudgeRef, template: str, model: ModelInfo) -> None:
+def _fill_judge(message: judge_pb2.JudgeRef, judge: JudgeRef, model: ModelInfo) -> None:
     message.model = model.name
     message.model_revision = model.revision
-    message.template = template
+    message.template = judge.template
 
 
 def _fill_usage(message: common_pb2.TokenUsage, usage: Usage) -> None:
     message.prompt_tokens = usage.prompt
     message.cached_prompt_tokens = usage.cached
     message.completion_tokens = usage.completion
-
-
-def _fill_duration(message: duration_pb2.Duration, seconds: float) -> None:
-    message.seconds, message.nanos = divmod(max(0, round(seconds * 1e9)), 10**9)
 
 
 def _text(text: str, chars: int) -> str:

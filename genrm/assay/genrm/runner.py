@@ -1,15 +1,8 @@
-"""The runner: items in, one judgement or fault for each out. No gRPC here but its messages.
-
-What it promises is the contract of judge.proto and process.proto: judgements and faults together
-equal the items, in their order; a call that is refused has asked nothing; what is not finished
-shortly before the deadline is a fault, and what is finished is returned; nothing goes on for a call
-that is gone.
-"""
+"""The runner: the methods of judge.proto and process.proto, on the kit's batch service."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -18,23 +11,22 @@ from typing import Any
 
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.genrm import convert, dialogues, listing, results, spans
+from assay.genrm import convert, dialogues, listing, results
 from assay.genrm.answers import AnswerVerifier, Attempts
 from assay.genrm.config import RunnerConfig
-from assay.genrm.domain import Fault, Unjudgeable
-from assay.genrm.driving import Asks
+from assay.genrm.driving import RequestBatcher
+from assay.genrm.handler import JudgeHandler, PendingJudgement, Plan
 from assay.genrm.judges import judge_group, judge_pair, judge_response
 from assay.genrm.metrics import JudgeMetrics
-from assay.genrm.models import Models
+from assay.genrm.models import Models, ServedModel
 from assay.genrm.self_verification import score_dialogue
 from assay.genrm.steps import score_steps
 from assay.genrm.templates import load_templates
-from assay.genrm.tickets import LATE, Line, Plan, Ticket
-from assay.rpc import tracing
-from assay.rpc.batches import answer_by_s, check_chunk
-from assay.rpc.errors import refuse
-from assay.rpc.queue import Lane, QueueFull
-from assay.rpc.reasons import Reason
+from assay.kit import tracing
+from assay.kit.batch.coroutines import CoroutinePool
+from assay.kit.batch.requests import answer_by_s, check_chunk
+from assay.kit.batch.service import BatchService
+from assay.kit.faults import Fault, Unjudgeable
 
 _SEED_BITS = 62
 
@@ -65,9 +57,10 @@ class Runner:
         self._models = models or Models(config.models)
         self._answers = answers
         self._templates = load_templates(config.templates)
-        self._lines: dict[str, Line] = {}
         self._start_ended = asyncio.Event()
         self.metrics = JudgeMetrics()
+        self._handler = JudgeHandler(self.metrics)
+        self._service = BatchService(self._handler, self.metrics.items, config.max_batch_items)
 
     async def start(self) -> None:
         """Loads the models and has each of them answer.
@@ -80,12 +73,13 @@ class Runner:
         try:
             await self._models.start()
             at_work = {model.name: model.config.max_concurrent for model in self._models}
-            # Runs that ask nobody have a line of their own, without a name.
+            # Runs that ask nobody have a pool of their own, without a name.
+            pools = self._handler.pools
             for name, items in {**at_work, "": config.queue_items}.items():
-                self._lines[name] = Line(items, config.queue_items, config.queue_mb * 2**20)
+                pools[name] = CoroutinePool(items, config.queue_items, config.queue_mb * 2**20)
             engines = {model.name: model.engine for model in self._models}
-            for name, line in self._lines.items():
-                self.metrics.watch(name, line, engines.get(name))
+            for name, pool in pools.items():
+                self.metrics.watch(name, pool, engines.get(name))
         finally:
             self._start_ended.set()
 
@@ -124,7 +118,7 @@ class Runner:
             return Plan(model, run, partial(results.fill_judgement, model=model.info))
 
         response = judge_pb2.JudgeResponsesResponse()
-        await self._answer(request.items, plan, response.results, timeout_s)
+        await self._answer(request.items, plan, response, timeout_s)
         return response
 
     async def judge_pairs(
@@ -142,7 +136,7 @@ class Runner:
             return Plan(model, run, partial(results.fill_pair, model=model.info))
 
         response = judge_pb2.JudgePairsResponse()
-        await self._answer(request.items, plan, response.results, timeout_s)
+        await self._answer(request.items, plan, response, timeout_s)
         return response
 
     async def judge_groups(
@@ -163,7 +157,7 @@ class Runner:
             return Plan(model, run, partial(results.fill_ranking, model=model.info))
 
         response = judge_pb2.JudgeGroupsResponse()
-        await self._answer(request.items, plan, response.results, timeout_s)
+        await self._answer(request.items, plan, response, timeout_s)
         return response
 
     async def score_steps(
@@ -180,7 +174,7 @@ class Runner:
             return Plan(model, run, partial(results.fill_steps, model=model.info))
 
         response = process_pb2.ScoreStepsResponse()
-        await self._answer(request.items, plan, response.results, timeout_s)
+        await self._answer(request.items, plan, response, timeout_s)
         return response
 
     async def score_self_verification(
@@ -204,8 +198,8 @@ class Runner:
 
         response = process_pb2.ScoreSelfVerificationResponse()
         left_s = max(0.0, deadline_s - time.monotonic())
-        tickets = await self._answer(request.items, plan, response.results, left_s)
-        scored = [ticket.outcome for ticket in tickets if not isinstance(ticket.outcome, Fault)]
+        items = await self._answer(request.items, plan, response, left_s)
+        scored = [item.outcome for item in items if not item.faulted]
         dialogues.fill_metrics(response.metrics, scored)
         return response
 
@@ -222,7 +216,7 @@ class Runner:
                 convert.check_size(message)
                 asked[message.id] = dialogues.attempts_of(message, served=self._answers is not None)
             except Unjudgeable as trouble:
-                found[message.id] = Fault(trouble.reason, trouble.message, trouble.metadata)
+                found[message.id] = trouble.fault
         if asked and self._answers is not None:
             verifier = request.settings.answer_verifier or dialogues.ANSWER_VERIFIER
             found.update(await self._answers.judge(asked, verifier, timeout_s))
@@ -245,95 +239,37 @@ class Runner:
         return listing.process_models(self._models, self._config.max_batch_items)
 
     async def _answer(
-        self, messages: Sequence[Any], plan: Callable[[Any], Plan], into: Any, timeout_s: float
-    ) -> list[Ticket]:
+        self, messages: Sequence[Any], plan: Callable[[Any], Plan], response: Any, timeout_s: float
+    ) -> list[PendingJudgement]:
         """Has the items of a call judged, and writes one result for each.
 
         Args:
             messages: the items.
             plan: what is to be done for one; raises Unjudgeable where the item is wrong.
-            into: where the response keeps its results.
+            response: gets the results.
             timeout_s: seconds until the caller's deadline.
 
         Returns:
-            The settled tickets, in order.
+            The settled items, in order.
 
         Raises:
             CallError: the request as a whole is refused.
         """
-        arrived_s = time.monotonic()
-        check_chunk(messages, set(), self._config.max_batch_items)
-        tickets = _issue(messages, plan, arrived_s)
-        deadline_s = answer_by_s(arrived_s, timeout_s)
-        waited_for = 0
-        try:
-            self._submit(tickets)
-            waited_for = len(tickets)
-            self.metrics.items.accepted(waited_for)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, deadline_s - time.monotonic())):
-                    for ticket in tickets:
-                        await ticket.done.wait()
-            waited_for = 0
-        finally:
-            self.metrics.items.abandoned(waited_for)
-            for ticket in tickets:
-                self._close(ticket)
-        room = results.Room()
-        for ticket in tickets:
-            ticket.write(into.add(), room)
-        self.metrics.add(tickets, into)
-        spans.note(tickets)
-        return tickets
-
-    def _submit(self, tickets: Sequence[Ticket]) -> None:
-        """Hands the items that can be judged to the line of their model, which is one for all.
-
-        Raises:
-            CallError: QUEUE_FULL; nothing was asked.
-        """
-        planned = [ticket for ticket in tickets if ticket.plan is not None]
-        if not planned:
-            return
-        line = self._line(planned[0])
-        model = planned[0].plan.model if planned[0].plan else None
-        asks = (
-            Asks(model.engine, partial(self.metrics.answered, model.name)) if model else Asks(None)
-        )
+        asks: dict[str, RequestBatcher] = {}
         shown = tracing.trail() is not None
-        for ticket in planned:
-            ticket.asks = asks
-            ticket.asked = [] if shown else None
-        try:
-            line.submit(planned)
-        except QueueFull:
-            raise refuse(
-                Reason.QUEUE_FULL,
-                f"{line.waiting} items wait already; none of this request was taken",
-                retry_after_s=line.retry_after_s(),
-            ) from None
 
-    def _close(self, ticket: Ticket) -> None:
-        """Ends what is done for an item; one without an outcome gets the fault LATE."""
-        ticket.settle(LATE)
-        if ticket.plan is not None:
-            self._line(ticket).give_up(ticket)
-
-    def _line(self, ticket: Ticket) -> Line:
-        model = ticket.plan.model if ticket.plan else None
-        return self._lines[model.name if model else ""]
-
-
-def _issue(messages: Sequence[Any], plan: Callable[[Any], Plan], arrived_s: float) -> list[Ticket]:
-    """A ticket for each item, in order; that of an item that is wrong is settled."""
-    lane = Lane()
-    tickets: list[Ticket] = []
-    for message in messages:
-        ticket = Ticket(message.id, arrived_s, message.ByteSize(), lane)
-        tickets.append(ticket)
-        try:
+        def admit(item: PendingJudgement, message: Any) -> None:
+            item.size_bytes = message.ByteSize()
             convert.check_size(message)
-            ticket.plan = plan(message)
-        except Unjudgeable as trouble:
-            ticket.settle(Fault(trouble.reason, trouble.message, trouble.metadata))
-    return tickets
+            item.plan = plan(message)
+            item.asks = asks.get(item.plan.model_name) or self._asks(item.plan.model)
+            asks[item.plan.model_name] = item.asks
+            item.asked = [] if shown else None
+
+        return await self._service.answer(messages, response, admit, timeout_s)
+
+    def _asks(self, model: ServedModel | None) -> RequestBatcher:
+        """The requests of one call to one model."""
+        if model is None:
+            return RequestBatcher(None)
+        return RequestBatcher(model.engine, partial(self.metrics.answered, model.name))

@@ -1,10 +1,10 @@
 """Scores dialogues of a policy that verifies itself, with a model's P(correct). Pure.
 
-What a turn says and earns is in assay.clients.self_verification; this adds the model: for each
-verification it is asked how likely "correct" is against "wrong" where the closing sentence begins,
-in the dialogue as the policy had it and after what the verification says up to there. The policy's
-own model gives PAG's confidence for best-of-n (arXiv 2506.10406); any other model may
-be asked, too.
+What a turn says and earns is in assay.clients.judging.self_verification; this adds the model: for
+each verification it is asked how likely "correct" is against "wrong" where the closing sentence
+begins, in the dialogue as the policy had it and after what the verification says up to there. The
+policy's own model gives PAG's confidence for best-of-n (arXiv 2506.10406); any other model may be
+asked, too.
 
 A verification that closes in other words is read up to them, and one without a verdict to its end.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.clients.self_verification import (
+from assay.clients.judging.self_verification import (
     CLOSING,
     OPTIONS,
     Dialogue,
@@ -27,12 +27,14 @@ from assay.clients.self_verification import (
     revision_due,
     score_turns,
 )
-from assay.genrm.domain import ChatMessage, Run, Unjudgeable, Usage
-from assay.genrm.engines.base import Choose, Chosen, Message, ModelInfo, Piece, Prompt
+from assay.clients.judging.types import Usage
+from assay.genrm.domain import ChatMessage, Run
+from assay.genrm.engines.base import Choose, Chosen, ModelInfo, Piece, Prompt, PromptMessage
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.numbers import option_probabilities
 from assay.genrm.judges.verdict import expect, usage_of
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 MAX_TURNS = 32
 
@@ -180,7 +182,7 @@ def verification_prompt(prompt: Sequence[ChatMessage], turns: Sequence[str]) -> 
     said = len(prompt)
     pairs = dialogue_messages([(one.role, one.content) for one in prompt], turns)[:-1]
     messages = tuple(
-        Message(role, (Piece(text, trusted=place >= said and role == "user"),))
+        PromptMessage(role, (Piece(text, trusted=place >= said and role == "user"),))
         for place, (role, text) in enumerate(pairs)
     )
     before = before_verdict(turns[-1])

@@ -1,4 +1,4 @@
-"""Puts the server together from its settings and runs it until it is told to stop."""
+"""Puts the server together from its settings and runs it until it is stopped."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from assay.genrm.answers import AnswerVerifier
 from assay.genrm.config import ServerConfig
 from assay.genrm.runner import Runner
 from assay.genrm.service import genrm_services
-from assay.rpc.errors import ConfigError
-from assay.rpc.process import announce, client_tls, server_tls
-from assay.rpc.serving import ServeConfig, serve
+from assay.kit.errors import ConfigError
+from assay.kit.process import announce, client_tls, server_tls
+from assay.kit.serving import ServeConfig, serve
 
 
 async def run(config: ServerConfig) -> None:

@@ -1,1 +1,34 @@
-"""The reward server: routing and rule-based verifiers behind assay.api.reward.v1.RewardService."""
+"""The reward server: routing and rule-based verifiers behind assay.api.reward.v1.RewardService.
+
+What is named here is what a verifier is written with: docs/write-a-verifier.md.
+"""
+
+from assay.reward_server.domain import (
+    INVALID_PARAMETER,
+    MISSING_REFERENCE,
+    UNSUPPORTED_INPUT,
+    UNUSABLE_REFERENCE,
+    Component,
+    Item,
+    JsonValue,
+    Judgement,
+    Span,
+    Unjudgeable,
+)
+from assay.reward_server.functions import OneOf, Range, verifier
+
+__all__ = [
+    "INVALID_PARAMETER",
+    "MISSING_REFERENCE",
+    "UNSUPPORTED_INPUT",
+    "UNUSABLE_REFERENCE",
+    "Component",
+    "Item",
+    "JsonValue",
+    "Judgement",
+    "OneOf",
+    "Range",
+    "Span",
+    "Unjudgeable",
+    "verifier",
+]

@@ -10,25 +10,22 @@ from typing import Any
 
 import click
 
+from assay.kit import tracing
+from assay.kit.access import take_access
+from assay.kit.errors import AssayError
+from assay.kit.flags import access_flags, http_flags, pool_flags, take_http
+from assay.kit.logs import setup_logging
+from assay.kit.process import read_token
 from assay.reward_server.config import (
     DEFAULT_PORT,
     ENVIRONMENT_PREFIX,
     ScorerConfig,
     ServerConfig,
 )
-from assay.reward_server.http.config import HttpConfig
 from assay.reward_server.server import run
-from assay.rpc import tracing
-from assay.rpc.access import take_access
-from assay.rpc.errors import AssayError
-from assay.rpc.flags import access_flags, pool_flags
-from assay.rpc.logs import setup_logging
-from assay.rpc.process import read_token
 
 _SCORER = ScorerConfig()
 _SCORER_FLAGS = [field.name for field in fields(ScorerConfig)]
-_HTTP = HttpConfig()
-_HTTP_FLAGS = ("port", "bind", "timeout_s", "verifier")
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
 
@@ -86,18 +83,7 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     "--journal", type=_PATH, help="SQLite file that every judgement and fault is kept in."
 )
 @click.option("--journal-max-mb", type=int, default=1024, help="MiB; then its oldest entries go.")
-@click.option(
-    "--http-port",
-    type=click.IntRange(0, 65535),
-    help="Serve HTTP/JSON too, other trainers' formats included; 0: any free port.",
-)
-@click.option("--http-bind", default=_HTTP.bind, help="Address to bind for HTTP.")
-@click.option(
-    "--http-timeout-s",
-    type=float,
-    default=_HTTP.timeout_s,
-    help="Deadline of an HTTP call without x-timeout-s.",
-)
+@http_flags(click.option, click.IntRange(0, 65535))
 @click.option("--http-verifier", default="", help="Judges where an HTTP call names none.")
 @access_flags(click.option, _PATH)
 @click.option("--sandbox-target", default="", help="HOST:PORT of the sandbox, to serve `code`.")
@@ -143,7 +129,7 @@ def cli(
             ScorerConfig(**scorer),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
             access=access,
-            http=HttpConfig(**{name: flags.pop(f"http_{name}") for name in _HTTP_FLAGS}),
+            http=take_http(flags),
             sandbox_token=read_token(sandbox_token_file, f"{ENVIRONMENT_PREFIX}_SANDBOX_TOKEN"),
             genrm_token=read_token(genrm_token_file, f"{ENVIRONMENT_PREFIX}_GENRM_TOKEN"),
             **flags,

@@ -16,6 +16,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from assay.reward_server import functions
 from assay.reward_server.domain import (
     MAX_EXPLANATION_CHARS,
     VERIFIER_FAILED,
@@ -116,7 +117,8 @@ def _raised(error: Exception) -> str:
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    own = [(file, line) for file, line in frames[1:] if file == frames[1][0]]
+    frames = [frame for frame in frames[1:] if frame[0] != functions.__file__]
+    own = [(file, line) for file, line in frames if file == frames[0][0]]
     place = f" at {Path(own[-1][0]).name}:{own[-1][1]}" if own else ""
     return f"raised {type(error).__name__}{place}; the server's log has the traceback"
 

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.reward_server.http.config import HttpConfig
-from assay.rpc import limits, ray_cluster
-from assay.rpc.access import Access
-from assay.rpc.errors import ConfigError
-from assay.rpc.process import usable_cores
+from assay.kit import limits, ray_cluster
+from assay.kit.access import Access
+from assay.kit.errors import ConfigError
+from assay.kit.http.config import HttpConfig
+from assay.kit.process import usable_cores
 
 ENVIRONMENT_PREFIX = "ASSAY_REWARD"
 DEFAULT_PORT = 50051
@@ -125,7 +125,8 @@ class ServerConfig:
         profiles: files of profiles, besides those that are shipped.
         journal: file that every judgement and fault is written to; None for none.
         journal_max_mb: most MiB of that file and its log.
-        http: the HTTP/JSON facade.
+        http: HTTP/JSON beside gRPC.
+        http_verifier: judges where an HTTP call names neither a verifier nor a task.
 
     Raises:
         ConfigError: a value is out of range.
@@ -155,6 +156,7 @@ class ServerConfig:
     journal: Path | None = None
     journal_max_mb: int = 1024
     http: HttpConfig = field(default_factory=HttpConfig)
+    http_verifier: str = ""
 
     def __post_init__(self) -> None:
         if not MIN_JOURNAL_MB <= self.journal_max_mb <= MAX_JOURNAL_MB:

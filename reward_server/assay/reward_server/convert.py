@@ -5,30 +5,26 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 
-from google.protobuf import duration_pb2
-
 from assay.api.common.v1 import common_pb2
 from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
+from assay.kit.durations import seconds_of
+from assay.kit.plain import plain_json
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
     MISSING_REFERENCE,
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
     Candidate,
-    Fault,
     Item,
     JsonValue,
     Judgement,
     Message,
-    Outcome,
     ParameterSpec,
     ParameterValue,
     Unjudgeable,
     VerifierSpec,
 )
-from assay.rpc.errors import make_status
-from assay.rpc.plain import plain_json
 
 _TYPES = {
     "bool": common_pb2.PARAMETER_TYPE_BOOL,
@@ -56,23 +52,13 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, UNSUPPORTED_INPUT or INVALID_PARAMETER.
     """
-    references, anchor, tests, data = _reference(message.reference)
-    if tests is not None and not spec.takes_tests and not spec.takes_any:
-        raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} takes no tests as reference")
-    if (
-        spec.takes_tests
-        and not spec.takes_any
-        and (references or anchor is not None or data is not None)
-    ):
-        raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} takes tests as reference")
-    if (
-        data is None
-        and spec.needs_reference
-        and not references
-        and anchor is None
-        and tests is None
-    ):
-        raise Unjudgeable(MISSING_REFERENCE, f"verifier {spec.name!r} needs a reference")
+    takes_texts = spec.takes_any or not spec.takes_tests
+    reference = message.reference
+    if takes_texts and reference.WhichOneof("kind") == "text":
+        references: tuple[str, ...] = (reference.text,)
+        anchor = tests = data = None
+    else:
+        references, anchor, tests, data = _fitting_reference(reference, spec)
     if spec.needs_group and not message.group_id:
         raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} needs items with a group_id")
     counted = message.HasField("response_token_count")
@@ -80,7 +66,7 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
         _candidate(message),
         references=references,
         anchor=anchor,
-        prompt=tuple([Message(turn.role, turn.content) for turn in message.prompt]),
+        prompt=_prompt(message) if message.prompt else (),
         parameters=spec.complete(_parameters(message)),
         group_id=message.group_id,
         response_token_count=message.response_token_count if counted else None,
@@ -104,7 +90,7 @@ def sketch(message: reward_pb2.Item) -> Item:
         candidate,
         references=references,
         anchor=anchor,
-        prompt=tuple([Message(turn.role, turn.content) for turn in message.prompt]),
+        prompt=_prompt(message),
         group_id=message.group_id,
         tests=tests,
         data=data,
@@ -120,7 +106,7 @@ def timeout_s(message: reward_pb2.Item, default_s: float, limit_s: float) -> flo
     """
     if not message.HasField("timeout"):
         return default_s
-    value_s = message.timeout.seconds + message.timeout.nanos / 1e9
+    value_s = seconds_of(message.timeout)
     if not 0 < value_s <= limit_s:
         raise Unjudgeable(
             "INVALID_TIMEOUT",
@@ -129,37 +115,28 @@ def timeout_s(message: reward_pb2.Item, default_s: float, limit_s: float) -> flo
     return value_s
 
 
-def fill_result(
-    result: reward_pb2.Result,
-    item_id: str,
-    outcome: Outcome,
-    spec: VerifierSpec | None,
-    *,
-    queue_s: float = 0.0,
-    execution_s: float = 0.0,
-    from_cache: bool = False,
+def fill_judgement(
+    message: reward_pb2.Judgement, judgement: Judgement, spec: VerifierSpec | None
 ) -> None:
-    """Writes what came of one item.
-
-    Args:
-        result: an empty one.
-        item_id: the caller's id.
-        outcome: judgement or fault.
-        spec: the verifier that judged; may be None for a fault.
-        queue_s: time before execution.
-        execution_s: time of execution.
-        from_cache: the judgement was computed for another item.
-    """
-    result.id = item_id
-    result.from_cache = from_cache
-    _fill_duration(result.timings.queue, queue_s)
-    _fill_duration(result.timings.execution, execution_s)
-    if isinstance(outcome, Fault):
-        result.fault.CopyFrom(
-            make_status(outcome.reason, outcome.message, metadata=outcome.metadata)
-        )
-    else:
-        _fill_judgement(result.judgement, outcome, spec)
+    """Writes a judgement; `spec` says whose it is."""
+    message.reward = judgement.reward
+    message.verdict = judgement.verdict
+    for part in judgement.components:
+        message.components.add(name=part.name, score=part.score, weight=part.weight)
+    for span in judgement.spans:
+        added = message.spans.add(turn_index=span.turn_index, reward=span.reward, label=span.label)
+        added.range.start = span.start
+        added.range.end = span.end
+    if judgement.extracted_answer is not None:
+        message.extracted_answer = judgement.extracted_answer
+    if judgement.explanation:
+        message.explanation = judgement.explanation
+    if judgement.suspicions:
+        message.suspicions.extend(judgement.suspicions)
+    if spec is not None:
+        verifier = message.verifier
+        verifier.name = spec.name
+        verifier.version = spec.version
 
 
 def info_to_proto(spec: VerifierSpec) -> reward_pb2.VerifierInfo:
@@ -181,23 +158,6 @@ def info_to_proto(spec: VerifierSpec) -> reward_pb2.VerifierInfo:
     )
 
 
-def duration(seconds: float) -> duration_pb2.Duration:
-    """Seconds, at least 0, as a Duration."""
-    message = duration_pb2.Duration()
-    _fill_duration(message, seconds)
-    return message
-
-
-def _fill_duration(message: duration_pb2.Duration, seconds: float) -> None:
-    nanos = round(seconds * 1e9)
-    if nanos <= 0:
-        message.SetInParent()
-    elif nanos < 10**9:
-        message.nanos = nanos
-    else:
-        message.seconds, message.nanos = divmod(nanos, 10**9)
-
-
 def _candidate(message: reward_pb2.Item) -> Candidate:
     kind = message.WhichOneof("candidate")
     if kind == "response":
@@ -208,6 +168,29 @@ def _candidate(message: reward_pb2.Item) -> Candidate:
             turns=tuple(Message(t.message.role, t.message.content, t.from_policy) for t in turns)
         )
     raise Unjudgeable("MISSING_RESPONSE", "the item has neither a response nor turns")
+
+
+def _prompt(message: reward_pb2.Item) -> tuple[Message, ...]:
+    return tuple([Message(turn.role, turn.content) for turn in message.prompt])
+
+
+def _fitting_reference(
+    message: reward_pb2.Reference, spec: VerifierSpec
+) -> tuple[tuple[str, ...], str | None, execution_pb2.TestSuite | None, JsonValue]:
+    """What a reference holds, of the kinds that the verifier takes.
+
+    Raises:
+        Unjudgeable: MISSING_REFERENCE or UNSUPPORTED_INPUT.
+    """
+    references, anchor, tests, data = _reference(message)
+    if tests is not None and not spec.takes_tests and not spec.takes_any:
+        raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} takes no tests as reference")
+    has_other = bool(references) or anchor is not None or data is not None
+    if spec.takes_tests and not spec.takes_any and has_other:
+        raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} takes tests as reference")
+    if spec.needs_reference and not has_other and tests is None:
+        raise Unjudgeable(MISSING_REFERENCE, f"verifier {spec.name!r} needs a reference")
+    return references, anchor, tests, data
 
 
 def _reference(
@@ -245,26 +228,6 @@ def _parameters(message: reward_pb2.Item) -> dict[str, ParameterValue]:
             raise Unjudgeable(INVALID_PARAMETER, f"parameter {name[:80]!r} has no value")
         values[name] = _KINDS[kind](value)
     return values
-
-
-def _fill_judgement(
-    message: reward_pb2.Judgement, judgement: Judgement, spec: VerifierSpec | None
-) -> None:
-    message.reward = judgement.reward
-    message.verdict = judgement.verdict
-    for part in judgement.components:
-        message.components.add(name=part.name, score=part.score, weight=part.weight)
-    for span in judgement.spans:
-        added = message.spans.add(turn_index=span.turn_index, reward=span.reward, label=span.label)
-        added.range.start = span.start
-        added.range.end = span.end
-    if judgement.extracted_answer is not None:
-        message.extracted_answer = judgement.extracted_answer
-    message.explanation = judgement.explanation
-    message.suspicions.extend(judgement.suspicions)
-    if spec is not None:
-        message.verifier.name = spec.name
-        message.verifier.version = spec.version
 
 
 def _parameter_to_proto(parameter: ParameterSpec) -> common_pb2.ParameterSpec:

@@ -7,31 +7,27 @@ none.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from prometheus_client import Gauge
 from prometheus_client.registry import Collector
 
-from assay.reward_server.domain import Fault
+from assay.kit.metrics import FunctionCounter, ItemMetrics, TableCounter
+from assay.reward_server.domain import Judgement
 from assay.reward_server.journal.writer import Journal
-from assay.reward_server.tickets import Ticket
-from assay.reward_server.workers.pool import Pool
-from assay.rpc.metrics import FunctionCounter, ItemMetrics, TableCounter
+from assay.reward_server.workers.codec import ScorePool
 
 
 class Counts:
-    """Counts settled tickets.
+    """Counts judgements, and what every service counts.
 
     Attributes:
         verdicts: (verifier, verdict) -> items.
-        faults: (verifier, reason) -> items; the verifier is empty where none was found.
         suspicions: (verifier, suspicion) -> items. Disagreeing tiers of `math` are one of them.
         items: the part of the metrics that every service has.
     """
 
     def __init__(self) -> None:
         self.verdicts: Counter[tuple[str, str]] = Counter()
-        self.faults: Counter[tuple[str, str]] = Counter()
         self.suspicions: Counter[tuple[str, str]] = Counter()
         self.items = ItemMetrics("reward", "verifier")
         self._suspicious: Counter[tuple[str, ...]] = Counter()
@@ -95,7 +91,7 @@ class Counts:
         ]
         return [*self.items.collectors, *self._tables, *pool, *journal]
 
-    def watch(self, pool: Pool) -> None:
+    def watch(self, pool: ScorePool) -> None:
         """Has the metrics say how the pool of workers is."""
         self._queued.set_function(lambda: pool.queued)
         self._busy.set_function(lambda: pool.busy)
@@ -110,31 +106,21 @@ class Counts:
         self._journal_queued.set_function(lambda: journal.state().waiting)
         self._journal_bytes.set_function(journal.size_bytes)
 
-    def add(self, tickets: Iterable[Ticket]) -> None:
-        """Counts tickets, each once; those that are not settled count for nothing."""
-        for ticket in tickets:
-            outcome = ticket.outcome
-            name = ticket.verifier.spec.name if ticket.verifier is not None else ""
-            if outcome is None:
-                continue
-            self.items.took(name, ticket.started_s - ticket.arrived_s, ticket.execution_s)
-            if isinstance(outcome, Fault):
-                self.faults[name, outcome.reason] += 1
-                self.items.fault(name, outcome.reason)
-            else:
-                self.verdicts[name, outcome.verdict] += 1
-                if ticket.from_cache:
-                    self._cached[(name,)] += 1
-                if outcome.suspicions:
-                    self._suspicious[(name,)] += 1
-                for suspicion in outcome.suspicions:
-                    self.suspicions[name, suspicion] += 1
+    def judged(self, verifier: str, judgement: Judgement, *, from_cache: bool) -> None:
+        """Counts a judgement."""
+        self.verdicts[verifier, judgement.verdict] += 1
+        if from_cache:
+            self._cached[(verifier,)] += 1
+        if judgement.suspicions:
+            self._suspicious[(verifier,)] += 1
+            for suspicion in judgement.suspicions:
+                self.suspicions[verifier, suspicion] += 1
 
     def lines(self) -> list[str]:
         """What was counted, a line for each kind, for a log."""
         kinds = (
             ("verdicts", self.verdicts),
-            ("faults", self.faults),
+            ("faults", self.items.faults),
             ("suspicions", self.suspicions),
         )
         return [

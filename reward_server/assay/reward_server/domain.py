@@ -18,13 +18,17 @@ from typing import Literal, Protocol
 
 from assay.api.execution.v1 import execution_pb2
 
+# Nouns of all services; whoever writes a verifier finds them here.
+from assay.kit.faults import Fault as Fault  # noqa: PLC0414
+from assay.kit.faults import Unjudgeable as Unjudgeable  # noqa: PLC0414
+
 ParameterValue = bool | int | float | str | tuple[str, ...]
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 ParameterKind = Literal["bool", "int", "float", "string", "string-list"]
 Isolation = Literal["inline", "process", "remote"]
 
 # Reasons that a verifier may give. Those of transport and scheduling live with their users; all are
-# in assay.rpc.reasons.
+# in assay.kit.reasons.
 MISSING_REFERENCE = "MISSING_REFERENCE"
 UNUSABLE_REFERENCE = "UNUSABLE_REFERENCE"
 UNSUPPORTED_INPUT = "UNSUPPORTED_INPUT"
@@ -32,20 +36,6 @@ INVALID_PARAMETER = "INVALID_PARAMETER"
 VERIFIER_FAILED = "VERIFIER_FAILED"
 
 MAX_EXPLANATION_CHARS = 1000
-
-
-class Unjudgeable(Exception):
-    """Something about the item, not the candidate's merit, prevents a judgement. Becomes a fault.
-
-    Attributes:
-        reason: from the lexicon, or a verifier's own in the same style.
-        message: what is wrong, in one line that names the thing.
-    """
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = str(reason)
-        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,21 +213,6 @@ class Judgement:
         return cls(
             reward, verdict, components, extracted_answer, explanation, suspicions=suspicions
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """No judgement: a value, not an exception. It says nothing about the candidate.
-
-    Attributes:
-        reason: from the lexicon of assay.rpc.reasons, or a verifier's own.
-        message: what happened, in one line.
-        metadata: further facts, for programs.
-    """
-
-    reason: str
-    message: str
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 Outcome = Judgement | Fault

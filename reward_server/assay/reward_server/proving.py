@@ -12,8 +12,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from assay.kit.batch.dispatcher import Dispatcher
+from assay.kit.errors import StartupError
 from assay.reward_server import border
-from assay.reward_server.desk import Desk
 from assay.reward_server.domain import (
     CompositeVerifier,
     Example,
@@ -22,9 +23,9 @@ from assay.reward_server.domain import (
     RemoteVerifier,
     Verifier,
 )
-from assay.reward_server.judging import judge_elsewhere, launch_when_it_fits
-from assay.reward_server.tickets import LATE, Ticket
-from assay.rpc.errors import StartupError
+from assay.reward_server.functions import ExampleError
+from assay.reward_server.handler import ScoreHandler
+from assay.reward_server.pending import PendingScore
 
 _TIMEOUT_S = 30.0
 
@@ -43,12 +44,16 @@ class Prover:
     """Tests verifiers, each once.
 
     Args:
-        desk: judges the examples, by the road that requests take.
+        dispatcher: has the examples judged, by the road that requests take.
+        handler: makes items of them.
         ours: names of our own verifiers; one that fails when the server starts stops it.
     """
 
-    def __init__(self, desk: Desk, ours: frozenset[str]) -> None:
-        self._desk = desk
+    def __init__(
+        self, dispatcher: Dispatcher[PendingScore], handler: ScoreHandler, ours: frozenset[str]
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._handler = handler
         self._ours = ours
         self._proofs: dict[str, asyncio.Task[None]] = {}
 
@@ -61,26 +66,27 @@ class Prover:
         for verifier in verifiers:
             await self._prove(verifier, strict=True)
 
-    async def prove_first(self, tickets: Sequence[Ticket], deadline_s: float) -> None:
+    async def prove_first(self, items: Sequence[PendingScore], deadline_s: float) -> None:
         """Tests the lazy verifiers that are asked for now for the first time.
 
         Args:
-            tickets: whose verifiers these are; those of one that fails are settled.
+            items: whose verifiers these are; those of one that fails are settled.
             deadline_s: when to stop waiting, by the monotonic clock.
         """
-        lazy: dict[str, list[Ticket]] = {}
-        for ticket in tickets:
-            if ticket.verifier is not None and ticket.verifier.spec.lazy and not ticket.outcome:
-                lazy.setdefault(ticket.verifier.spec.name, []).append(ticket)
+        lazy: dict[str, list[PendingScore]] = {}
+        for item in items:
+            if item.served is not None and item.served.spec.lazy and item.outcome is None:
+                lazy.setdefault(item.served.spec.name, []).append(item)
         for name, waiting in lazy.items():
-            verifier = waiting[0].verifier
-            if name not in self._proofs and verifier is not None:
-                self._proofs[name] = asyncio.create_task(self._prove(verifier, strict=False))
+            served = waiting[0].served
+            if name not in self._proofs and served is not None:
+                proof = self._prove(served.verifier, strict=False)
+                self._proofs[name] = asyncio.create_task(proof)
         proofs = [self._proofs[name] for name in lazy if not self._proofs[name].done()]
         if proofs:
             await asyncio.wait(proofs, timeout=max(0.0, deadline_s - time.monotonic()))
-        for ticket in (ticket for waiting in lazy.values() for ticket in waiting):
-            self._desk.check_health(ticket)
+        for item in (item for waiting in lazy.values() for item in waiting):
+            self._handler.check_health(item)
 
     async def close(self) -> None:
         """Ends the tests that are under way."""
@@ -92,7 +98,7 @@ class Prover:
         name = verifier.spec.name
         trouble = await self._trouble(verifier)
         if trouble is None:
-            self._desk.unhealthy.pop(name, None)
+            self._handler.unhealthy.pop(name, None)
         elif isinstance(verifier, RemoteVerifier) and trouble.is_fault:
             # The other service may start later; until then its faults speak for it.
             _log.warning("verifier %s cannot be tested yet: %s", name, trouble.text)
@@ -100,12 +106,14 @@ class Prover:
             raise StartupError(f"the verifier {name!r} fails its self-test: {trouble.text}")
         else:
             _log.error("verifier %s fails its self-test: %s", name, trouble.text)
-            self._desk.unhealthy[name] = f"it failed its self-test: {trouble.text}"
+            self._handler.unhealthy[name] = f"it failed its self-test: {trouble.text}"
 
     async def _trouble(self, verifier: Verifier) -> _Trouble | None:
         """What is wrong with a verifier; None if nothing is."""
         try:
             examples = verifier.examples
+        except ExampleError as error:
+            return _Trouble(str(error))
         except Exception as error:  # noqa: BLE001 - the isolation border: a third party's code
             _log.exception("the examples of verifier %s cannot be read", verifier.spec.name)
             return _Trouble(f"its examples cannot be read ({type(error).__name__})")
@@ -124,11 +132,12 @@ class Prover:
         """What becomes of an example by each road that its verifier has."""
         if not isinstance(verifier, CompositeVerifier) and verifier.spec.isolation == "inline":
             return [border.judge(verifier, example.item)]
-        ticket = self._desk.issue_for(verifier.spec.name, example.item, _TIMEOUT_S)
+        item = self._handler.part(verifier.spec.name, example.item, _TIMEOUT_S)
         deadline_s = time.monotonic() + _TIMEOUT_S
-        await launch_when_it_fits(self._desk, [ticket], object(), deadline_s)
-        await judge_elsewhere(self._desk, self, [ticket], deadline_s)
-        found = [ticket.outcome or LATE]
+        await self._dispatcher.launch([item], object(), deadline_s, waits=True)
+        await self._dispatcher.finish([item], deadline_s)
+        self._dispatcher.close(item, self._handler.late)
+        found: list[Outcome] = [item.outcome]
         if not isinstance(verifier, CompositeVerifier) and verifier.spec.isolation == "process":
             glanced = border.glance(verifier, example.item)
             found += [] if glanced is None else [glanced]

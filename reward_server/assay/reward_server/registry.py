@@ -1,9 +1,10 @@
 """Which verifiers there are: one dictionary for ours, one entry-point group for those of others.
 
 A third party declares `[project.entry-points."assay.verifiers"]` with lines `any-name =
-"module:VerifierClass"`. The class is called without arguments. One that cannot be loaded is logged
-and left out, so that it harms nobody else; one that takes a name or a task that is already taken is
-an error, because routing would be a matter of chance.
+"module:verifier"`, the verifier being a decorated function, or a class, which is called without
+arguments. One that cannot be loaded is logged and left out, so that it harms nobody else; one that
+takes a name or a task that is already taken is an error, because routing would be a matter of
+chance.
 """
 
 from __future__ import annotations
@@ -13,33 +14,54 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from assay.kit.hints import did_you_mean
+from assay.reward_server.absent import hint
 from assay.reward_server.domain import Lookup, Unjudgeable, Verifier
-from assay.reward_server.elsewhere import hint
+from assay.reward_server.functions import FunctionVerifier
 from assay.reward_server.profiles import Profile, load_profiles
-from assay.reward_server.verifiers import (
-    form,
-    geometry,
-    instructions,
-    puzzles,
-    science,
-    text,
-)
-from assay.reward_server.verifiers.exact import ExactVerifier
-from assay.reward_server.verifiers.mathematics import MathVerifier
+from assay.reward_server.verifiers.exact import exact
+from assay.reward_server.verifiers.form.length import length
+from assay.reward_server.verifiers.form.repetition import repetition
+from assay.reward_server.verifiers.form.steps import reasoning_steps
+from assay.reward_server.verifiers.form.structure import well_formed
+from assay.reward_server.verifiers.math import MathVerifier
 from assay.reward_server.verifiers.self_verify import SelfVerifyVerifier
-from assay.reward_server.verifiers.tool_call import ToolCallVerifier
-from assay.rpc.hints import did_you_mean
+from assay.reward_server.verifiers.text.bleu import bleu
+from assay.reward_server.verifiers.text.choice import choice
+from assay.reward_server.verifiers.text.chrf import chrf
+from assay.reward_server.verifiers.text.error_rate import error_rate
+from assay.reward_server.verifiers.text.json_schema import json_schema
+from assay.reward_server.verifiers.text.match import match
+from assay.reward_server.verifiers.text.ndcg import ndcg
+from assay.reward_server.verifiers.text.pairwise import pairwise_accuracy
+from assay.reward_server.verifiers.text.preference import preference
+from assay.reward_server.verifiers.text.regex import regex
+from assay.reward_server.verifiers.text.rouge import rouge
+from assay.reward_server.verifiers.text.set_f1 import set_f1
+from assay.reward_server.verifiers.text.token_f1 import token_f1
+from assay.reward_server.verifiers.tool_call import tool_call
 
 ENTRY_POINT_GROUP = "assay.verifiers"
 
-FAMILIES: dict[str, tuple[Callable[[], Verifier], ...]] = {
-    "mathematics": (MathVerifier,),
-    "text": (ExactVerifier, *text.VERIFIERS),
-    "instructions": instructions.VERIFIERS,
-    "form": (*form.VERIFIERS, ToolCallVerifier),
-    "puzzles": puzzles.VERIFIERS,
-    "geometry": geometry.VERIFIERS,
-    "science": science.VERIFIERS,
+FAMILIES: dict[str, tuple[Verifier, ...]] = {
+    "mathematics": (MathVerifier(),),
+    "text": (
+        exact,
+        bleu,
+        choice,
+        chrf,
+        error_rate,
+        json_schema,
+        match,
+        ndcg,
+        pairwise_accuracy,
+        preference,
+        regex,
+        rouge,
+        set_f1,
+        token_f1,
+    ),
+    "form": (well_formed, length, reasoning_steps, repetition, tool_call),
 }
 """Our own verifiers, by family; those that ask another service are made by the server."""
 
@@ -73,7 +95,7 @@ class Registry:
         self._by_name: dict[str, Verifier] = {}
         self._by_task: dict[str, Verifier] = {}
         if ours is None:
-            ours = [make().spec.name for makes in FAMILIES.values() for make in makes]
+            ours = [verifier.spec.name for family in FAMILIES.values() for verifier in family]
         self.ours = frozenset(ours)
         for verifier in verifiers:
             self.add(verifier)
@@ -168,9 +190,9 @@ def load_registry(
         RegistryError: a name or a task is claimed twice.
         ConfigError: a file of profiles is wrong.
     """
-    ours = [*(make() for makes in FAMILIES.values() for make in makes), *remote]
+    ours = [*(verifier for family in FAMILIES.values() for verifier in family), *remote]
     names = [verifier.spec.name for verifier in ours]
-    registry = Registry([*ours, *_plug_ins()], ours=names)
+    registry = Registry([*ours, *plug_ins()], ours=names)
     for compose in COMPOSITES:
         registry.add(compose(registry.verifier), ours=True)
     if profiles is not None:
@@ -180,15 +202,16 @@ def load_registry(
     return registry
 
 
-def _plug_ins() -> Iterator[Verifier]:
+def plug_ins() -> Iterator[Verifier]:
     """The verifiers of installed third parties, those that can be loaded."""
-    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.value):
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.value):
         try:
-            verifier: Verifier = point.load()()
+            loaded = entry.load()
+            verifier: Verifier = loaded if isinstance(loaded, FunctionVerifier) else loaded()
             verifier.spec.name  # noqa: B018 - a plug-in without a readable spec is as bad as one that does not import
         except Exception:  # noqa: BLE001 - the isolation border: a plug-in harms nobody else
             _log.exception(
-                "verifier plug-in %s (%s) is left out: it cannot be loaded", point.name, point.value
+                "verifier plug-in %s (%s) is left out: it cannot be loaded", entry.name, entry.value
             )
             continue
         yield verifier

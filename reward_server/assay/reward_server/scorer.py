@@ -1,42 +1,36 @@
-"""The scorer: items in, one judgement or fault for each out. No gRPC here but its messages.
+"""The scorer: the methods of reward.proto, on the kit's batch service.
 
-The server's servicer is a thin rim over it, and a client in the same process may call it directly.
-What it promises is the contract of reward.proto: judgements and faults together equal the items, in
-their order; a call that is refused has judged nothing; what is not finished shortly before the
-deadline is a fault, and what is finished is returned; nothing goes on for a call that is gone.
+A client in the same process may call it directly.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from importlib.metadata import version
+from operator import attrgetter
 
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2
-from assay.reward_server import convert, spans
+from assay.kit import limits
+from assay.kit.batch.service import BatchService
+from assay.kit.batch.sharing import OutcomeCache
+from assay.kit.durations import duration
+from assay.kit.errors import StartupError
+from assay.kit.pool.link import LinkError, Workers
+from assay.kit.pool.pool import Pool, PoolConfig
+from assay.reward_server import convert
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.counts import Counts
-from assay.reward_server.desk import Desk
 from assay.reward_server.domain import RemoteVerifier
+from assay.reward_server.equality import is_small
+from assay.reward_server.handler import ScoreHandler
 from assay.reward_server.journal.writer import Journal
-from assay.reward_server.judging import judge_elsewhere, judge_here
+from assay.reward_server.pending import PendingScore
 from assay.reward_server.proving import Prover
 from assay.reward_server.registry import Registry, load_registry
-from assay.reward_server.stream import StreamScoring
-from assay.reward_server.tickets import LATE, Ticket, add_results
-from assay.reward_server.workers.link import LinkError
-from assay.reward_server.workers.on_ray import RaySeats
-from assay.reward_server.workers.pool import Pool, PoolConfig
-from assay.reward_server.workers.queue import QueueFull
-from assay.reward_server.workers.seat import LocalSeats, Seats
-from assay.reward_server.workers.worker import WorkerLimits
-from assay.rpc import limits
-from assay.rpc.batches import answer_by_s, check_chunk
-from assay.rpc.errors import StartupError, refuse
-from assay.rpc.queue import Lane
-from assay.rpc.reasons import Reason
+from assay.reward_server.workers.codec import ScoreCodec, ScorePool
+from assay.reward_server.workers.place import place
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +47,7 @@ class RewardScorer:
 
     Attributes:
         counts: what was said so far.
+        workers: where the worker processes are.
     """
 
     def __init__(
@@ -64,11 +59,13 @@ class RewardScorer:
     ) -> None:
         self._config = config or ScorerConfig()
         self._registry = registry or load_registry(profiles=())
-        self._pool: Pool | None = None
-        self._desk: Desk | None = None
+        self._pool: ScorePool | None = None
+        self._handler: ScoreHandler | None = None
+        self._service: BatchService[PendingScore] | None = None
         self._prover: Prover | None = None
         self._journal = journal
         self.counts = Counts()
+        self.workers: Workers = place(self._config)
         if journal is not None:
             self.counts.watch_journal(journal)
 
@@ -82,21 +79,32 @@ class RewardScorer:
         config = self._config
         self._pool = Pool(
             PoolConfig(config.worker_count, config.queue_items, config.queue_mb * 2**20),
-            _seats(config),
+            self.workers,
+            ScoreCodec(),
         )
         try:
             await self._pool.start()
         except LinkError as error:
             raise StartupError(f"the worker processes do not start: {error}") from error
         self.counts.watch(self._pool)
-        self._desk = Desk(self._registry, config, self._pool)
-        self._prover = Prover(self._desk, self._registry.ours)
+        cache = OutcomeCache(config.cache_entries, is_small)
+        handler = ScoreHandler(self._registry, config, self._pool, self.counts, cache)
+        service = BatchService(
+            handler,
+            self.counts.items,
+            config.max_batch_items,
+            cache=cache,
+            answered=None if self._journal is None else self._journal.offer,
+        )
+        handler.dispatcher = service.dispatcher
+        handler.prover = Prover(service.dispatcher, handler, self._registry.ours)
+        self._handler, self._service, self._prover = handler, service, handler.prover
         await self.self_test()
 
     async def close(self) -> None:
         """Ends every worker process. May be called at any time, and more than once."""
         pool, prover = self._pool, self._prover
-        self._pool = self._desk = self._prover = None
+        self._pool = self._handler = self._service = self._prover = None
         if prover is not None:
             await prover.close()
             for line in self.counts.lines():
@@ -108,7 +116,7 @@ class RewardScorer:
             await pool.close()
 
     @property
-    def pool(self) -> Pool:
+    def pool(self) -> ScorePool:
         """The running worker pool."""
         if self._pool is None:
             raise RuntimeError("the scorer is not started")
@@ -126,7 +134,9 @@ class RewardScorer:
             for verifier in self._registry
             if not verifier.spec.lazy or verifier.spec.name in preload or "all" in preload
         ]
-        await self._open_prover().prove_all(chosen)
+        if self._prover is None:
+            raise RuntimeError("the scorer is not started")
+        await self._prover.prove_all(chosen)
 
     async def batch_score(
         self, request: reward_pb2.BatchScoreRequest, *, timeout_s: float
@@ -143,30 +153,9 @@ class RewardScorer:
         Raises:
             CallError: the request as a whole is refused; no item was judged.
         """
-        arrived_s = time.monotonic()
-        check_chunk(request.items, set(), self._config.max_batch_items)
-        desk = self._open_desk()
-        tickets = desk.issue(request.items, arrived_s)
-        deadline_s = answer_by_s(arrived_s, timeout_s)
-        waited_for = 0
-        try:
-            await self._open_prover().prove_first(tickets, deadline_s)
-            await judge_here(desk, tickets, deadline_s)
-            self._launch(tickets)
-            waited_for = len(tickets)
-            self.counts.items.accepted(waited_for)
-            await judge_elsewhere(desk, self._open_prover(), tickets, deadline_s)
-            waited_for = 0
-        finally:
-            self.counts.items.abandoned(waited_for)
-            for ticket in tickets:
-                desk.close(ticket, LATE)
-        self.counts.add(tickets)
-        spans.note(tickets)
+        handler, service = self._open()
         response = reward_pb2.BatchScoreResponse()
-        add_results(response.results, tickets)
-        if self._journal is not None:
-            self._journal.offer(tickets)
+        await service.answer(request.items, response, handler.admit, timeout_s)
         return response
 
     async def list_verifiers(
@@ -184,8 +173,8 @@ class RewardScorer:
                 max_items=config.max_batch_items,
                 max_message_bytes=limits.MAX_MESSAGE_BYTES,
                 max_item_bytes=limits.MAX_ITEM_BYTES,
-                max_item_timeout=convert.duration(config.max_item_timeout_s),
-                default_item_timeout=convert.duration(config.item_timeout_s),
+                max_item_timeout=duration(config.max_item_timeout_s),
+                default_item_timeout=duration(config.item_timeout_s),
             ),
             server_version=version("assay-reward-server"),
         )
@@ -204,42 +193,16 @@ class RewardScorer:
         Raises:
             CallError: a chunk is refused; the stream ends.
         """
-        stream = StreamScoring(
-            self._open_desk(),
-            self._open_prover(),
-            self._config.max_batch_items,
+        handler, service = self._open()
+        return service.stream(
+            requests,
+            attrgetter("items"),
+            reward_pb2.StreamScoreResponse,
+            handler.admit,
             timeout_s,
-            self.counts,
-            journal=self._journal,
         )
-        return stream.run(requests)
 
-    def _open_desk(self) -> Desk:
-        if self._desk is None:
+    def _open(self) -> tuple[ScoreHandler, BatchService[PendingScore]]:
+        if self._handler is None or self._service is None:
             raise RuntimeError("the scorer is not started")
-        return self._desk
-
-    def _open_prover(self) -> Prover:
-        if self._prover is None:
-            raise RuntimeError("the scorer is not started")
-        return self._prover
-
-    def _launch(self, tickets: list[Ticket]) -> None:
-        try:
-            self._open_desk().launch(tickets, Lane())
-        except QueueFull:
-            raise refuse(
-                Reason.QUEUE_FULL,
-                f"{self.pool.queued} items wait already; none of this request was taken",
-                retry_after_s=self.pool.retry_after_s(),
-            ) from None
-
-
-def _seats(config: ScorerConfig) -> Seats:
-    """Where the workers are: on this machine, or on a cluster."""
-    bounds = WorkerLimits(
-        config.worker_memory_mb * 2**20, config.worker_items, config.worker_growth_mb * 2**20
-    )
-    if config.pool == "ray":
-        return RaySeats(config.ray_address, bounds, config.preload)
-    return LocalSeats(bounds, config.preload)
+        return self._handler, self._service

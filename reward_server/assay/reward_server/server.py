@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
-
-from starlette.types import ASGIApp
 
 from assay.clients.config import BETWEEN_SERVICES
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
+from assay.kit import ray_cluster
+from assay.kit.errors import ConfigError, StartupError
+from assay.kit.http.app import http_listener
+from assay.kit.http.listener import HttpListener
+from assay.kit.process import announce, client_tls, server_tls
+from assay.kit.serving import Admission, RunningServer, ServeConfig, serve
 from assay.reward_server.config import ServerConfig
 from assay.reward_server.domain import Verifier
-from assay.reward_server.http.app import make_app
-from assay.reward_server.http.front import Front
-from assay.reward_server.http.listener import HttpListener
+from assay.reward_server.http.front import RewardFront
+from assay.reward_server.http.site import SITE
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.registry import RegistryError, load_registry
 from assay.reward_server.scorer import RewardScorer
@@ -22,10 +24,6 @@ from assay.reward_server.service import reward_service
 from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
-from assay.rpc import ray_cluster
-from assay.rpc.errors import ConfigError, StartupError
-from assay.rpc.process import announce, client_tls, server_tls
-from assay.rpc.serving import Rim, RunningServer, ServeConfig, serve
 
 _ONE_BY_ONE = replace(BETWEEN_SERVICES, max_concurrent_calls=1024)
 
@@ -65,10 +63,8 @@ async def run(config: ServerConfig) -> None:
     listener = _listener(config, scorer, services)
 
     def on_ready(running: RunningServer) -> None:
-        announce("reward_server", running, config.port_file)
-        if listener is not None:
-            sys.stdout.write(f"assay reward_server http on {listener.address}\n")
-            sys.stdout.flush()
+        http_address = "" if listener is None else listener.address
+        announce("reward_server", running, config.port_file, http_address)
 
     try:
         await serve([reward_service(scorer)], serve_config, on_ready=on_ready, beside=listener)
@@ -100,25 +96,23 @@ class _Services:
 def _listener(
     config: ServerConfig, scorer: RewardScorer, services: _Services
 ) -> HttpListener | None:
-    """The HTTP facade; None without --http-port."""
-    if config.http.port is None:
-        return None
-    tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
+    """HTTP beside gRPC; None without --http-port."""
     public = config.access.is_public(config.http.bind)
 
-    def app(rim: Rim) -> ASGIApp:
-        front = Front(
+    def front(admission: Admission) -> RewardFront:
+        return RewardFront(
             scorer,
-            rim,
+            admission,
             config.http,
+            verifier=config.http_verifier,
             sandbox=services.programs,
             genrm=services.genrm,
             journal=config.journal,
             public=public,
         )
-        return make_app(front)
 
-    return HttpListener(app, config.http, config.access, tls)
+    tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
+    return http_listener(SITE, front, config.http, config.access, tls)
 
 
 def _journal(config: ServerConfig) -> Journal | None:

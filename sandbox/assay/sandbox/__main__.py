@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from assay.rpc import tracing
-from assay.rpc.access import take_access
-from assay.rpc.errors import AssayError
-from assay.rpc.flags import access_flags, pool_flags
-from assay.rpc.logs import setup_logging
-from assay.rpc.process import read_token
+from assay.kit import tracing
+from assay.kit.access import take_access
+from assay.kit.errors import AssayError
+from assay.kit.flags import access_flags, http_flags, pool_flags, take_http
+from assay.kit.logs import setup_logging
+from assay.kit.process import read_token
 from assay.sandbox.config import (
     BACKENDS,
     DEFAULT_PORT,
@@ -63,7 +63,7 @@ def _most_options(command: Any) -> Any:
 @pool_flags(
     click.option,
     click.Choice,
-    "Where programs run: on this machine, or where Ray places their wardens.",
+    "Where programs run: on this machine, or where Ray places their supervisors.",
 )
 @click.option("--languages", default="", help="Serve these, by comma. Empty: all that work here.")
 @click.option(
@@ -88,6 +88,7 @@ def _most_options(command: Any) -> Any:
     "--cache-mb", type=int, default=_RUNNER.cache_mb, help="MiB of compiled programs; 0: none."
 )
 @_most_options
+@http_flags(click.option, click.IntRange(0, 65535))
 @access_flags(click.option, _PATH)
 @click.option(
     "--metrics-port",
@@ -106,12 +107,12 @@ def cli(
     python_packages: str,
     **flags: Any,
 ) -> None:
-    """Run untrusted programs over gRPC.
+    """Run untrusted programs over gRPC, and over HTTP/JSON where --http-port is given.
 
     Each flag can be set in the environment as ASSAY_SANDBOX_<FLAG>. The bearer token that clients
     must send comes from a file or from ASSAY_SANDBOX_TOKEN, never from a flag, which every user of
-    the machine could read. Prints "assay sandbox ready on HOST:PORT" when it serves. SIGTERM or
-    Ctrl-C lets running calls end, then stops.
+    the machine could read. Prints "assay sandbox ready on HOST:PORT" when it serves, and "assay
+    sandbox http on HOST:PORT" for HTTP. SIGTERM or Ctrl-C lets running calls end, then stops.
     """
     try:
         setup_logging(log_level, json=log_json)
@@ -124,6 +125,7 @@ def cli(
             RunnerConfig(**runner),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
             access=access,
+            http=take_http(flags),
             **flags,
         )
         asyncio.run(run(config))

@@ -8,10 +8,11 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.rpc import limits, ray_cluster
-from assay.rpc.access import Access
-from assay.rpc.errors import ConfigError
-from assay.rpc.process import usable_cores
+from assay.kit import limits, ray_cluster
+from assay.kit.access import Access
+from assay.kit.errors import ConfigError
+from assay.kit.http.config import HttpConfig
+from assay.kit.process import usable_cores
 from assay.sandbox.domain import MIB, PYTHON_PACKAGES, Limits
 
 ENVIRONMENT_PREFIX = "ASSAY_SANDBOX"
@@ -28,7 +29,7 @@ class RunnerConfig:
     Attributes:
         slots: programs that run at the same time; 0 for one per core, with Ray for one per CPU of
             the cluster.
-        pool: where they run: "local", wardens of this machine, or "ray", placed by Ray.
+        pool: where they run: "local", supervisors of this machine, or "ray", placed by Ray.
         ray_address: of the Ray cluster, HOST:PORT; "auto" for that of this machine's node.
         languages: which languages to serve, by name; empty for all that are installed.
         python_packages: distributions beside the service that Python programs may import in the
@@ -164,6 +165,7 @@ class ServerConfig:
         drain_s: how long running calls may take to end after SIGTERM.
         metrics_port: where metrics are read over HTTP, 0 for any free one; None: nowhere.
         metrics_host: address to bind for them.
+        http: HTTP/JSON beside gRPC.
     """
 
     runner: RunnerConfig
@@ -178,3 +180,4 @@ class ServerConfig:
     drain_s: float = 10.0
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
+    http: HttpConfig = field(default_factory=HttpConfig)

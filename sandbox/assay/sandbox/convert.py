@@ -1,4 +1,4 @@
-"""Between the messages of the contract and the values of the domain. Pure; used in the wardens.
+"""Between the messages of the contract and the values of the domain. Pure; used in the supervisors.
 
 What comes from a caller is checked here, once: paths, names, numbers, plain data. A value that is
 wrong is the fault of its own job, and no other.
@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from google.protobuf import duration_pb2
-
 from assay.api.execution.v1 import execution_pb2
-from assay.rpc.plain import from_plain
+from assay.kit.durations import seconds_of
+from assay.kit.plain import from_plain
 from assay.sandbox.domain import BoxFile, Limits, Program, SandboxFault
 from assay.sandbox.judging.model import (
     AssertTest,
@@ -117,8 +116,7 @@ def limits_from_proto(message: execution_pb2.Limits, defaults: Limits, most: Lim
     """
     changes: dict[str, float] = {}
     for name, field in _DURATIONS.items():
-        duration: duration_pb2.Duration = getattr(message, field)
-        seconds = duration.seconds + duration.nanos / 1e9
+        seconds = seconds_of(getattr(message, field))
         if seconds:
             changes[name] = _checked(field, seconds, getattr(most, name), " s")
     for name in _SIZES:

@@ -9,6 +9,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from assay.kit.faults import Unjudgeable
+
 PYTHON_PACKAGES = ("numpy", "pytest")
 """Distributions that Python programs may import where they are installed and nobody says more."""
 
@@ -192,17 +194,14 @@ class Program:
         return "\n".join((self.source, *files)) if self.files else self.source
 
 
-class SandboxFault(Exception):
+class SandboxFault(Unjudgeable):
     """We could not run or judge the program. Says nothing about the program.
 
-    Attributes:
-        reason: a reason of assay.rpc.reasons, e.g. UNKNOWN_LANGUAGE, INVALID_TEST, WORKER_DIED.
+    Args:
+        reason: a reason of assay.kit.reasons, e.g. UNKNOWN_LANGUAGE, INVALID_TEST, WORKER_DIED.
         message: what happened and what to do, for people.
-        facts: for programs, goes into ErrorInfo.metadata.
+        facts: the fault's metadata.
     """
 
     def __init__(self, reason: str, message: str, **facts: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
-        self.facts = facts
+        super().__init__(reason, message, facts)

@@ -1,18 +1,13 @@
-"""What the sandbox has run so far, for Prometheus: in the server's process, not in the wardens'."""
+"""What the sandbox has run so far, for Prometheus: in the server's process only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from google.protobuf import duration_pb2
 from prometheus_client import Counter, Gauge
 from prometheus_client.registry import Collector
 
 from assay.api.execution.v1 import execution_pb2
-from assay.rpc.errors import reason_of
-from assay.rpc.metrics import UNKNOWN, FunctionCounter, ItemMetrics
-from assay.sandbox.slots.pool import Pool
-from assay.sandbox.tickets import Ticket
+from assay.kit.metrics import UNKNOWN, FunctionCounter, ItemMetrics
+from assay.sandbox.workers.codec import RunPool
 
 
 def _kebab(number: int, name: str, prefix: str) -> tuple[int, str]:
@@ -56,7 +51,7 @@ class RunMetrics:
             "assay_sandbox_queue_items", "Jobs that wait for a slot", registry=None
         )
         self._restarts = FunctionCounter(
-            "assay_sandbox_worker_restarts", "Wardens started in place of one that died"
+            "assay_sandbox_worker_restarts", "Supervisors started in place of one that died"
         )
 
     @property
@@ -65,36 +60,21 @@ class RunMetrics:
         own = [self._runs, self._suites, self._tests, self._queued, self._restarts]
         return [*self.items.collectors, *own]
 
-    def watch(self, pool: Pool) -> None:
+    def watch(self, pool: RunPool) -> None:
         """Has the metrics say how the pool is."""
         self._queued.set_function(lambda: pool.queued)
         self._restarts.function = lambda: pool.restarts
 
-    def add(self, tickets: Iterable[Ticket]) -> None:
-        """Counts settled tickets, each once."""
-        for ticket in tickets:
-            result = ticket.result
-            if result is None:
-                continue
-            timings = result.timings
-            self.items.took(ticket.language, seconds(timings.queue), seconds(timings.execution))
-            language = ticket.language or UNKNOWN
-            if result.WhichOneof("outcome") == "fault":
-                self.items.fault(language, reason_of(result.fault))
-            elif isinstance(result, execution_pb2.ExecutionResult):
-                self._runs.labels(language, ENDS[result.execution.end_kind]).inc()
-            else:
-                self._report(language, result.report)
+    def ran(self, language: str, execution: execution_pb2.Execution) -> None:
+        """Counts a program that was run."""
+        self._runs.labels(language or UNKNOWN, ENDS[execution.end_kind]).inc()
 
-    def _report(self, language: str, report: execution_pb2.TestReport) -> None:
+    def tested(self, language: str, report: execution_pb2.TestReport) -> None:
+        """Counts a program that was held against tests."""
+        language = language or UNKNOWN
         failed = report.passed_count < len(report.outcomes)
         result = "compile-failed" if report.compile_failed else "failed" if failed else "passed"
         self._suites.labels(language, result).inc()
         for outcome in report.outcomes:
             end = ENDS[outcome.execution.end_kind] if outcome.HasField("execution") else ""
             self._tests.labels(language, _VERDICTS[outcome.verdict], end).inc()
-
-
-def seconds(duration: duration_pb2.Duration) -> float:
-    """A duration in seconds."""
-    return duration.seconds + duration.nanos / 1e9

@@ -1,4 +1,4 @@
-"""From what a run or a suite came to, to the messages of the contract. Pure; used in the wardens.
+"""From what a run or a suite came to, to the messages of the contract. Pure; for supervisors.
 
 A result must fit into a message, and a batch of results too. The run of a single program keeps what
 its limits keep. The runs behind tests are for people who look for a reason: of each stream the
@@ -7,9 +7,8 @@ first bytes are kept, and the report says how many there were.
 
 from __future__ import annotations
 
-from google.protobuf import duration_pb2
-
 from assay.api.execution.v1 import execution_pb2
+from assay.kit.durations import fill_duration
 from assay.sandbox.domain import EndKind, Limits, Output, RunRecord
 from assay.sandbox.judging.model import Report, Suite, TestOutcome, TestVerdict
 
@@ -136,11 +135,6 @@ def limits_to_proto(limits: Limits) -> execution_pb2.Limits:
     fill_duration(message.wall_time, limits.wall_s)
     fill_duration(message.compile_wall_time, limits.compile_wall_s)
     return message
-
-
-def fill_duration(message: duration_pb2.Duration, seconds: float) -> None:
-    """Writes seconds, at least 0."""
-    message.seconds, message.nanos = divmod(max(0, round(seconds * 1e9)), 10**9)
 
 
 def _output(output: Output, most: int | None = None) -> execution_pb2.CapturedOutput:

@@ -1,41 +1,36 @@
-"""The runner: jobs in, one run, report or fault for each out. No gRPC here but its messages.
-
-What it promises is the contract of execution.proto: outcomes and faults together equal the jobs, in
-their order; a call that is refused has run nothing; what is not finished shortly before the
-deadline is a fault, and what is finished is returned; nothing goes on for a call that is gone.
-"""
+"""The runner: the methods of execution.proto, on the kit's batch service."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from importlib.metadata import version
+from operator import attrgetter
+from typing import Any
 
 from assay.api.common.v1 import common_pb2
 from assay.api.execution.v1 import execution_pb2
-from assay.rpc import limits
-from assay.rpc.batches import answer_by_s, check_chunk
-from assay.rpc.errors import StartupError
-from assay.sandbox import spans
+from assay.kit import limits
+from assay.kit.batch.answers import Room
+from assay.kit.batch.service import BatchService
+from assay.kit.durations import fill_duration
+from assay.kit.errors import StartupError
+from assay.kit.faults import Fault
+from assay.kit.pool.link import LinkError
+from assay.kit.pool.pool import Pool, PoolConfig
 from assay.sandbox.config import MAX_JOB_BYTES, RunnerConfig
 from assay.sandbox.convert import clipped
+from assay.sandbox.handler import AnyJob, PendingRun, RunHandler
 from assay.sandbox.languages import Missing, Toolchains, language_info
 from assay.sandbox.metrics import RunMetrics
-from assay.sandbox.results import fill_duration, limits_to_proto
-from assay.sandbox.slots import frames
-from assay.sandbox.slots.jobs import Fault
-from assay.sandbox.slots.link import LinkError, Wardens
-from assay.sandbox.slots.pool import Pool, PoolConfig
-from assay.sandbox.stream import TestStream
-from assay.sandbox.tickets import (
-    AnyJob,
-    Desk,
-    Room,
-    Ticket,
-    wait_for_jobs,
-)
+from assay.sandbox.results import limits_to_proto
+from assay.sandbox.workers import kinds
+from assay.sandbox.workers.codec import RunCodec, RunJob, RunPool, Task
+from assay.sandbox.workers.place import Supervisors
+
+_DEPTH = 2  # a supervisor never waits for us
+_LET_GO_S = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -45,49 +40,56 @@ class Runner:
 
     Args:
         config: how programs are run.
-        wardens: where they are run.
+        supervisors: run them.
 
     Attributes:
         metrics: what was run so far.
     """
 
-    def __init__(self, config: RunnerConfig, wardens: Wardens) -> None:
+    def __init__(self, config: RunnerConfig, supervisors: Supervisors) -> None:
         self._config = config
-        self._wardens = wardens
-        self._pool: Pool | None = None
-        self._desk: Desk | None = None
+        self._supervisors = supervisors
+        self._pool: RunPool | None = None
+        self._handler: RunHandler | None = None
+        self._service: BatchService[PendingRun] | None = None
         self._listed = execution_pb2.ListLanguagesResponse()
         self.metrics = RunMetrics()
 
     async def start(self) -> None:
-        """Starts the wardens and has every language prove itself in them.
+        """Starts the supervisors and has every language prove itself in them.
 
         Raises:
-            StartupError: the wardens do not come up, no language works, or one that the operator
-                named does not.
+            StartupError: the supervisors do not come up, no language works, or one that the
+                operator named does not.
         """
         config = self._config
         self._pool = Pool(
-            PoolConfig(config.slot_count, config.queue_items, config.queue_mb * 2**20),
-            self._wardens,
+            PoolConfig(
+                *(config.slot_count, config.queue_items, config.queue_mb * 2**20),
+                depth=_DEPTH,
+                let_go_s=_LET_GO_S,
+            ),
+            self._supervisors.workers,
+            RunCodec(),
         )
         try:
             await self._pool.start()
         except LinkError as error:
             raise StartupError(f"the sandbox does not start: {error}") from error
         self.metrics.watch(self._pool)
-        served = await self._proved(self._wardens.site.toolchains)
+        served = await self._proved(self._supervisors.site.toolchains)
         self._listed = await asyncio.to_thread(self._list, served)
-        self._desk = Desk(self._pool, served)
+        self._handler = RunHandler(self._pool, served, self.metrics)
+        self._service = BatchService(self._handler, self.metrics.items, config.max_batch_items)
 
     async def close(self) -> None:
         """Kills everything that runs. May be called at any time, and more than once."""
-        pool, self._pool, self._desk = self._pool, None, None
+        pool, self._pool, self._handler, self._service = self._pool, None, None, None
         if pool is not None:
             await pool.close()
 
     @property
-    def pool(self) -> Pool:
+    def pool(self) -> RunPool:
         """The running pool."""
         if self._pool is None:
             raise RuntimeError("the runner is not started")
@@ -109,9 +111,7 @@ class Runner:
             CallError: the request as a whole is refused; nothing was run.
         """
         response = execution_pb2.ExecuteResponse()
-        for ticket in await self._run(request.jobs, timeout_s):
-            if isinstance(ticket.result, execution_pb2.ExecutionResult):
-                response.results.append(ticket.result)
+        await self._answer(request.jobs, response, timeout_s)
         return response
 
     async def run_tests(
@@ -119,14 +119,12 @@ class Runner:
     ) -> execution_pb2.RunTestsResponse:
         """Holds programs against tests; arguments and errors as for `execute`."""
         response = execution_pb2.RunTestsResponse()
-        for ticket in await self._run(request.jobs, timeout_s):
-            if isinstance(ticket.result, execution_pb2.TestJobResult):
-                response.results.append(ticket.result)
+        await self._answer(request.jobs, response, timeout_s)
         return response
 
     def stream_run_tests(
         self, requests: AsyncIterator[execution_pb2.StreamRunTestsRequest], *, timeout_s: float
-    ) -> AsyncIterator[execution_pb2.StreamRunTestsResponse]:
+    ) -> AsyncGenerator[execution_pb2.StreamRunTestsResponse, None]:
         """Tests a stream of chunks; results come as they are ready.
 
         A full queue does not end a stream: the next chunk is read when there is room for it.
@@ -134,10 +132,14 @@ class Runner:
         Raises:
             CallError: a chunk is refused; the stream ends.
         """
-        stream = TestStream(
-            self._open_desk(), self._config.max_batch_items, timeout_s, self.metrics
+        handler, service = self._open()
+        return service.stream(
+            requests,
+            attrgetter("jobs"),
+            execution_pb2.StreamRunTestsResponse,
+            handler.admit,  # each result may fill a message of its own
+            timeout_s,
         )
-        return stream.run(requests)
 
     async def list_languages(
         self, request: execution_pb2.ListLanguagesRequest, *, timeout_s: float
@@ -146,37 +148,30 @@ class Runner:
         del request, timeout_s
         return self._listed
 
-    async def _run(self, messages: Sequence[AnyJob], timeout_s: float) -> list[Ticket]:
-        arrived_s = time.monotonic()
-        check_chunk(messages, set(), self._config.max_batch_items, noun="job")
-        desk = self._open_desk()
-        tickets = desk.issue(messages, arrived_s, Room())
-        waited_for = len(tickets)
-        self.metrics.items.accepted(waited_for)
-        try:
-            await wait_for_jobs(tickets, answer_by_s(arrived_s, timeout_s))
-            waited_for = 0
-        finally:
-            self.metrics.items.abandoned(waited_for)
-            for ticket in tickets:
-                desk.close(ticket)
-        self.metrics.add(tickets)
-        spans.note(tickets)
-        return tickets
+    async def _answer(self, jobs: Sequence[AnyJob], response: Any, timeout_s: float) -> None:
+        """Runs the jobs of a call, whose results share the room of one message."""
+        handler, service = self._open()
+        room = Room()
 
-    def _open_desk(self) -> Desk:
-        if self._desk is None:
+        def admit(item: PendingRun, message: AnyJob) -> None:
+            item.room = room
+            handler.admit(item, message)
+
+        await service.answer(jobs, response, admit, timeout_s)
+
+    def _open(self) -> tuple[RunHandler, BatchService[PendingRun]]:
+        if self._handler is None or self._service is None:
             raise RuntimeError("the runner is not started")
-        return self._desk
+        return self._handler, self._service
 
     async def _proved(self, toolchains: Toolchains) -> Toolchains:
-        """The languages that pass their self-test; the wardens take them in turn.
+        """The languages that pass their self-test; the supervisors take them in turn.
 
         Raises:
             StartupError: none does, or one that the operator named does not.
         """
         names = sorted(toolchains.found)
-        jobs = [self.pool.job(object(), frames.PROBE, name.encode()) for name in names]
+        jobs = [self._probe(name) for name in names]
         self.pool.submit(jobs)
         failed: list[Missing] = []
         for name, job in zip(names, jobs, strict=True):
@@ -192,9 +187,12 @@ class Runner:
             raise StartupError("no language works here: " + (failed[0].why if failed else "none"))
         return served
 
+    def _probe(self, language: str) -> RunJob:
+        return self.pool.job(object(), Task(kinds.PROBE, language.encode()), size_bytes=0)
+
     def _list(self, served: Toolchains) -> execution_pb2.ListLanguagesResponse:
         """What ListLanguages answers; asks the tools for their versions, once."""
-        config, site = self._config, self._wardens.site
+        config, site = self._config, self._supervisors.site
         response = execution_pb2.ListLanguagesResponse(
             isolation_layers=site.layers,
             limits=common_pb2.BatchLimits(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from assay.rpc import ray_cluster
-from assay.rpc.process import announce, server_tls
-from assay.rpc.serving import ServeConfig, serve
-from assay.sandbox.config import RunnerConfig, ServerConfig
+from assay.kit import ray_cluster
+from assay.kit.http.app import http_listener
+from assay.kit.process import announce, server_tls
+from assay.kit.serving import Admission, RunningServer, ServeConfig, serve
+from assay.sandbox.config import ServerConfig
+from assay.sandbox.http import SITE, SandboxFront
 from assay.sandbox.runner import Runner
 from assay.sandbox.service import execution_service
-from assay.sandbox.site import survey
-from assay.sandbox.slots.link import LocalWardens, Wardens
-from assay.sandbox.slots.on_ray import RayWardens
+from assay.sandbox.workers.place import Supervisors
 
 
 async def run(config: ServerConfig) -> None:
@@ -21,42 +21,38 @@ async def run(config: ServerConfig) -> None:
 
     Raises:
         ConfigError: a setting or a file is wrong.
-        StartupError: the port is in use, isolation is below the floor, the wardens do not
+        StartupError: the port is in use, isolation is below the floor, the supervisors do not
             come up, or no language works.
     """
+    tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
     serve_config = ServeConfig(
         host=config.host,
         port=config.port,
         drain_s=config.drain_s,
-        tls=server_tls(config.tls_cert, config.tls_key, config.tls_client_ca),
+        tls=tls,
         token=config.token,
         access=config.access,
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
     )
-    runner = Runner(config.runner, wardens(config.runner))
+    runner = Runner(config.runner, Supervisors(config.runner))
     if config.runner.pool == "ray":
         # Before a port is bound: what is wrong is said in a line.
         await ray_cluster.connect(config.runner.ray_address, "assay-sandbox[ray]")
+    public = config.access.is_public(config.http.bind)
+
+    def front(admission: Admission) -> SandboxFront:
+        return SandboxFront(runner, admission, config.http, public=public)
+
+    listener = http_listener(SITE, front, config.http, config.access, tls)
+
+    def on_ready(running: RunningServer) -> None:
+        http_address = "" if listener is None else listener.address
+        announce("sandbox", running, config.port_file, http_address)
+
     try:
-        await serve(
-            [execution_service(runner)],
-            serve_config,
-            on_ready=lambda running: announce("sandbox", running, config.port_file),
-        )
+        await serve([execution_service(runner)], serve_config, on_ready=on_ready, beside=listener)
     finally:
         await runner.close()
         if config.port_file is not None:
             config.port_file.unlink(missing_ok=True)
-
-
-def wardens(config: RunnerConfig) -> Wardens:
-    """Where programs run: on this machine, which is surveyed now, or on a cluster's nodes.
-
-    Raises:
-        ConfigError, StartupError: this machine cannot run them as it was told to.
-    """
-    if config.pool == "ray":
-        return RayWardens(config)
-    site = survey(config)
-    return LocalWardens(site, site.settings(config))

@@ -1,4 +1,4 @@
-"""What a warden is told at its start, as data: the front process writes it, the warden reads it."""
+"""What a supervisor is told at its start, as data: the server writes it, the process reads it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from assay.sandbox.domain import PYTHON_PACKAGES, Limits
 
 
 @dataclass(frozen=True, slots=True)
-class WardenSettings:
-    """How one warden runs programs.
+class SupervisorSettings:
+    """How one supervisor runs programs.
 
     Attributes:
         slot: its number, from 0.
@@ -40,10 +40,10 @@ class WardenSettings:
         return json.dumps(dataclasses.asdict(self))
 
     @staticmethod
-    def from_json(text: str) -> WardenSettings:
+    def from_json(text: str) -> SupervisorSettings:
         """Reads what `to_json` wrote."""
         data = json.loads(text)
-        return WardenSettings(
+        return SupervisorSettings(
             **{
                 **data,
                 "max_limits": Limits(**data["max_limits"]),

@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.rpc.errors import AssayError, ConfigError, StartupError
+from assay.kit.errors import AssayError, ConfigError, StartupError
 from assay.sandbox.config import FLOORS, RunnerConfig
 from assay.sandbox.domain import MIB, PYTHON_PACKAGES, SandboxFault
 from assay.sandbox.jail import detect, packages, reach
 from assay.sandbox.languages import Toolchains, discover, language_info, warm_up
-from assay.sandbox.settings import WardenSettings
+from assay.sandbox.settings import SupervisorSettings
 
 _log = logging.getLogger(__name__)
 
@@ -74,9 +74,9 @@ class Site:
             versions=data["versions"],
         )
 
-    def settings(self, config: RunnerConfig) -> WardenSettings:
-        """What every warden is told."""
-        return WardenSettings(
+    def settings(self, config: RunnerConfig) -> SupervisorSettings:
+        """What every supervisor is told."""
+        return SupervisorSettings(
             slot=0,
             backend=config.backend,
             level=self.level,

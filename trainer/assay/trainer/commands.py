@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from assay.clients.runs.environment import calm
+from assay.kit.runs.environment import calm
 from assay.trainer import launch
 from assay.trainer.records.folder import POLICY_RUNS, RunFolder
 from assay.trainer.run_options import Asked, run_options

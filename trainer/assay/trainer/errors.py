@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.rpc.errors import AssayError
+from assay.kit.errors import AssayError
 
 
 class TrainingStoppedError(AssayError):

@@ -30,10 +30,10 @@ from typing import Any
 
 import click
 
-from assay.clients import cli
-from assay.clients.runs.environment import calm, keep_freed_memory
-from assay.clients.runs.folders import forget_if_untouched
-from assay.rpc.errors import ConfigError
+from assay.cli import main as cli
+from assay.kit.errors import ConfigError
+from assay.kit.runs.environment import calm, keep_freed_memory
+from assay.kit.runs.folders import forget_if_untouched
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.folder import C, RunFolder, RunKind
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from assay.clients.runs.folders import newest
+from assay.kit.runs.folders import newest
 from assay.trainer.records.folder import C, RunFolder, RunKind
 
 _NEWEST = "newest"

@@ -7,10 +7,8 @@ with ExecutionClient("127.0.0.1:50052") as client:
 print(result)
 """
 
-from assay.clients.execution.client import AsyncExecutionClient
+from assay.clients.execution.client import AsyncExecutionClient, ExecutionClient
 from assay.clients.execution.convert import suite_to_proto
-from assay.clients.execution.sync import ExecutionClient
-from assay.clients.execution.transport import ExecutionTransport, GrpcExecutionTransport
 from assay.clients.execution.types import (
     AssertTest,
     CallTest,
@@ -43,9 +41,7 @@ __all__ = [
     "ExecutionClient",
     "ExecutionJob",
     "ExecutionResult",
-    "ExecutionTransport",
     "Fault",
-    "GrpcExecutionTransport",
     "LanguageInfo",
     "Limits",
     "Output",

@@ -1,11 +1,10 @@
-"""The asynchronous client of a sandbox: batches, splits, retries, deadlines; any transport.
+"""The clients of a sandbox: `AsyncExecutionClient`, and `ExecutionClient` without `await`.
 
     async with AsyncExecutionClient("127.0.0.1:50052") as client:
         [result] = await client.execute([ExecutionJob(Program("python", "print(6 * 7)"))])
 
-What holds, whatever happens on the way: every job gets exactly one outcome, in the jobs' order; an
-outcome is matched to its job by id; what a program did is never made up. The reasons for a fault
-that the client itself finds are those of `assay.clients.client`.
+What holds, and which faults a client itself finds: `assay.clients.core.client`. What a program did
+is never made up.
 """
 
 from __future__ import annotations
@@ -14,12 +13,10 @@ import contextlib
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
 from assay.api.execution.v1 import execution_pb2
-from assay.clients.calls import BatchClient, CallKind
-from assay.clients.client import OnError
-from assay.clients.config import ClientConfig
+from assay.clients.core.client import CallKind, OnError, ServiceClient
+from assay.clients.core.portal import SyncClient
+from assay.clients.core.streaming import run_stream
 from assay.clients.execution import convert
-from assay.clients.execution.stream import stream_tests
-from assay.clients.execution.transport import ExecutionTransport, GrpcExecutionTransport
 from assay.clients.execution.types import (
     ExecutionJob,
     ExecutionResult,
@@ -27,58 +24,39 @@ from assay.clients.execution.types import (
     TestJob,
     TestResult,
 )
-from assay.clients.life import check_timeout
-from assay.rpc.errors import ConfigError
-from assay.rpc.tls import ClientTls
+
+_SERVICE = "assay.api.execution.v1.ExecutionService"
+
+_EXECUTIONS: CallKind[ExecutionResult] = CallKind(
+    method=f"{_SERVICE}.Execute",
+    encode=convert.job_to_proto,
+    request=lambda jobs: execution_pb2.ExecuteRequest(jobs=jobs),
+    decode=lambda _, result: convert.result_from_proto(result),
+)
+_TESTS: CallKind[TestResult] = CallKind(
+    method=f"{_SERVICE}.RunTests",
+    encode=convert.test_job_to_proto,
+    request=lambda jobs: execution_pb2.RunTestsRequest(jobs=jobs),
+    decode=lambda _, result: convert.test_result_from_proto(result),
+)
+_STREAMED: CallKind[tuple[str, TestResult]] = CallKind(
+    method=f"{_SERVICE}.StreamRunTests",
+    encode=convert.test_job_to_proto,
+    request=lambda jobs: execution_pb2.StreamRunTestsRequest(jobs=jobs),
+    decode=lambda sent, result: (sent.id, convert.test_result_from_proto(result)),
+    fault=lambda job_id, fault: (job_id, fault),
+)
 
 
-class AsyncExecutionClient(BatchClient[ExecutionTransport, SandboxInfo]):
-    """Runs programs on a sandbox. Belongs to the event loop that first uses it.
+class AsyncExecutionClient(ServiceClient[SandboxInfo]):
+    """Runs programs on a sandbox. Its arguments are those of `AsyncRewardClient`.
 
-    Args:
-        target: the server's address, "host:port".
-        tls: encrypts, and says whom to trust. None: plain text, for loopback.
-        token: the bearer token that the operator gave you.
-        timeout_s: the whole time that a call may take, queue and retries included, in seconds.
-        config: batching and retries.
-        transport: what carries messages instead of gRPC; then `target` only names it in errors.
-
-    Raises:
-        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    Belongs to the event loop that first uses it.
     """
 
-    def __init__(
-        self,
-        target: str = "",
-        *,
-        tls: ClientTls | None = None,
-        token: str | None = None,
-        timeout_s: float = 60.0,
-        config: ClientConfig | None = None,
-        transport: ExecutionTransport | None = None,
-    ) -> None:
-        check_execution_client(target, transport, timeout_s)
-        wire = transport or GrpcExecutionTransport(target, tls=tls, token=token)
-        super().__init__(
-            wire,
-            target=target,
-            server="the sandbox",
-            noun="job",
-            timeout_s=timeout_s,
-            config=config,
-        )
-        self._executions: CallKind[ExecutionResult] = CallKind(
-            convert.job_to_proto,
-            lambda jobs: execution_pb2.ExecuteRequest(jobs=jobs),
-            lambda request, timeout_s: wire.execute(request, timeout_s=timeout_s),
-            lambda _, result: convert.result_from_proto(result),
-        )
-        self._tests: CallKind[TestResult] = CallKind(
-            convert.test_job_to_proto,
-            lambda jobs: execution_pb2.RunTestsRequest(jobs=jobs),
-            lambda request, timeout_s: wire.run_tests(request, timeout_s=timeout_s),
-            lambda _, result: convert.test_result_from_proto(result),
-        )
+    server = "sandbox"
+    port = 50052
+    noun = "job"
 
     async def execute(
         self,
@@ -103,7 +81,7 @@ class AsyncExecutionClient(BatchClient[ExecutionTransport, SandboxInfo]):
             CallError: A call failed, and on_error is "raise".
             ConfigError: The client is closed, or belongs to another event loop.
         """
-        return await self._run(self._executions, list(jobs), timeout_s, on_error)
+        return await self._run(_EXECUTIONS, list(jobs), timeout_s, on_error)
 
     async def run_tests(
         self,
@@ -119,9 +97,9 @@ class AsyncExecutionClient(BatchClient[ExecutionTransport, SandboxInfo]):
         Returns:
             A report or a fault for each job, in the jobs' order.
         """
-        return await self._run(self._tests, list(jobs), timeout_s, on_error)
+        return await self._run(_TESTS, list(jobs), timeout_s, on_error)
 
-    def stream_tests(
+    async def stream_tests(
         self, jobs: AsyncIterable[TestJob], *, timeout_s: float | None = None
     ) -> AsyncIterator[tuple[str, TestResult]]:
         """Holds programs against tests as they come; yields ids and outcomes as they are ready.
@@ -134,14 +112,17 @@ class AsyncExecutionClient(BatchClient[ExecutionTransport, SandboxInfo]):
             BadRequestError: Ids are not unique over the stream, or too long.
             ConfigError: The client is closed, or belongs to another event loop.
         """
-        return self._stream(jobs, timeout_s)
-
-    async def _stream(
-        self, jobs: AsyncIterable[TestJob], timeout_s: float | None
-    ) -> AsyncIterator[tuple[str, TestResult]]:
         deadline_s = self._begin(timeout_s)
         info = await self._server_info(deadline_s)
-        results = stream_tests(self._transport, jobs, info, self._config, deadline_s)
+        results = run_stream(
+            self._transport,
+            _STREAMED,
+            jobs,
+            limits=info,
+            config=self._config,
+            deadline_s=deadline_s,
+            noun=self.noun,
+        )
         async with contextlib.aclosing(results):
             async for entry in results:
                 yield entry
@@ -157,16 +138,43 @@ class AsyncExecutionClient(BatchClient[ExecutionTransport, SandboxInfo]):
 
     async def _fetch_info(self, timeout_s: float) -> SandboxInfo:
         request = execution_pb2.ListLanguagesRequest()
-        response = await self._transport.list_languages(request, timeout_s=timeout_s)
+        method = f"{_SERVICE}.ListLanguages"
+        response = await self._transport.call(method, request, timeout_s=timeout_s)
         return convert.info_from_proto(response)
 
+    def _limits_of(self, info: SandboxInfo) -> SandboxInfo:
+        return info
 
-def check_execution_client(target: str, transport: object, timeout_s: float) -> None:
-    """Checks what a client, awaited or not, is made with.
 
-    Raises:
-        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+class ExecutionClient(SyncClient[AsyncExecutionClient, SandboxInfo]):
+    """Runs programs on a sandbox, synchronously. The methods are those of `AsyncExecutionClient`.
+
+    It may be shared by threads, survives a fork, and can be pickled; its arguments are those of
+    `RewardClient`.
     """
-    if not target and transport is None:
-        raise ConfigError("no address of a sandbox; pass one, such as '127.0.0.1:50052'")
-    check_timeout(timeout_s)
+
+    _asynchronous = AsyncExecutionClient
+
+    def execute(
+        self,
+        jobs: Iterable[ExecutionJob],
+        *,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> list[ExecutionResult]:
+        """Runs programs; see `AsyncExecutionClient.execute`."""
+        return self._run(lambda c: c.execute(jobs, timeout_s=timeout_s, on_error=on_error))
+
+    def run_tests(
+        self,
+        jobs: Iterable[TestJob],
+        *,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> list[TestResult]:
+        """Holds programs against tests; see `AsyncExecutionClient.run_tests`."""
+        return self._run(lambda c: c.run_tests(jobs, timeout_s=timeout_s, on_error=on_error))
+
+    def list_languages(self, *, timeout_s: float | None = None) -> SandboxInfo:
+        """Asks what the sandbox runs; see `AsyncExecutionClient.list_languages`."""
+        return self._run(lambda client: client.list_languages(timeout_s=timeout_s))

@@ -7,9 +7,8 @@ with JudgeClient("127.0.0.1:50053") as client:
 print(result)
 """
 
-from assay.clients.judging.client import AsyncJudgeClient
-from assay.clients.judging.sync import JudgeClient
-from assay.clients.judging.transport import GrpcJudgeTransport, JudgeTransport
+from assay.clients.judging.client import AsyncJudgeClient, JudgeClient
+from assay.clients.judging.self_verification import SelfVerificationMetrics, TurnScore
 from assay.clients.judging.types import (
     Aggregation,
     GroupItem,
@@ -46,7 +45,6 @@ from assay.clients.judging.types import (
     Usage,
     Vote,
 )
-from assay.clients.self_verification import SelfVerificationMetrics, TurnScore
 from assay.clients.types import Fault
 
 __all__ = [
@@ -56,7 +54,6 @@ __all__ = [
     "GroupItem",
     "GroupRanking",
     "GroupResult",
-    "GrpcJudgeTransport",
     "JudgeClient",
     "JudgeItem",
     "JudgeModelInfo",
@@ -64,7 +61,6 @@ __all__ = [
     "JudgeResult",
     "JudgeServerInfo",
     "JudgeSettings",
-    "JudgeTransport",
     "ModelJudgement",
     "Overflow",
     "PairItem",

@@ -1,28 +1,28 @@
-"""The asynchronous client of a judge service: batches, splits, retries, deadlines; any transport.
+"""The clients of a judge service: `AsyncJudgeClient`, and `JudgeClient` without `await`.
 
     async with AsyncJudgeClient("127.0.0.1:50053") as client:
         item = JudgeItem("What is 6 * 7?", "It is 42.", ground_truth="42")
         [judgement] = await client.judge_responses([item])
 
-What holds, whatever happens on the way: every item gets exactly one outcome, in the items' order;
-an outcome is matched to its item by id; a judgement is never made up. Items of one prompt travel in
-one call where they fit, so that the judge reads the prompt once. The reasons for a fault that the
-client itself finds are those of `assay.clients.client`, and SCORE_NOT_FINITE.
+What holds, and which faults a client itself finds: `assay.clients.core.client`; SCORE_NOT_FINITE
+comes on top. Items of one prompt travel in one call where they fit, so that the judge reads the
+prompt once.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.clients.calls import BatchClient, CallKind
-from assay.clients.client import OnError
-from assay.clients.config import ClientConfig
-from assay.clients.judging import convert, reading
-from assay.clients.judging.transport import GrpcJudgeTransport, JudgeTransport, Method
+from assay.clients.core.client import CallKind, OnError, ServiceClient
+from assay.clients.core.messages import Shape
+from assay.clients.core.portal import SyncClient
+from assay.clients.judging import convert
+from assay.clients.judging.self_verification import dialogue_of, metrics
 from assay.clients.judging.types import (
     GroupItem,
     GroupResult,
@@ -41,50 +41,22 @@ from assay.clients.judging.types import (
     StepResult,
     StepSettings,
 )
-from assay.clients.life import check_timeout
-from assay.clients.self_verification import dialogue_of, metrics
-from assay.rpc.errors import ConfigError
-from assay.rpc.tls import ClientTls
 
 R = TypeVar("R")
-TIMEOUT_S = 600.0
-"""Models are slow: the time that a call may take where nobody says."""
+_JUDGE = "assay.api.judge.v1.JudgeService"
+_PROCESS = "assay.api.process.v1.ProcessRewardService"
 
 
-class AsyncJudgeClient(BatchClient[JudgeTransport, JudgeServerInfo]):
+class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
     """Judges by models. Belongs to the event loop that first uses it.
 
-    Args:
-        target: the server's address, "host:port".
-        tls: encrypts, and says whom to trust. None: plain text, for loopback.
-        token: the bearer token that the operator gave you.
-        timeout_s: the whole time that a call may take, queue and retries included, in seconds.
-        config: batching and retries.
-        transport: what carries messages instead of gRPC; then `target` only names it in errors.
-
-    Raises:
-        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    Its arguments are those of `AsyncRewardClient`; models are slow, so a call may take 600 s where
+    nobody says.
     """
 
-    def __init__(
-        self,
-        target: str = "",
-        *,
-        tls: ClientTls | None = None,
-        token: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-        config: ClientConfig | None = None,
-        transport: JudgeTransport | None = None,
-    ) -> None:
-        check_judge_client(target, transport, timeout_s)
-        super().__init__(
-            transport or GrpcJudgeTransport(target, tls=tls, token=token),
-            target=target,
-            server="the judge service",
-            noun="item",
-            timeout_s=timeout_s,
-            config=config,
-        )
+    server = "judge service"
+    port = 50053
+    default_timeout_s = 600.0
 
     async def judge_responses(
         self,
@@ -112,12 +84,12 @@ class AsyncJudgeClient(BatchClient[JudgeTransport, JudgeServerInfo]):
             ConfigError: A setting is wrong, or the client is closed or belongs to another event
                 loop.
         """
-        told = convert.judge_settings(settings)
+        told = convert.write_settings(convert.JUDGE_SETTINGS, settings)
         kind = self._kind(
-            "JudgeResponses",
-            convert.judge_item,
+            f"{_JUDGE}.JudgeResponses",
+            convert.JUDGE_ITEM,
             lambda sent: judge_pb2.JudgeResponsesRequest(items=sent, settings=told),
-            reading.judge_result,
+            convert.judge_result,
         )
         return await self._run(kind, list(items), timeout_s, on_error)
 
@@ -146,14 +118,14 @@ class AsyncJudgeClient(BatchClient[JudgeTransport, JudgeServerInfo]):
 
         Raises: as `judge_responses`.
         """
-        told = convert.judge_settings(settings)
+        told = convert.write_settings(convert.JUDGE_SETTINGS, settings)
         kind = self._kind(
-            "JudgePairs",
-            convert.pair_item,
+            f"{_JUDGE}.JudgePairs",
+            convert.PAIR_ITEM,
             lambda sent: judge_pb2.JudgePairsRequest(
                 items=sent, settings=told, max_order_gap=max_order_gap
             ),
-            reading.pair_result,
+            convert.pair_result,
         )
         return await self._run(kind, list(items), timeout_s, on_error)
 
@@ -184,14 +156,15 @@ class AsyncJudgeClient(BatchClient[JudgeTransport, JudgeServerInfo]):
 
         Raises: as `judge_responses`.
         """
-        told, mode = convert.judge_settings(settings), convert.ranking_mode(ranking)
+        told = convert.write_settings(convert.JUDGE_SETTINGS, settings)
+        mode = convert.ranking_mode(ranking)
         kind = self._kind(
-            "JudgeGroups",
-            convert.group_item,
+            f"{_JUDGE}.JudgeGroups",
+            convert.GROUP_ITEM,
             lambda sent: judge_pb2.JudgeGroupsRequest(
                 items=sent, settings=told, ranking_mode=mode, max_order_gap=max_order_gap
             ),
-            reading.group_result,
+            convert.group_result,
         )
         return await self._run(kind, list(items), timeout_s, on_error)
 
@@ -204,12 +177,12 @@ class AsyncJudgeClient(BatchClient[JudgeTransport, JudgeServerInfo]):
         on_error: OnError = "fault",
     ) -> list[StepResult]:
         """Scores responses by their steps; arguments, errors and order as `judge_responses`."""
-        told = convert.step_settings(settings)
+        told = convert.write_settings(convert.STEP_SETTINGS, settings)
         kind = self._kind(
-            "ScoreSteps",
-            convert.step_item,
+            f"{_PROCESS}.ScoreSteps",
+            convert.STEP_ITEM,
             lambda sent: process_pb2.ScoreStepsRequest(items=sent, settings=told),
-            reading.step_result,
+            convert.step_result,
         )
         return await self._run(kind, list(items), timeout_s, on_error)
 
@@ -229,12 +202,12 @@ class AsyncJudgeClient(BatchClient[JudgeTransport, JudgeServerInfo]):
             Scores or a fault for each dialogue, in the dialogues' order, and the metrics over those
             that were scored.
         """
-        told = convert.self_verification_settings(settings)
+        told = convert.write_settings(convert.SELF_VERIFICATION_SETTINGS, settings)
         kind = self._kind(
-            "ScoreSelfVerification",
-            convert.self_verification_item,
+            f"{_PROCESS}.ScoreSelfVerification",
+            convert.SELF_VERIFICATION_ITEM,
             lambda sent: process_pb2.ScoreSelfVerificationRequest(items=sent, settings=told),
-            reading.self_verification_result,
+            convert.self_verification_result,
         )
         batch = list(items)
         results = await self._run(kind, batch, timeout_s, on_error)
@@ -257,34 +230,128 @@ class AsyncJudgeClient(BatchClient[JudgeTransport, JudgeServerInfo]):
     async def _fetch_info(self, timeout_s: float) -> JudgeServerInfo:
         call = self._transport.call
         judges, processes = await asyncio.gather(
-            call("ListJudgeModels", judge_pb2.ListJudgeModelsRequest(), timeout_s=timeout_s),
-            call("ListProcessModels", process_pb2.ListProcessModelsRequest(), timeout_s=timeout_s),
+            call(
+                f"{_JUDGE}.ListJudgeModels", judge_pb2.ListJudgeModelsRequest(), timeout_s=timeout_s
+            ),
+            call(
+                f"{_PROCESS}.ListProcessModels",
+                process_pb2.ListProcessModelsRequest(),
+                timeout_s=timeout_s,
+            ),
         )
-        return reading.server_info(judges, processes)
+        return convert.server_info(judges, processes)
+
+    def _limits_of(self, info: JudgeServerInfo) -> JudgeServerInfo:
+        return info
 
     def _kind(
         self,
-        method: Method,
-        encode: Callable[[Any, str], Any],
+        method: str,
+        shape: Shape[Any],
         request: Callable[[list[Any]], Any],
         decode: Callable[[Any, Any], R],
     ) -> CallKind[R]:
-        wire = self._transport
         return CallKind(
-            encode,
+            method,
+            partial(convert.write_item, shape),
             request,
-            lambda message, timeout_s: wire.call(method, message, timeout_s=timeout_s),
             decode,
-            convert.prompt_key,
+            alike=convert.prompt_key,
         )
 
 
-def check_judge_client(target: str, transport: object, timeout_s: float) -> None:
-    """Checks what a client, awaited or not, is made with.
+class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
+    """Judges by models, synchronously. The methods are those of `AsyncJudgeClient`.
 
-    Raises:
-        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    It may be shared by threads, survives a fork, and can be pickled; its arguments are those of
+    `RewardClient`.
     """
-    if not target and transport is None:
-        raise ConfigError("no address of a judge service; pass one, such as '127.0.0.1:50053'")
-    check_timeout(timeout_s)
+
+    _asynchronous = AsyncJudgeClient
+
+    def judge_responses(
+        self,
+        items: Iterable[JudgeItem],
+        settings: JudgeSettings = JudgeSettings(),  # noqa: B008  # frozen
+        *,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> list[JudgeResult]:
+        """Judges responses one by one; see `AsyncJudgeClient.judge_responses`."""
+        return self._run(
+            lambda c: c.judge_responses(items, settings, timeout_s=timeout_s, on_error=on_error)
+        )
+
+    def judge_pairs(
+        self,
+        items: Iterable[PairItem],
+        settings: JudgeSettings = JudgeSettings(),  # noqa: B008  # frozen
+        *,
+        max_order_gap: float | None = None,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> list[PairResult]:
+        """Judges pairs in both orders; see `AsyncJudgeClient.judge_pairs`."""
+        return self._run(
+            lambda c: c.judge_pairs(
+                items,
+                settings,
+                max_order_gap=max_order_gap,
+                timeout_s=timeout_s,
+                on_error=on_error,
+            )
+        )
+
+    def judge_groups(
+        self,
+        items: Iterable[GroupItem],
+        settings: JudgeSettings = JudgeSettings(),  # noqa: B008  # frozen
+        *,
+        ranking: RankingMode = "auto",
+        max_order_gap: float | None = None,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> list[GroupResult]:
+        """Ranks the responses of each group; see `AsyncJudgeClient.judge_groups`."""
+        return self._run(
+            lambda c: c.judge_groups(
+                items,
+                settings,
+                ranking=ranking,
+                max_order_gap=max_order_gap,
+                timeout_s=timeout_s,
+                on_error=on_error,
+            )
+        )
+
+    def score_steps(
+        self,
+        items: Iterable[StepItem],
+        settings: StepSettings = StepSettings(),  # noqa: B008  # frozen
+        *,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> list[StepResult]:
+        """Scores responses by their steps; see `AsyncJudgeClient.score_steps`."""
+        return self._run(
+            lambda c: c.score_steps(items, settings, timeout_s=timeout_s, on_error=on_error)
+        )
+
+    def score_self_verification(
+        self,
+        items: Iterable[SelfVerificationItem],
+        settings: SelfVerificationSettings = SelfVerificationSettings(),  # noqa: B008  # frozen
+        *,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> SelfVerificationReport:
+        """Scores dialogues; see `AsyncJudgeClient.score_self_verification`."""
+        return self._run(
+            lambda c: c.score_self_verification(
+                items, settings, timeout_s=timeout_s, on_error=on_error
+            )
+        )
+
+    def list_models(self, *, timeout_s: float | None = None) -> JudgeServerInfo:
+        """Asks which models and prompts are served; see `AsyncJudgeClient.list_models`."""
+        return self._run(lambda client: client.list_models(timeout_s=timeout_s))

@@ -1,273 +1,275 @@
-"""From `assay.clients.judging.types` to the messages of judge.proto and process.proto. Pure.
+"""What of `assay.clients.judging.types` goes to and comes from judge.proto and process.proto. Pure.
 
-What comes back is read by `assay.clients.judging.reading`.
+The conversion itself is `assay.clients.core.messages`; here stands what does not follow from names.
+A result without an outcome, with a number that is not finite or out of its range, or that does not
+fit what was sent (as many scores as responses, steps inside the response), is a fault: a judgement
+is never made up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
+from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.clients.judging.types import (
-    GroupItem,
-    JudgeItem,
-    JudgeSettings,
-    PairItem,
-    Prompt,
-    RankingMode,
-    ScoringMode,
-    SelfVerificationItem,
-    SelfVerificationSettings,
-    Splitting,
-    StepItem,
-    StepSettings,
+from assay.clients.convert import limits_from_proto
+from assay.clients.core.messages import NotFiniteError, SenselessError, Shape, add_prompt
+from assay.clients.faults import fault_from_proto, make_fault
+from assay.clients.judging import types
+from assay.clients.judging.self_verification import TurnScore
+from assay.clients.types import Fault
+from assay.kit.errors import ConfigError
+from assay.kit.reasons import Reason
+
+J = TypeVar("J")
+
+JUDGE_SETTINGS = Shape(
+    types.JudgeSettings,
+    judge_pb2.JudgeSettings,
+    names={"scoring": "scoring_mode", "overflow": "overflow_policy"},
+    zero={"scoring": "auto", "overflow": "refuse"},
 )
-from assay.rpc.errors import ConfigError
-
-V = TypeVar("V")
-
-SCORING: dict[ScoringMode, judge_pb2.ScoringMode.ValueType] = {
-    "auto": judge_pb2.SCORING_MODE_UNSPECIFIED,
-    "token-probability": judge_pb2.SCORING_MODE_TOKEN_PROBABILITY,
-    "votes": judge_pb2.SCORING_MODE_VOTES,
-    "scalar-head": judge_pb2.SCORING_MODE_SCALAR_HEAD,
-    "consensus": judge_pb2.SCORING_MODE_CONSENSUS,
-}
-SPLITTING: dict[Splitting, process_pb2.StepSplitting.ValueType] = {
-    "auto": process_pb2.STEP_SPLITTING_UNSPECIFIED,
-    "line": process_pb2.STEP_SPLITTING_LINE,
-    "paragraph": process_pb2.STEP_SPLITTING_PARAGRAPH,
-    "tag": process_pb2.STEP_SPLITTING_TAG,
-    "code-line": process_pb2.STEP_SPLITTING_CODE_LINE,
-}
-_OVERFLOW = {
-    "refuse": judge_pb2.OVERFLOW_POLICY_UNSPECIFIED,
-    "keep-ends": judge_pb2.OVERFLOW_POLICY_KEEP_ENDS,
-}
-_RANKING = {
+STEP_SETTINGS = Shape(types.StepSettings, process_pb2.StepSettings, zero={"splitting": "auto"})
+SELF_VERIFICATION_SETTINGS = Shape(
+    types.SelfVerificationSettings, process_pb2.SelfVerificationSettings
+)
+_RANKING: dict[str, judge_pb2.RankingMode.ValueType] = {
     "auto": judge_pb2.RANKING_MODE_UNSPECIFIED,
     "anchor": judge_pb2.RANKING_MODE_ANCHOR,
     "round-robin": judge_pb2.RANKING_MODE_ROUND_ROBIN,
 }
-_AGGREGATION = {
-    "min": process_pb2.STEP_AGGREGATION_MIN,
-    "product": process_pb2.STEP_AGGREGATION_PRODUCT,
-    "last": process_pb2.STEP_AGGREGATION_LAST,
-    "mean": process_pb2.STEP_AGGREGATION_MEAN,
-}
-_PARSING = {
-    "strict": process_pb2.VERDICT_PARSING_STRICT,
-    "tolerant": process_pb2.VERDICT_PARSING_TOLERANT,
-}
+
+_PROMPT = frozenset({"prompt"})
+_ANCHOR = {"anchor": "anchor_response"}
+JUDGE_ITEM = Shape(types.JudgeItem, judge_pb2.JudgeItem, names=_ANCHOR, elsewhere=_PROMPT)
+PAIR_ITEM = Shape(
+    types.PairItem,
+    judge_pb2.PairItem,
+    names={"a": "response_a", "b": "response_b"},
+    elsewhere=_PROMPT,
+)
+GROUP_ITEM = Shape(types.GroupItem, judge_pb2.GroupItem, names=_ANCHOR, elsewhere=_PROMPT)
+STEP_ITEM = Shape(types.StepItem, process_pb2.StepItem, elsewhere=_PROMPT)
+SELF_VERIFICATION_ITEM = Shape(
+    types.SelfVerificationItem,
+    process_pb2.SelfVerificationItem,
+    names={"turns": "policy_turns"},
+    elsewhere=_PROMPT,
+)
+
+_JUDGE = Shape(types.JudgeRef, judge_pb2.JudgeRef, names={"revision": "model_revision"})
+_USAGE = Shape(
+    types.Usage,
+    common_pb2.TokenUsage,
+    names={
+        "prompt": "prompt_tokens",
+        "cached": "cached_prompt_tokens",
+        "completion": "completion_tokens",
+    },
+)
+_TIMINGS = Shape(types.Timings, common_pb2.Timings)
+_VOTE = Shape(types.Vote, judge_pb2.Vote, ratios=frozenset({"value"}))
+_BY: dict[str, Shape[Any]] = {"judge": _JUDGE, "usage": _USAGE}
+_CUT = {"truncated": "candidate_truncated"}
+_TIMED = frozenset({"timings"})
+_JUDGEMENT = Shape(
+    types.ModelJudgement,
+    judge_pb2.ModelJudgement,
+    names=_CUT,
+    within={**_BY, "votes": _VOTE},
+    elsewhere=_TIMED,
+)
+_PAIR = Shape(
+    types.PairJudgement,
+    judge_pb2.PairJudgement,
+    names={**_CUT, "forward": "forward_probability", "reverse": "reverse_probability"},
+    within=_BY,
+    ratios=frozenset({"win_probability", "forward", "reverse", "order_gap"}),
+    elsewhere=_TIMED,
+)
+_RANKED = Shape(
+    types.GroupRanking,
+    judge_pb2.GroupRanking,
+    within=_BY,
+    ratios=frozenset({"scores", "order_gaps"}),
+    elsewhere=_TIMED,
+)
+_STEP = Shape(
+    types.StepScore,
+    process_pb2.StepScore,
+    names={"start": "range.start", "end": "range.end"},
+    ratios=frozenset({"score"}),
+)
+_STEPS = Shape(
+    types.StepScores,
+    process_pb2.StepScores,
+    names={"first_error": "first_error_step"},
+    within={"steps": _STEP, "usage": _USAGE},
+    ratios=frozenset({"aggregate", "error_threshold"}),
+    elsewhere=_TIMED | {"judge"},
+)
+_TURN = Shape(
+    TurnScore,
+    process_pb2.TurnScore,
+    zero={"strict_verdict": None, "tolerant_verdict": None},
+    ratios=frozenset({"correct_probability"}),
+)
+_TEMPLATE = Shape(types.TemplateInfo, judge_pb2.TemplateInfo)
+_MODEL = Shape(types.JudgeModelInfo, judge_pb2.JudgeModelInfo, zero={"scoring_modes": "auto"})
+_PROCESS_MODEL = Shape(
+    types.ProcessModelInfo, process_pb2.ProcessModelInfo, zero={"default_splitting": "auto"}
+)
 
 
-def judge_settings(settings: JudgeSettings) -> judge_pb2.JudgeSettings:
-    """Writes how to judge.
+def write_settings(shape: Shape[Any], settings: Any) -> Any:
+    """Writes how to judge; it holds for all items of a call.
 
     Raises:
         ConfigError: a value does not fit the wire, or is none of its kind.
     """
-    with _Checked("JudgeSettings"):
-        message = judge_pb2.JudgeSettings(
-            model=settings.model,
-            template=settings.template,
-            scoring_mode=_known("scoring", settings.scoring, SCORING),
-            votes=settings.votes,
-            max_tokens=settings.max_tokens,
-            overflow_policy=_known("overflow", settings.overflow, _OVERFLOW),
-            meta_critique=settings.meta_critique,
-        )
-        _sampling(settings, message)
-    return message
+    try:
+        weight = getattr(settings, "shaping_weight", 0.0)
+        if not math.isfinite(weight):
+            raise ValueError(f"shaping_weight is {weight}; pass a finite number")
+        return shape.write(settings)
+    except (ValueError, TypeError) as error:
+        text = " ".join(str(error).split())[:200]
+        raise ConfigError(f"{type(settings).__name__}: {text}") from error
 
 
-def step_settings(settings: StepSettings) -> process_pb2.StepSettings:
-    """Writes how to score steps.
-
-    Raises:
-        ConfigError: a value does not fit the wire, or is none of its kind.
-    """
-    with _Checked("StepSettings"):
-        message = process_pb2.StepSettings(
-            model=settings.model,
-            splitting=_known("splitting", settings.splitting, SPLITTING),
-            step_tag=settings.step_tag,
-            aggregation=_known("aggregation", settings.aggregation, _AGGREGATION),
-            votes=settings.votes,
-            max_tokens=settings.max_tokens,
-            meta_critique=settings.meta_critique,
-            template=settings.template,
-        )
-        if settings.error_threshold is not None:
-            message.error_threshold = settings.error_threshold
-        _sampling(settings, message)
-    return message
-
-
-def self_verification_settings(
-    settings: SelfVerificationSettings,
-) -> process_pb2.SelfVerificationSettings:
-    """Writes how to score self-verification.
-
-    Raises:
-        ConfigError: a value does not fit the wire, or is none of its kind.
-    """
-    with _Checked("SelfVerificationSettings"):
-        if not math.isfinite(settings.shaping_weight):
-            raise ValueError(f"shaping_weight is {settings.shaping_weight}; pass a finite number")
-        return process_pb2.SelfVerificationSettings(
-            parsing=_known("parsing", settings.parsing, _PARSING),
-            shaping_weight=settings.shaping_weight,
-            answer_verifier=settings.answer_verifier,
-            model=settings.model,
-        )
-
-
-def ranking_mode(ranking: RankingMode) -> judge_pb2.RankingMode.ValueType:
+def ranking_mode(ranking: types.RankingMode) -> judge_pb2.RankingMode.ValueType:
     """Writes how the responses of a group are set against each other.
 
     Raises:
         ConfigError: it is none of the ways.
     """
-    with _Checked("judge_groups"):
-        return _known("ranking", ranking, _RANKING)
+    if ranking not in _RANKING:
+        ways = ", ".join(_RANKING)
+        raise ConfigError(f"judge_groups: ranking is {ranking!r}; choose one of {ways}")
+    return _RANKING[ranking]
 
 
-class _Checked:
-    """Makes an error of the settings, which hold for all items, a ConfigError of the call."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ValueError | TypeError):
-            raise ConfigError(f"{self._what}: {' '.join(str(error).split())[:200]}") from error
-
-
-def _known(name: str, value: Any, table: Mapping[Any, V]) -> V:
-    if value not in table:
-        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(table)}")
-    return table[value]
-
-
-def _sampling(
-    settings: JudgeSettings | StepSettings,
-    message: judge_pb2.JudgeSettings | process_pb2.StepSettings,
-) -> None:
-    if settings.temperature is not None:
-        message.temperature = settings.temperature
-    if settings.seed is not None:
-        message.seed = settings.seed
-
-
-def judge_item(item: JudgeItem, wire_id: str) -> judge_pb2.JudgeItem:
-    """Writes a response to judge under its id in the request.
+def write_item(shape: Shape[Any], item: Any, wire_id: str) -> Any:
+    """Writes an item under its id in the request.
 
     Raises:
         ValueError: a value does not fit the wire, or there is more than one thing to judge against.
         TypeError: a value has a type that no item can have.
     """
-    message = judge_pb2.JudgeItem(id=wire_id, response=_text("response", item.response))
-    _add_prompt(item.prompt, message)
-    given = [
-        (field, value)
-        for field, value in (
-            ("ground_truth", item.ground_truth),
-            ("anchor_response", item.anchor),
-            ("rubric", item.rubric),
-        )
-        if value is not None
-    ]
-    if len(given) > 1:
-        raise ValueError("pass one of ground_truth, anchor and rubric, not several")
-    for field, value in given:
-        setattr(message, field, value)
+    if isinstance(item, types.JudgeItem):
+        _text("response", item.response)
+        if sum(x is not None for x in (item.ground_truth, item.anchor, item.rubric)) > 1:
+            raise ValueError("pass one of ground_truth, anchor and rubric, not several")
+    message = shape.write(item, id=wire_id)
+    add_prompt(item.prompt, message)
     return message
 
 
-def pair_item(item: PairItem, wire_id: str) -> judge_pb2.PairItem:
-    """Writes a pair under its id in the request; errors as for `judge_item`."""
-    message = judge_pb2.PairItem(
-        id=wire_id,
-        response_a=_text("a", item.a),
-        response_b=_text("b", item.b),
-        ground_truth=item.ground_truth,
-    )
-    _add_prompt(item.prompt, message)
-    return message
-
-
-def group_item(item: GroupItem, wire_id: str) -> judge_pb2.GroupItem:
-    """Writes a group under its id in the request; errors as for `judge_item`."""
-    message = judge_pb2.GroupItem(
-        id=wire_id,
-        responses=_texts("responses", item.responses),
-        anchor_response=item.anchor,
-        ground_truth=item.ground_truth,
-    )
-    _add_prompt(item.prompt, message)
-    return message
-
-
-def step_item(item: StepItem, wire_id: str) -> process_pb2.StepItem:
-    """Writes a response to score by steps under its id; errors as for `judge_item`."""
-    message = process_pb2.StepItem(
-        id=wire_id,
-        response=_text("response", item.response),
-        ground_truth=item.ground_truth,
-        steps=_texts("steps", item.steps),
-    )
-    _add_prompt(item.prompt, message)
-    return message
-
-
-def self_verification_item(
-    item: SelfVerificationItem, wire_id: str
-) -> process_pb2.SelfVerificationItem:
-    """Writes a dialogue under its id in the request; errors as for `judge_item`."""
-    message = process_pb2.SelfVerificationItem(
-        id=wire_id,
-        policy_turns=_texts("turns", item.turns),
-        ground_truth=item.ground_truth,
-        attempts_correct=item.attempts_correct,
-        group_id=item.group_id,
-    )
-    _add_prompt(item.prompt, message)
-    return message
-
-
-def _text(name: str, value: Any) -> Any:
-    """A text; the wire would take None for an empty one."""
+def _text(name: str, value: object) -> None:
+    """The wire would take None for an empty text."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {type(value).__name__}; pass a text")
-    return value
-
-
-def _texts(name: str, values: Any) -> Any:
-    """A sequence of texts; one text would be taken apart into its letters."""
-    if isinstance(values, str):
-        raise TypeError(f"{name} is one text; pass a list of texts")
-    return values
-
-
-def _add_prompt(prompt: Prompt, message: Any) -> None:
-    if isinstance(prompt, str):
-        if prompt:
-            message.prompt.add(role="user", content=prompt)
-        return
-    part: Any  # a caller's own; may be anything
-    for part in prompt:
-        if not isinstance(part, Mapping) or not {"role", "content"} <= part.keys():
-            raise ValueError("a message of the prompt is not {'role': ..., 'content': ...}")
-        message.prompt.add(role=part["role"], content=part["content"])
 
 
 def prompt_key(message: Any) -> str:
     """Equal for items of one prompt, which share its beginning when they travel in one call."""
     return "\0".join(f"{part.role}\0{part.content}" for part in message.prompt)
+
+
+def _read(field: str, read: Callable[[Any, Any], J], sent: Any, message: Any) -> J | Fault:
+    """What came of an item: what `read` makes of it, or a fault."""
+    kind = message.WhichOneof("outcome")
+    if kind == "fault":
+        return fault_from_proto(message.fault)
+    if kind != field:
+        return make_fault(
+            Reason.MISSING_RESULT, f"the server answered with neither {field} nor fault"
+        )
+    try:
+        return read(sent, message)
+    except NotFiniteError as error:
+        reason, text = Reason.SCORE_NOT_FINITE, str(error)
+    except SenselessError as error:
+        reason, text = Reason.INTERNAL, str(error)
+    return make_fault(reason, f"{text}; report it to whoever runs the server")
+
+
+def _judgement(_: judge_pb2.JudgeItem, message: judge_pb2.JudgeResult) -> types.ModelJudgement:
+    return _JUDGEMENT.read(message.judgement, timings=_TIMINGS.read(message.timings))
+
+
+def _pair(_: judge_pb2.PairItem, message: judge_pb2.PairResult) -> types.PairJudgement:
+    return _PAIR.read(message.judgement, timings=_TIMINGS.read(message.timings))
+
+
+def _ranking(sent: judge_pb2.GroupItem, message: judge_pb2.GroupResult) -> types.GroupRanking:
+    found, count = message.ranking, len(sent.responses)
+    for name, values in (("scores", found.scores), ("order_gaps", found.order_gaps)):
+        if len(values) != count:
+            raise SenselessError(f"the server sent {len(values)} {name} for {count} responses")
+    return _RANKED.read(found, timings=_TIMINGS.read(message.timings))
+
+
+def _step_scores(sent: process_pb2.StepItem, message: process_pb2.StepResult) -> types.StepScores:
+    found = message.scores
+    judge = types.JudgeRef(found.model, found.model_revision)
+    scores = _STEPS.read(found, judge=judge, timings=_TIMINGS.read(message.timings))
+    _check_spans(scores.steps, len(sent.response))
+    first, count = scores.first_error, len(scores.steps)
+    if first is not None and not 0 <= first < count:
+        raise SenselessError(f"the server sent {first} as first error of {count}")
+    return scores
+
+
+def _check_spans(steps: Iterable[types.StepScore], length: int) -> None:
+    """Steps cover the response without overlap, in order."""
+    edges = [0, *(edge for step in steps for edge in (step.start, step.end)), length]
+    joined = all(end == start for end, start in zip(edges[::2], edges[1::2], strict=True))
+    if not joined or any(end < start for start, end in pairwise(edges)):
+        raise SenselessError("the server sent steps that do not cover the response")
+
+
+def _turn_scores(
+    sent: process_pb2.SelfVerificationItem, message: process_pb2.SelfVerificationResult
+) -> types.SelfVerificationScores:
+    found, count = message.scores, len(sent.policy_turns)
+    if len(found.turns) != count:
+        raise SenselessError(f"the server sent {len(found.turns)} scores for {count} turns")
+    turns = tuple(_TURN.read(turn) for turn in found.turns)
+    for index, turn in enumerate(turns):
+        verdicts = (turn.strict_verdict, turn.tolerant_verdict)
+        if None in (verdicts if index % 2 else (turn.attempt_correct,)):
+            what = "a verdict" if index % 2 else "whether the attempt is right"
+            raise SenselessError(f"the server sent turn {index} without {what}")
+    return types.SelfVerificationScores(turns, found.revision_due, _TIMINGS.read(message.timings))
+
+
+judge_result = partial(_read, "judgement", _judgement)
+pair_result = partial(_read, "judgement", _pair)
+group_result = partial(_read, "ranking", _ranking)
+step_result = partial(_read, "scores", _step_scores)
+self_verification_result = partial(_read, "scores", _turn_scores)
+
+
+def server_info(
+    judges: judge_pb2.ListJudgeModelsResponse, processes: process_pb2.ListProcessModelsResponse
+) -> types.JudgeServerInfo:
+    """Reads what a judge service serves; the stricter of the two services' limits hold.
+
+    Words of a later version are passed over.
+    """
+    both = (limits_from_proto(judges.limits), limits_from_proto(processes.limits))
+    return types.JudgeServerInfo(
+        models=tuple(_MODEL.read(info) for info in judges.models),
+        process_models=tuple(_PROCESS_MODEL.read(info) for info in processes.models),
+        templates=tuple(_TEMPLATE.read(template) for template in judges.templates),
+        max_items=min(limits.max_items for limits in both),
+        max_message_bytes=min(limits.max_message_bytes for limits in both),
+        max_item_bytes=min(limits.max_item_bytes for limits in both),
+        version=judges.server_version,
+    )

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.clients.self_verification import SelfVerificationMetrics, TurnScore
+from assay.clients.judging.self_verification import SelfVerificationMetrics, TurnScore
+from assay.clients.judging.verdicts import Parsing
 from assay.clients.types import Fault, Message
-from assay.clients.verdicts import Parsing
 
 ScoringMode = Literal["auto", "token-probability", "votes", "scalar-head", "consensus"]
 Overflow = Literal["refuse", "keep-ends"]
@@ -496,7 +496,8 @@ class SelfVerificationReport:
 
     Attributes:
         results: scores or a fault for each item, in the items' order.
-        metrics: over the items that were scored, counted here (`assay.clients.self_verification`),
+        metrics: over the items that were scored, counted here
+        (`assay.clients.judging.self_verification`),
             so that items which travelled in several calls have one set.
     """
 

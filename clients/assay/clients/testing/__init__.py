@@ -7,6 +7,7 @@ a verifier, over the real wire, to what every verifier promises:
         check_verifier("my-verifier", [Case("4", "4", "correct")]).raise_for_failures()
 """
 
+from assay.clients.core.channel import ScriptedTransport
 from assay.clients.testing.cases import Case
 from assay.clients.testing.conformance import check_verifier
 from assay.clients.testing.fake import (
@@ -27,6 +28,7 @@ __all__ = [
     "Judge",
     "Knobs",
     "Report",
+    "ScriptedTransport",
     "check_verifier",
     "exact_info",
     "exact_judge",

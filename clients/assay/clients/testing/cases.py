@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.clients.references import Reference
-from assay.clients.sync import RewardClient
+from assay.clients.reward import RewardClient
 from assay.clients.testing.report import Report
-from assay.clients.types import Item, Message, Parameter, Result, Turn, VerifierInfo
-from assay.rpc.reasons import Reason
+from assay.clients.types import Item, Message, Parameter, Reference, Result, Turn, VerifierInfo
+from assay.kit.reasons import Reason
 
 # Faults that are the verifier's or the server's own, whatever the item was.
 OURS = frozenset(

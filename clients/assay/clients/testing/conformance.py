@@ -22,19 +22,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from assay.clients.config import ClientConfig
-from assay.clients.retry import RetryPolicy
+from assay.clients.config import ClientConfig, RetryPolicy
+from assay.clients.reward import RewardClient
 from assay.clients.services import EmbeddedServices
-from assay.clients.sync import RewardClient
 from assay.clients.testing.cases import OURS, Case, Kit, clip, outcome_text
 from assay.clients.testing.hostile import hostile_texts
 from assay.clients.testing.report import Report
 from assay.clients.testing.soundness import check_judgement, check_spec
 from assay.clients.testing.wrong_items import check_parameters, check_references
 from assay.clients.types import Result
-from assay.rpc.errors import CallError, StartupError
-from assay.rpc.hints import did_you_mean
-from assay.rpc.tls import ClientTls
+from assay.kit.errors import CallError, StartupError
+from assay.kit.hints import did_you_mean
+from assay.kit.tls import ClientTls
 
 _SEED = 20_240_607
 _START_S = 60.0

@@ -23,11 +23,11 @@ import grpc
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.clients.types import Fault, Judgement
-from assay.rpc import limits
-from assay.rpc.errors import make_status, refuse
-from assay.rpc.reasons import Reason
-from assay.rpc.serving import RunningServer, ServeConfig, Service, start
-from assay.rpc.tls import ServerTls
+from assay.kit import limits
+from assay.kit.errors import make_status, refuse
+from assay.kit.reasons import Reason
+from assay.kit.serving import RunningServer, ServeConfig, Service, start
+from assay.kit.tls import ServerTls
 
 Judge = Callable[[reward_pb2.Item], Judgement | Fault]
 _NAME = reward_pb2.DESCRIPTOR.services_by_name["RewardService"].full_name

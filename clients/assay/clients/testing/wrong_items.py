@@ -10,10 +10,9 @@ import dataclasses
 from collections.abc import Iterator
 
 from assay.api.execution.v1 import execution_pb2
-from assay.clients.references import Anchor, Data, Reference, is_texts
 from assay.clients.testing.cases import OURS, Case, Kit, clip, outcome_text
-from assay.clients.types import Parameter, ParameterInfo, Result
-from assay.rpc.reasons import Reason
+from assay.clients.types import Anchor, Data, Parameter, ParameterInfo, Reference, Result, is_texts
+from assay.kit.reasons import Reason
 
 _BLANKS = {"an empty reference": "", "a blank reference": " \n\t\u3000"}
 _UNKNOWN = "no_such_parameter"

@@ -14,17 +14,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from assay.genrm.engines.base import Engine
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.base import JudgeEngine
+from assay.genrm.engines.config import EngineConfig
 
 _ENGINES = {
     "transformers": ("assay.genrm.engines.transformers", "TransformersEngine"),
-    "vllm": ("assay.genrm.engines.vllm", "VllmEngine"),
+    "vllm": ("assay.genrm.engines.vllm", "VllmJudgeEngine"),
     "openai": ("assay.genrm.engines.openai", "OpenAIEngine"),
 }
 
 
-def load_engine(name: str, config: ModelConfig) -> Engine:
+def load_engine(name: str, config: EngineConfig) -> JudgeEngine:
     """Makes the engine of a model; `start` loads it.
 
     Args:
@@ -35,4 +35,4 @@ def load_engine(name: str, config: ModelConfig) -> Engine:
         ConfigError: its settings are wrong.
     """
     module, kind = _ENGINES[config.engine]
-    return cast("Engine", getattr(import_module(module), kind)(name, config))
+    return cast("JudgeEngine", getattr(import_module(module), kind)(name, config))

@@ -35,7 +35,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PromptMessage:
     """One message to the model: "system", "user" or "assistant"."""
 
     role: str
@@ -59,7 +59,7 @@ class Prompt:
             words, for instance. Never cut; empty where the prefill must be.
     """
 
-    messages: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     prefill: str = ""
     lead: tuple[Piece, ...] = ()
 
@@ -175,7 +175,7 @@ Request = Choose | Write | Rate | RateSteps
 Answer = Chosen | Written | Rated | StepsRated
 
 
-class EngineTrouble(Exception):
+class EngineError(Exception):
     """No answer to one request. Becomes the item's fault.
 
     Attributes:
@@ -218,7 +218,7 @@ class ModelInfo:
 
 
 @dataclass(slots=True)
-class Tally:
+class EngineTally:
     """What an engine has done since its start.
 
     Attributes:
@@ -232,14 +232,14 @@ class Tally:
     rows: int = 0
 
 
-class Engine(Protocol):
+class JudgeEngine(Protocol):
     """Runs one model. Belongs to the event loop that started it.
 
     Attributes:
         tally: what it has done; read by other threads.
     """
 
-    tally: Tally
+    tally: EngineTally
 
     @property
     def info(self) -> ModelInfo:
@@ -261,7 +261,7 @@ class Engine(Protocol):
         that died starts anew, and requests wait for it.
 
         Raises:
-            EngineTrouble: no answer.
+            EngineError: no answer.
         """
 
     async def close(self) -> None:

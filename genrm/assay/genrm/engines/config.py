@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
 from assay.genrm.engines.base import Splitting
+from assay.kit.toml_config import STRICT
 
 Scalar = str | int | float | bool
 Positive = Annotated[int, Field(ge=1)]
@@ -18,7 +18,7 @@ Ratio = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True)
-class ModelConfig:
+class EngineConfig:
     """One model: which, what runs it, and how much of it at once."""
 
     __pydantic_config__ = STRICT

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.clients import pretrained
-from assay.clients.rendering import SCORE, STEP_END, STEP_LAYOUT, STEP_OUTPUT
+from assay.clients.judging.rendering import SCORE, STEP_END, STEP_LAYOUT, STEP_OUTPUT
 from assay.genrm.engines.base import Capability
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.prompts import PromptEncoder, StepLayout
-from assay.rpc.errors import ConfigError, StartupError
+from assay.kit import pretrained
+from assay.kit.errors import ConfigError, StartupError
 
 Head = Literal["generative", "scalar", "step"]
 
@@ -70,7 +70,7 @@ class Opened:
     revision: str
 
 
-def open_model(name: str, config: ModelConfig) -> Opened:
+def open_model(name: str, config: EngineConfig) -> Opened:
     """Reads everything but the weights. Takes seconds, and blocks.
 
     Raises:
@@ -93,7 +93,7 @@ def open_model(name: str, config: ModelConfig) -> Opened:
     )
 
 
-def hub_arguments(config: ModelConfig, location: str) -> dict[str, Any]:
+def hub_arguments(config: EngineConfig, location: str) -> dict[str, Any]:
     """What every `from_pretrained` of this model is given."""
     arguments: dict[str, Any] = {"trust_remote_code": config.trust_remote_code}
     if config.revision and not Path(location).is_dir():
@@ -101,7 +101,7 @@ def hub_arguments(config: ModelConfig, location: str) -> dict[str, Any]:
     return arguments
 
 
-def _read(name: str, config: ModelConfig, location: str) -> tuple[Any, Any]:
+def _read(name: str, config: EngineConfig, location: str) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer  # noqa: PLC0415  # takes seconds
 
     arguments = hub_arguments(config, location)
@@ -117,7 +117,7 @@ def _read(name: str, config: ModelConfig, location: str) -> tuple[Any, Any]:
     return hf_config, tokenizer
 
 
-def head_of(name: str, config: ModelConfig, hf_config: Any) -> Head:
+def head_of(name: str, config: EngineConfig, hf_config: Any) -> Head:
     """What the model has on top: as configured, or as its architecture's name says.
 
     Raises:
@@ -136,7 +136,7 @@ def head_of(name: str, config: ModelConfig, hf_config: Any) -> Head:
     )
 
 
-def step_layout(name: str, config: ModelConfig, hf_config: Any, tokenizer: Any) -> StepLayout:
+def step_layout(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any) -> StepLayout:
     """Where a step head is read: as configured, as its config.json says, or as the vocabulary does.
 
     `assay_step_layout` in config.json is what `assay train-rm` writes.
@@ -169,7 +169,7 @@ def gives_scores(hf_config: Any) -> bool:
     return getattr(hf_config, STEP_OUTPUT, "") == SCORE
 
 
-def context_of(name: str, config: ModelConfig, hf_config: Any, tokenizer: Any) -> int:
+def context_of(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any) -> int:
     """Most tokens of prompt and answer together.
 
     Raises:
@@ -192,7 +192,7 @@ def context_of(name: str, config: ModelConfig, hf_config: Any, tokenizer: Any) -
     return min(own)
 
 
-def revision_of(config: ModelConfig, location: str, hf_config: Any) -> str:
+def revision_of(config: EngineConfig, location: str, hf_config: Any) -> str:
     """The hub's commit; for a folder what the operator said, or a fingerprint of the weights."""
     folder = Path(location)
     if not folder.is_dir():
@@ -232,7 +232,7 @@ def first_line(error: BaseException) -> str:
     return (lines[0] if lines else type(error).__name__)[:300]
 
 
-def _chat_template(config: ModelConfig) -> str:
+def _chat_template(config: EngineConfig) -> str:
     if not config.chat_template:
         return ""
     try:

@@ -29,16 +29,16 @@ from typing import Any, Generic, TypeVar
 from assay.genrm.engines import fitting
 from assay.genrm.engines.base import (
     Choose,
-    EngineTrouble,
-    Message,
+    EngineError,
     Piece,
     Prompt,
+    PromptMessage,
     Rate,
     RateSteps,
     Request,
     Write,
 )
-from assay.rpc.reasons import Reason
+from assay.kit.reasons import Reason
 
 _MEMORY_TOKENS = 500_000
 _CUT_ROUNDS = 24
@@ -107,7 +107,7 @@ class PromptEncoder:
         """Any request, fitted into the context.
 
         Raises:
-            EngineTrouble: CONTEXT_TOO_LONG, or INVALID_PARAMETER for what cannot be rendered.
+            EngineError: CONTEXT_TOO_LONG, or INVALID_PARAMETER for what cannot be rendered.
         """
         if isinstance(request, RateSteps):
             ids, positions = self.encode_steps(request.prompt, request.steps)
@@ -134,7 +134,7 @@ class PromptEncoder:
                 it ends any text.
 
         Raises:
-            EngineTrouble: INVALID_PARAMETER, the chat template refuses the messages.
+            EngineError: INVALID_PARAMETER, the chat template refuses the messages.
         """
         return self._assemble(prompt, closed)[0]
 
@@ -146,11 +146,11 @@ class PromptEncoder:
         """Ids of each option of `Choose`, as it stands.
 
         Raises:
-            EngineTrouble: INVALID_PARAMETER, an option is empty, or two are the same.
+            EngineError: INVALID_PARAMETER, an option is empty, or two are the same.
         """
         encoded = tuple(self.encode_data(option) for option in options)
         if len(encoded) < 2 or not all(encoded) or len(set(encoded)) < len(encoded):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 f"the options {list(options)!r} are not at least two different texts to this "
                 "tokenizer",
@@ -165,7 +165,7 @@ class PromptEncoder:
         are.
 
         Raises:
-            EngineTrouble: INVALID_PARAMETER, there is no step, or one without a token.
+            EngineError: INVALID_PARAMETER, there is no step, or one without a token.
         """
         pieces: list[Piece] = []
         for step in steps:
@@ -174,18 +174,18 @@ class PromptEncoder:
             if self._mark:
                 pieces.append(Piece(self._mark))
         if not steps or not all(self.encode_data(p.text) for p in pieces if not p.trusted):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 "a response to be scored by steps needs at least one step, and each step a token",
             )
-        whole = Prompt((*prompt.messages, Message("assistant", tuple(pieces))))
+        whole = Prompt((*prompt.messages, PromptMessage("assistant", tuple(pieces))))
         ids, borders = self._assemble(whole, closed=True)
         borders = borders[-len(steps) :]
         if not self._mark:
             return ids, tuple(border - 1 for border in borders)
         mark = self._inside(self._mark, special=True)
         if any(ids[border : border + len(mark)] != mark for border in borders):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 f"the model's tokenizer or chat template does not keep the step token "
                 f"{self._mark!r}; set step_token or chat_template",
@@ -201,7 +201,7 @@ class PromptEncoder:
         a line in its place says how many characters are missing.
 
         Raises:
-            EngineTrouble: CONTEXT_TOO_LONG, it does not fit, or what is not cuttable fills it.
+            EngineError: CONTEXT_TOO_LONG, it does not fit, or what is not cuttable fills it.
         """
         tokens = len(self.encode(prompt, closed=closed))
         if tokens <= limit:
@@ -295,7 +295,7 @@ class PromptEncoder:
         text = self._rendered(messages) + marked(prompt.lead) + prompt.prefill
         texts = re.split(mark.format(r"(\d+)"), text)
         if [int(found) for found in texts[1::2]] != list(range(count)):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 "the model's chat template drops, repeats or moves parts of the messages; give the "
                 "model another one (chat_template)",
@@ -321,7 +321,7 @@ class PromptEncoder:
             if merged != messages:
                 return self._rendered(merged)
             message = (str(error) or type(error).__name__).splitlines()[0][:200]
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 f"the model's chat template refuses these messages: {message}",
             ) from error
@@ -386,8 +386,8 @@ class _Memory(Generic[V]):
         return value
 
 
-def _too_long(tokens: int, limit: int) -> EngineTrouble:
-    return EngineTrouble(
+def _too_long(tokens: int, limit: int) -> EngineError:
+    return EngineError(
         Reason.CONTEXT_TOO_LONG,
         f"the prompt takes {tokens} tokens, and the model has room for {max(limit, 0)}; shorten "
         "it, allow the candidate to be cut (keep-ends), or give the model more context_tokens",

@@ -11,9 +11,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from assay.genrm.engines.base import EngineTrouble
-from assay.rpc.errors import AssayError
-from assay.rpc.reasons import Reason
+from assay.genrm.engines.base import EngineError
+from assay.kit.errors import AssayError
+from assay.kit.reasons import Reason
 
 _FAILURES = 3
 _PAUSE_S = 0.5
@@ -67,14 +67,14 @@ class Revival(Generic[T]):
         """The living one; waits while one is being made.
 
         Raises:
-            EngineTrouble: ENGINE_DIED: closed, or it failed to come back several times.
+            EngineError: ENGINE_DIED: closed, or it failed to come back several times.
         """
         if self._current is not None and self._dead(self._current):
             self.died(self._current)
         async with self._changed:
             await self._changed.wait_for(self._settled)
         if self._current is None:
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.ENGINE_DIED,
                 f"model {self._name} is closed"
                 if self._closed

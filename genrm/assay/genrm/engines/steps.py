@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from assay.genrm.engines.base import EngineTrouble
-from assay.rpc.reasons import Reason
+from assay.genrm.engines.base import EngineError
+from assay.kit.reasons import Reason
 
 _MOST = 700.0  # math.exp overflows a little above
 
@@ -21,14 +21,14 @@ def chance(logits: Sequence[float], good_label: int, *, scores: bool = False) ->
             chance: (s + 1) / 2, within [0, 1].
 
     Raises:
-        EngineTrouble: INVALID_PARAMETER, the head has no such label.
+        EngineError: INVALID_PARAMETER, the head has no such label.
     """
     if scores:
         return min(1.0, max(0.0, (logits[0] + 1) / 2))
     if len(logits) == 1:
         return 1.0 / (1.0 + math.exp(-max(-_MOST, min(_MOST, logits[0]))))
     if good_label >= len(logits):
-        raise EngineTrouble(
+        raise EngineError(
             Reason.INVALID_PARAMETER,
             f"good_label is {good_label}, and the head has {len(logits)} labels, from 0",
         )

@@ -14,8 +14,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import logging
+import math
 from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -26,26 +29,36 @@ from assay.genrm.engines.base import (
     Capability,
     Choose,
     Chosen,
-    EngineTrouble,
+    EngineError,
+    EngineTally,
     ModelInfo,
     Rate,
     Rated,
     RateSteps,
     Request,
     StepsRated,
-    Tally,
     TokenCounts,
     Write,
     Written,
 )
-from assay.genrm.engines.config import ModelConfig
-from assay.genrm.engines.link import LinkError, WorkerLink
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.prompts import Encoded
-from assay.genrm.engines.worker.frames import Settings
-from assay.rpc.calls import request_id_var
-from assay.rpc.errors import ConfigError, StartupError
-from assay.rpc.reasons import Reason
+from assay.genrm.engines.worker.settings import WorkerSettings
+from assay.kit.calls import request_id_var
+from assay.kit.errors import ConfigError, StartupError
+from assay.kit.pool.frames import Frame, read_object
+from assay.kit.pool.link import (
+    ChildLink,
+    Command,
+    LinkError,
+    LinkLimits,
+    environment_of_a_worker,
+)
+from assay.kit.reasons import Reason
 
+_STOP_S = 5.0
+_REQUESTS = b"X"
+_JOBS_A_FRAME = 32
 _FAILED_STARTS = 3
 _BACKOFF_S = (0.0, 1.0, 4.0, 15.0)
 _log = logging.getLogger(__name__)
@@ -70,30 +83,32 @@ class _Ticket:
     request: Request
     future: asyncio.Future[Answer]
     encoded: Encoded = field(default_factory=_nothing)
-    trouble: EngineTrouble | None = None
+    error: EngineError | None = None
     request_id: str = field(default_factory=request_id_var.get)
 
-    def fail(self, trouble: EngineTrouble) -> None:
+    def fail(self, error: EngineError) -> None:
         if not self.future.done():
-            self.future.set_exception(trouble)
+            self.future.set_exception(error)
 
 
 class TransformersEngine:
-    """Runs one model with transformers. See `Engine`."""
+    """Runs one model with transformers. See `JudgeEngine`."""
 
-    def __init__(self, name: str, config: ModelConfig) -> None:
+    def __init__(self, name: str, config: EngineConfig) -> None:
         """Does not load anything yet.
 
         Args:
             name: as the service calls the model.
             config: its settings.
         """
-        self.tally = Tally()
+        self.tally = EngineTally()
         self._name = name
         self._config = config
         self._opened: loading.Opened | None = None
         self._info: ModelInfo | None = None
-        self._link: WorkerLink | None = None
+        self._link: ChildLink | None = None
+        self._lost = asyncio.Event()  # of the link
+        self._answered = False
         self._keeper: asyncio.Task[None] | None = None
         self._encoding: asyncio.Task[None] | None = None
         self._encoder = ThreadPoolExecutor(1, thread_name_prefix=f"encode-{name}")
@@ -117,7 +132,7 @@ class TransformersEngine:
         return self._link.pid if self._link else None
 
     async def start(self) -> None:
-        """Loads the model; see `Engine`."""
+        """Loads the model; see `JudgeEngine`."""
         self._opened = await asyncio.to_thread(loading.open_model, self._name, self._config)
         ready = await self._launch()
         opened = self._opened
@@ -141,17 +156,17 @@ class TransformersEngine:
         self._keeper = asyncio.create_task(self._keep())
 
     async def ask(self, request: Request) -> Answer:
-        """Answers one request; see `Engine`."""
+        """Answers one request; see `JudgeEngine`."""
         capability = _CAPABILITY[type(request)]
         able = self.info.capabilities
         if capability not in able:
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 f"model {self._name} does not answer {capability}, only {', '.join(sorted(able))}; "
                 "choose another model",
             )
         if self._refusal:
-            raise EngineTrouble(*self._refusal)
+            raise EngineError(*self._refusal)
         ticket = _Ticket(next(self._numbers), request, asyncio.get_running_loop().create_future())
         self._fresh.append(ticket)
         if self._encoding is None:
@@ -163,7 +178,7 @@ class TransformersEngine:
             raise
 
     async def close(self) -> None:
-        """Ends the worker; see `Engine`."""
+        """Ends the worker; see `JudgeEngine`."""
         self._refuse(Reason.ENGINE_DIED, f"model {self._name} is being shut down")
         for task in (self._keeper, self._encoding):
             if task is not None:
@@ -185,8 +200,8 @@ class TransformersEngine:
             self._inside = tickets
             await loop.run_in_executor(self._encoder, self._encode_all, tickets)
             for ticket in tickets:
-                if ticket.trouble is not None:
-                    ticket.fail(ticket.trouble)
+                if ticket.error is not None:
+                    ticket.fail(ticket.error)
                 elif not ticket.future.done():
                     self._waiting.append(ticket)
             self._inside = []
@@ -200,12 +215,12 @@ class TransformersEngine:
         for ticket in tickets:
             try:
                 ticket.encoded = encoder.encode_request(ticket.request, context)
-            except EngineTrouble as trouble:
-                ticket.trouble = trouble
-            except Exception as error:  # noqa: BLE001  # the border to a model's own template and tokenizer
+            except EngineError as error:
+                ticket.error = error
+            except Exception as error:  # noqa: BLE001  # a model's own template and tokenizer
                 _log.exception("%s: a prompt cannot be made into tokens", self._what())
                 text = (str(error) or type(error).__name__).splitlines()[0][:300]
-                ticket.trouble = EngineTrouble(
+                ticket.error = EngineError(
                     Reason.ENGINE_FAILED,
                     f"the chat template or tokenizer of {self._what()} refuses the prompt: {text}",
                 )
@@ -221,21 +236,31 @@ class TransformersEngine:
                 continue
             self._working[ticket.id] = ticket
             jobs.append(_job(ticket))
-        if jobs:
-            self._link.send({"ask": jobs})
+        for first in range(0, len(jobs), _JOBS_A_FRAME):
+            self._say({"ask": jobs[first : first + _JOBS_A_FRAME]})
 
     def _withdraw(self, ticket: _Ticket) -> None:
         if self._working.pop(ticket.id, None) is not None and self._link is not None:
-            self._link.send({"cancel": [ticket.id]})
+            self._say({"cancel": [ticket.id]})
             self._send()
 
-    def _take(self, answers: list[dict[str, Any]]) -> None:
-        for body in answers:
+    def _say(self, body: dict[str, Any]) -> None:
+        if self._link is not None:
+            data = json.dumps(body, separators=(",", ":")).encode("ascii")
+            self._link.send(_REQUESTS, 0, data)
+
+    def _take(self, frame: Frame, _age_s: float) -> None:
+        """Passes answers of the worker on."""
+        said = read_object(frame.payload)
+        self._answered = True
+        self.tally.batches += said["batches"]
+        self.tally.rows += said["rows"]
+        for body in said["answers"]:
             ticket = self._working.pop(body["id"], None)
             if ticket is None:
                 continue  # withdrawn
-            if "trouble" in body:
-                ticket.fail(EngineTrouble(*body["trouble"]))
+            if "error" in body:
+                ticket.fail(EngineError(*body["error"]))
             elif not ticket.future.done():
                 ticket.future.set_result(_answer(ticket, body))
         self._send()
@@ -248,11 +273,11 @@ class TransformersEngine:
         self._waiting.clear()
         self._working.clear()
         for ticket in tickets:
-            ticket.fail(EngineTrouble(reason, message))
+            ticket.fail(EngineError(reason, message))
 
     # The worker's life.
 
-    async def _launch(self) -> dict[str, Any]:
+    async def _launch(self) -> Mapping[str, Any]:
         """Starts a worker; what it says of the model.
 
         Raises:
@@ -260,35 +285,34 @@ class TransformersEngine:
         """
         if self._opened is None:
             raise RuntimeError("the model was not opened")
-        link = WorkerLink()
+        told = json.dumps(_settings(self._config, self._opened))
+        command = Command(
+            *("its process", "assay.genrm.engines.worker", ("--settings", told)),
+            environment=environment_of_a_worker(),
+        )
+        limits = LinkLimits(self._config.start_timeout_s, _STOP_S, take_s=math.inf)
+        self._lost, self._answered = asyncio.Event(), False
+        link = ChildLink(command, limits, self._take, self._lost.set)
         try:
-            ready = await link.start(
-                _settings(self._config, self._opened), self._config.start_timeout_s
-            )
+            await link.start()
         except LinkError as error:
-            await link.close()
             raise StartupError(f"{self._what()} cannot be loaded: {error}") from error
-        except BaseException:
-            await link.close()
-            raise
-        if "failed" in ready:
-            await link.close()
-            raise StartupError(f"{self._what()} cannot be loaded: {ready['failed']}")
         self._link = link
-        return ready
+        return link.ready
 
     async def _keep(self) -> None:
         """Takes answers; starts another worker when one dies."""
         failures = 0
         while True:
-            answered = await self._listen()
+            await self._lost.wait()
+            answered = self._answered
             await self._unlink()
             lost = list(self._working.values())
             self._working.clear()
             _log.warning("%s: the worker died with %d requests at work", self._what(), len(lost))
             for ticket in lost:
                 ticket.fail(
-                    EngineTrouble(
+                    EngineError(
                         Reason.ENGINE_DIED,
                         f"the process that runs {self._what()} died while it worked on this; the "
                         "log says more, and another one is being started",
@@ -317,20 +341,6 @@ class TransformersEngine:
             self.tally.restarts += 1
             return failures
 
-    async def _listen(self) -> bool:
-        """Passes answers on until the worker is gone; whether there was one."""
-        answered = False
-        while self._link is not None:
-            try:
-                body = await self._link.receive()
-            except LinkError:
-                break
-            answered = True
-            self.tally.batches += body["batches"]
-            self.tally.rows += body["rows"]
-            self._take(body["answers"])
-        return answered
-
     async def _unlink(self) -> None:
         link, self._link = self._link, None
         if link is not None:
@@ -340,9 +350,9 @@ class TransformersEngine:
         return f"model {self._name} ({self._config.path})"
 
 
-def _settings(config: ModelConfig, opened: loading.Opened) -> dict[str, Any]:
+def _settings(config: EngineConfig, opened: loading.Opened) -> dict[str, Any]:
     return asdict(
-        Settings(
+        WorkerSettings(
             location=opened.location,
             arguments=loading.hub_arguments(config, opened.location),
             head=opened.head,

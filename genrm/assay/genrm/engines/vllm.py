@@ -34,19 +34,19 @@ from assay.genrm.engines.base import (
     Answer,
     Choose,
     Chosen,
-    EngineTrouble,
+    EngineError,
+    EngineTally,
     ModelInfo,
     Rate,
     Rated,
     RateSteps,
     Request,
     StepsRated,
-    Tally,
     TokenCounts,
     Write,
     Written,
 )
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.loading import (
     CAPABILITIES,
     Opened,
@@ -58,8 +58,8 @@ from assay.genrm.engines.options import Ids, branches, totals
 from assay.genrm.engines.prompts import Encoded, PromptEncoder
 from assay.genrm.engines.revival import Revival
 from assay.genrm.engines.steps import chance
-from assay.rpc.errors import ConfigError, StartupError
-from assay.rpc.reasons import Reason
+from assay.kit.errors import ConfigError, StartupError
+from assay.kit.reasons import Reason
 
 _MAX_PICKED = 128  # of one request: vllm.sampling_params.MAX_LOGPROB_TOKEN_IDS
 _END_S = 10.0
@@ -82,7 +82,7 @@ _CPU_ENVIRONMENT = {
 _MAKING = threading.Lock()
 
 
-class VllmEngine:
+class VllmJudgeEngine:
     """A model in vLLM.
 
     Args:
@@ -90,8 +90,8 @@ class VllmEngine:
         config: its settings; `vllm` holds further arguments of AsyncEngineArgs.
     """
 
-    def __init__(self, name: str, config: ModelConfig) -> None:
-        self.tally = Tally()
+    def __init__(self, name: str, config: EngineConfig) -> None:
+        self.tally = EngineTally()
         self._name = name
         self._config = config
         self._opened: Opened | None = None
@@ -102,7 +102,7 @@ class VllmEngine:
 
     @property
     def info(self) -> ModelInfo:
-        """See `Engine`."""
+        """See `JudgeEngine`."""
         if self._info is None:
             raise RuntimeError("the engine has not started")
         return self._info
@@ -113,7 +113,7 @@ class VllmEngine:
         return self._known().encoder
 
     async def start(self) -> None:
-        """See `Engine`."""
+        """See `JudgeEngine`."""
         opened = await asyncio.to_thread(open_model, self._name, self._config)
         self._opened = opened
         await self._revival.start()
@@ -129,7 +129,7 @@ class VllmEngine:
         )
 
     async def ask(self, request: Request) -> Answer:
-        """See `Engine`."""
+        """See `JudgeEngine`."""
         self._can(request)
         opened = self._known()
         encoded = opened.encoder.encode_request(request, opened.context_tokens)
@@ -137,13 +137,13 @@ class VllmEngine:
             llm = await self._revival.living()
             try:
                 return await self._answer(llm, request, encoded)
-            except EngineTrouble as trouble:
-                if trouble.reason == Reason.ENGINE_DIED:
+            except EngineError as error:
+                if error.reason == Reason.ENGINE_DIED:
                     self._revival.died(llm)
                 raise
 
     async def close(self) -> None:
-        """See `Engine`."""
+        """See `JudgeEngine`."""
         await self._revival.close()
         gc.collect()  # AsyncLLM is part of a cycle, and must not live until the exit either
 
@@ -172,7 +172,7 @@ class VllmEngine:
         head = self._known().head
         wanted = {Choose: "choose", Write: "write", Rate: "rate", RateSteps: "rate-steps"}
         if wanted[type(request)] not in CAPABILITIES[head]:
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 f"model {self._name} has a {head} head and cannot answer "
                 f"{wanted[type(request)]!r}; name a model that can",
@@ -224,7 +224,7 @@ class VllmEngine:
         logprobs = output.outputs[0].logprobs
         listed = logprobs[0] if logprobs else {}
         if any(token not in listed for token in tokens):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.ENGINE_FAILED,
                 "vLLM left out a log-probability that was asked for; use vLLM 0.31 or 0.32",
             )
@@ -246,7 +246,7 @@ class VllmEngine:
         output = await self._generated(llm, encoded.ids, params)
         written = output.outputs[0]
         if written.finish_reason not in ("stop", "length"):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.ENGINE_FAILED, f"vLLM ended the text with {written.finish_reason!r}"
             )
         return Written(
@@ -261,7 +261,7 @@ class VllmEngine:
         if len(rows) == len(encoded.ids):
             rows = [rows[position] for position in encoded.positions]
         elif len(rows) != len(encoded.positions):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.ENGINE_FAILED,
                 f"vLLM gave {len(rows)} rows of logits for {len(encoded.ids)} tokens",
             )
@@ -286,7 +286,7 @@ class VllmEngine:
         return f"{self._name}-{next(self._numbers)}"
 
 
-def make(name: str, config: ModelConfig, opened: Opened) -> Any:
+def make(name: str, config: EngineConfig, opened: Opened) -> Any:
     """Starts vLLM with the model; blocks until it answers. One model after the other.
 
     Raises:
@@ -297,7 +297,7 @@ def make(name: str, config: ModelConfig, opened: Opened) -> Any:
         return _make(name, config, opened)
 
 
-def _make(name: str, config: ModelConfig, opened: Opened) -> Any:
+def _make(name: str, config: EngineConfig, opened: Opened) -> Any:
     _set(_ENVIRONMENT)
     _set({"VLLM_ENGINE_READY_TIMEOUT_S": str(math.ceil(config.start_timeout_s))})
     try:
@@ -337,7 +337,7 @@ def _set(environment: Mapping[str, str]) -> None:
         os.environ.setdefault(key, value)
 
 
-def arguments(name: str, config: ModelConfig, opened: Opened, *, cpu: bool) -> dict[str, Any]:
+def arguments(name: str, config: EngineConfig, opened: Opened, *, cpu: bool) -> dict[str, Any]:
     """What vLLM is started with; the operator's own come last.
 
     Args:
@@ -383,7 +383,7 @@ def _prompt(ids: Ids) -> dict[str, Any]:
 
 
 async def _last(outputs: AsyncGenerator[Any, None]) -> Any:
-    """The last of the outputs; what goes wrong becomes an EngineTrouble."""
+    """The last of the outputs; what goes wrong becomes an EngineError."""
     from vllm.v1.engine.exceptions import EngineDeadError  # noqa: PLC0415  # takes seconds
 
     last = None
@@ -391,7 +391,7 @@ async def _last(outputs: AsyncGenerator[Any, None]) -> Any:
         async for output in outputs:
             last = output
     except EngineDeadError as error:
-        raise EngineTrouble(
+        raise EngineError(
             Reason.ENGINE_DIED, "vLLM's engine died; it is started anew, see the log"
         ) from error
     except asyncio.CancelledError:
@@ -399,11 +399,11 @@ async def _last(outputs: AsyncGenerator[Any, None]) -> Any:
     except Exception as error:
         # vLLM refuses and fails with exceptions of many kinds, all about this request.
         cause = error.__cause__ or error
-        raise EngineTrouble(
+        raise EngineError(
             Reason.ENGINE_FAILED, f"vLLM did not answer: {first_line(cause)}"
         ) from error
     if last is None:
-        raise EngineTrouble(Reason.ENGINE_FAILED, "vLLM ended a request without an answer")
+        raise EngineError(Reason.ENGINE_FAILED, "vLLM ended a request without an answer")
     return last
 
 
@@ -416,15 +416,15 @@ def finite(logits: Sequence[float]) -> tuple[float, ...]:
     """The logits.
 
     Raises:
-        EngineTrouble: SCORE_NOT_FINITE.
+        EngineError: SCORE_NOT_FINITE.
     """
     if not all(math.isfinite(value) for value in logits):
         raise _not_finite("logit")
     return tuple(logits)
 
 
-def _not_finite(what: str) -> EngineTrouble:
-    return EngineTrouble(
+def _not_finite(what: str) -> EngineError:
+    return EngineError(
         Reason.SCORE_NOT_FINITE,
         f"the model's {what} is not finite: look at its weights and precision",
     )

@@ -13,16 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assay.genrm.domain import (
-    RATIONALE_CHARS,
-    ChatMessage,
-    JudgeItem,
-    JudgeSettings,
-    ModelJudgement,
-    Run,
-    Usage,
-    Vote,
-)
+from assay.clients.judging.types import JudgeRef, ModelJudgement, Usage, Vote
+from assay.genrm.domain import RATIONALE_CHARS, ChatMessage, JudgeItem, JudgeSettings, Run
 from assay.genrm.engines.base import Written
 from assay.genrm.judges.critique import FORM, Critique, majority, parse_critique
 from assay.genrm.judges.modes import invalid
@@ -67,13 +59,13 @@ def judge_by_consensus(
     )
     return ModelJudgement(
         agreed.share,
-        template.ref,
-        usage,
         vote_error([float(value) for value in weakest]),
         tuple(Vote(float(one.final), one.text[:RATIONALE_CHARS]) for one in counted),
         len(critiques) - len(counted),
         speaker.text[:RATIONALE_CHARS],
         any(answer.cut for answer in written),
+        JudgeRef(template=template.ref),
+        usage,
     )
 
 

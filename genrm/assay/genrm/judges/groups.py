@@ -5,16 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from assay.genrm.domain import (
-    GroupItem,
-    GroupRanking,
-    JudgeSettings,
-    PairJudgement,
-    RankingMode,
-    Run,
-    Unjudgeable,
-    Usage,
-)
+from assay.clients.judging.types import GroupRanking, PairJudgement, RankingMode, Usage
+from assay.genrm.domain import GroupItem, JudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid, require_text, resolve_mode
 from assay.genrm.judges.pairwise import (
@@ -28,7 +20,8 @@ from assay.genrm.judges.pairwise import (
 from assay.genrm.judges.scalar import rate, refuse_reference
 from assay.genrm.judges.together import together
 from assay.genrm.templates import Templates
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 Results = list[list[PairJudgement]]
 """For each response, its comparisons, from its own side."""
@@ -82,7 +75,7 @@ def judge_group(
     return GroupRanking(
         tuple(_mean([pair.win_probability for pair in own]) for own in counted),
         tuple(_mean([pair.order_gap for pair in own]) for own in counted),
-        pairs[0].template,
+        pairs[0].judge,
         usage,
     )
 
@@ -128,7 +121,7 @@ def _rated_group(
         others = [len(texts) - 1] if anchored else [two for two in range(len(texts)) if two != one]
         scores.append(_mean([_win(logits, one, two) for two in others]))
     usage = sum((judgement.usage for judgement in rated), Usage())
-    return GroupRanking(tuple(scores), (0.0,) * len(scores), "", usage)
+    return GroupRanking(tuple(scores), (0.0,) * len(scores), usage=usage)
 
 
 def _win(logits: Sequence[float], one: int, two: int) -> float:

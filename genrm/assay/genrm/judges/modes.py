@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.genrm.domain import JudgeSettings, ScoringMode, Unjudgeable
+from assay.clients.judging.types import ScoringMode
+from assay.genrm.domain import JudgeSettings
 from assay.genrm.engines.base import Capability, ModelInfo
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 NEEDS: dict[ScoringMode, Capability] = {
     "token-probability": "choose",

@@ -6,8 +6,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from assay.genrm.domain import Unjudgeable
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 GRID = 1 << 53
 """Win probabilities are whole multiples of 1 / GRID, so that 1 - w is exact in both directions."""

@@ -14,31 +14,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from assay.genrm.domain import (
-    RATIONALE_CHARS,
-    ChatMessage,
-    JudgeSettings,
-    PairItem,
-    PairJudgement,
-    Run,
-    ScoringMode,
-    Unjudgeable,
-    Usage,
-)
+from assay.clients.judging.types import JudgeRef, PairJudgement, ScoringMode
+from assay.genrm.domain import RATIONALE_CHARS, ChatMessage, JudgeSettings, PairItem, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid, require_text, resolve_mode
 from assay.genrm.judges.numbers import debias, on_grid, sigmoid
 from assay.genrm.judges.scalar import rate, refuse_reference
 from assay.genrm.judges.together import together
-from assay.genrm.judges.verdict import How, Verdict, verdict
+from assay.genrm.judges.verdict import How, VerdictResult, verdict
 from assay.genrm.templates import Template, Templates
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 DEFAULT_TEMPLATE = "preference"
 PAIR_MODES: tuple[ScoringMode, ...] = ("token-probability", "scalar-head", "votes")
 
 
-class Comparison(Protocol):
+class PairComparison(Protocol):
     """Compares two responses; settled for one prompt, one model and one template."""
 
     def __call__(self, a: str, b: str, /) -> Run[PairJudgement]:
@@ -104,7 +96,7 @@ def comparison(
     settings: JudgeSettings,
     model: ModelInfo,
     templates: Templates,
-) -> Comparison:
+) -> PairComparison:
     """How two responses to this prompt are compared; everything but the responses is checked.
 
     Raises:
@@ -144,7 +136,7 @@ def _compare(
 ) -> Run[PairJudgement]:
     """Both orders at once, of the pair in an order of its own."""
     if a == b:
-        return PairJudgement(0.5, 0.5, 0.5, 0.0, template.ref, Usage())
+        return PairJudgement(0.5, 0.5, 0.5, 0.0, judge=JudgeRef(template=template.ref))
     low, high = sorted((a, b))
     count = settings.votes if settings.temperature > 0 else 1
     orders = [
@@ -164,7 +156,7 @@ def _compare(
     return judgement if a == low else turned(judgement)
 
 
-def _both_orders(low_first: Verdict, high_first: Verdict, ref: str) -> PairJudgement:
+def _both_orders(low_first: VerdictResult, high_first: VerdictResult, ref: str) -> PairJudgement:
     """The judgement on (low, high); a verdict's value is the chance of what stands first."""
     forward, reverse = on_grid(low_first.value), 1.0 - on_grid(high_first.value)
     win, gap = debias(forward, reverse)
@@ -178,12 +170,12 @@ def _both_orders(low_first: Verdict, high_first: Verdict, ref: str) -> PairJudge
         forward,
         reverse,
         gap,
-        ref,
-        low_first.usage + high_first.usage,
         error,
         low_first.unparsed + high_first.unparsed,
         "\n\n".join(text[: RATIONALE_CHARS // 2 - 1] for text in reasons),
         low_first.truncated or high_first.truncated,
+        JudgeRef(template=ref),
+        low_first.usage + high_first.usage,
     )
 
 
@@ -202,7 +194,7 @@ def _rated_pair(
 ) -> Run[PairJudgement]:
     """By a scalar head: sigmoid(r_a - r_b), Bradley and Terry's; it knows no order."""
     if a == b:
-        return PairJudgement(0.5, 0.5, 0.5, 0.0, "", Usage())
+        return PairJudgement(0.5, 0.5, 0.5, 0.0)
     low, high = sorted((a, b))
     rated_low, rated_high = yield from rate(prompt, (low, high), settings, model)
     win = win_by_logits(rated_low.score, rated_high.score)
@@ -211,9 +203,8 @@ def _rated_pair(
         win,
         win,
         0.0,
-        "",
-        rated_low.usage + rated_high.usage,
         truncated=rated_low.truncated or rated_high.truncated,
+        usage=rated_low.usage + rated_high.usage,
     )
     return judgement if a == low else turned(judgement)
 

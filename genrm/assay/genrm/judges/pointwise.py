@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from assay.genrm.domain import (
-    RATIONALE_CHARS,
-    JudgeItem,
-    JudgeSettings,
-    ModelJudgement,
-    Run,
-    ScoringMode,
-)
+from assay.clients.judging.types import JudgeRef, ModelJudgement, ScoringMode
+from assay.genrm.domain import RATIONALE_CHARS, JudgeItem, JudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.consensus import judge_by_consensus
 from assay.genrm.judges.modes import invalid, require_reference, require_text, resolve_mode
@@ -74,13 +68,13 @@ def _alone(
     made = yield from verdict(prompt, template, how, settings, settings.seed)
     return ModelJudgement(
         made.value,
-        template.ref,
-        made.usage,
         made.standard_error,
         made.votes,
         made.unparsed,
         made.rationale[:RATIONALE_CHARS],
         made.truncated,
+        JudgeRef(template=template.ref),
+        made.usage,
     )
 
 
@@ -93,11 +87,11 @@ def _against_anchor(
     pair = yield from compare(item.response, anchor)
     return ModelJudgement(
         pair.win_probability,
-        pair.template,
-        pair.usage,
         pair.standard_error,
         (),
         pair.unparsed_votes,
         pair.rationale,
         pair.truncated,
+        pair.judge,
+        pair.usage,
     )

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from assay.genrm.domain import ChatMessage, JudgeSettings, ModelJudgement, Run, Unjudgeable
-from assay.genrm.engines.base import Message, ModelInfo, Piece, Prompt, Rate, Rated
+from assay.clients.judging.types import ModelJudgement
+from assay.genrm.domain import ChatMessage, JudgeSettings, Run
+from assay.genrm.engines.base import ModelInfo, Piece, Prompt, PromptMessage, Rate, Rated
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.verdict import expect, keep_ends, usage_of
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 
 def dialogue(prompt: Sequence[ChatMessage], response: str) -> Prompt:
@@ -22,13 +24,13 @@ def dialogue(prompt: Sequence[ChatMessage], response: str) -> Prompt:
     A tool's message is read as a user's.
     """
     asked = tuple(
-        Message(
+        PromptMessage(
             "user" if message.role == "tool" else message.role,
             (Piece(message.content, trusted=False),),
         )
         for message in prompt
     )
-    answer = Message("assistant", (Piece(response, trusted=False, cuttable=True),))
+    answer = PromptMessage("assistant", (Piece(response, trusted=False, cuttable=True),))
     return Prompt((*asked, answer))
 
 
@@ -51,7 +53,7 @@ def rate(
     requests = tuple(Rate(dialogue(prompt, text), keep_ends(settings)) for text in responses)
     rated = expect(Rated, (yield requests))
     return tuple(
-        ModelJudgement(_only_logit(answer, model), "", usage_of([answer]), truncated=answer.cut)
+        ModelJudgement(_only_logit(answer, model), truncated=answer.cut, usage=usage_of([answer]))
         for answer in rated
     )
 

@@ -6,15 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from assay.genrm.domain import (
-    RATIONALE_CHARS,
-    RAW_TEXT_CHARS,
-    JudgeSettings,
-    Run,
-    Unjudgeable,
-    Usage,
-    Vote,
-)
+from assay.clients.judging.types import Usage, Vote
+from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, JudgeSettings, Run
 from assay.genrm.engines.base import Answer, Choose, Chosen, Piece, Prompt, Write, Written
 from assay.genrm.judges.numbers import expected_value, sample_error, vote_error
 from assay.genrm.judges.parsing import (
@@ -25,14 +18,15 @@ from assay.genrm.judges.parsing import (
     thought,
 )
 from assay.genrm.templates import Template
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 How = Literal["probability", "votes"]
 A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerdictResult:
     """What a judge made of one prompt; `value` in [0, 1], the rest as in ModelJudgement."""
 
     value: float
@@ -46,7 +40,7 @@ class Verdict:
 
 def verdict(
     prompt: Prompt, template: Template, how: How, settings: JudgeSettings, seed: int
-) -> Run[Verdict]:
+) -> Run[VerdictResult]:
     """Asks for one verdict.
 
     A direct template's options are read at once, or voted on. A reasoned one always writes its
@@ -67,7 +61,7 @@ def verdict(
         request = Choose(prompt, template.options, keep_ends(settings))
         chosen = expect(Chosen, (yield (request,)))[0]
         value = expected_value(chosen.logprobs, template.values)
-        return Verdict(value, usage_of([chosen]), truncated=chosen.cut)
+        return VerdictResult(value, usage_of([chosen]), truncated=chosen.cut)
     return (yield from _voted(prompt, template, how, settings, seed))
 
 
@@ -134,7 +128,7 @@ def require_half(parsed: int, texts: Sequence[str], unread: Sequence[str], form:
 
 def _voted(
     prompt: Prompt, template: Template, how: How, settings: JudgeSettings, seed: int
-) -> Run[Verdict]:
+) -> Run[VerdictResult]:
     """The mean of the votes that can be read."""
     written = expect(Written, (yield vote_requests(prompt, template, settings, seed)))
     usage = usage_of(written)
@@ -155,7 +149,7 @@ def _voted(
     counted = [vote.value for vote in votes]
     error = sample_error(counted) if how == "probability" else vote_error(counted)
     rationale = reasons(votes[0].text) if template.style == "reasoned" else ""
-    return Verdict(
+    return VerdictResult(
         sum(counted) / len(counted), usage, error, votes, len(unread), rationale, truncated
     )
 

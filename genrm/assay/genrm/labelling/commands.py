@@ -17,23 +17,23 @@ from typing import Any, get_args
 import click
 
 from assay.clients.execution import AsyncExecutionClient
-from assay.clients.preferences import read
-from assay.clients.row_items import RowError
-from assay.clients.runs.progress import Display, duration
-from assay.clients.runs.records import JsonLines, mend, read_rows
+from assay.clients.rows.items import RowError
+from assay.clients.rows.preferences import read
 from assay.clients.services import EmbeddedServices
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.config import ModelConfig
-from assay.genrm.labelling.labeller import Labeller, Sampling, Unknown
-from assay.genrm.labelling.tasks import Cost, NoProgramError, Task, task_of
-from assay.rpc.errors import ConfigError
+from assay.genrm.engines.config import EngineConfig
+from assay.genrm.labelling.labeller import CompletionSettings, Labeller, UnknownLabel
+from assay.genrm.labelling.tasks import Cost, LabelTask, NoProgramError, task_of
+from assay.kit.errors import ConfigError
+from assay.kit.runs.progress import Display, duration
+from assay.kit.runs.records import JsonLines, mend, read_rows
 
-_ENGINES = get_args(ModelConfig.__annotations__["engine"]) or ("transformers", "vllm", "openai")
+_ENGINES = get_args(EngineConfig.__annotations__["engine"]) or ("transformers", "vllm", "openai")
 _HEADER = f"{'program':>12}{'lines':>7}{'feasible':>10}{'calls':>7}{'runs':>7}"
 
 
 @dataclass(slots=True)
-class Outcome:
+class LabelOutcome:
     """What came of the programs of a run.
 
     Attributes:
@@ -51,7 +51,7 @@ class Outcome:
 
 def read_tasks(
     path: Path, language: str, *, comments: bool = False, skipped: Counter[str] | None = None
-) -> list[Task]:
+) -> list[LabelTask]:
     """The programs of a file, each once.
 
     Args:
@@ -63,7 +63,7 @@ def read_tasks(
     Raises:
         ConfigError: the file cannot be read, or a row is not as it should be.
     """
-    tasks: dict[str, Task] = {}
+    tasks: dict[str, LabelTask] = {}
     for number, row in read(path):
         try:
             task = task_of(row, language, comments=comments)
@@ -80,15 +80,15 @@ def read_tasks(
 
 
 async def label_all(
-    tasks: Sequence[Task],
-    label: Callable[[Task], Awaitable[dict[str, Any]]],
+    tasks: Sequence[LabelTask],
+    label: Callable[[LabelTask], Awaitable[dict[str, Any]]],
     *,
     samples: int,
     at_once: int,
     keep: Callable[[dict[str, Any]], None],
     display: Display,
     done: int = 0,
-) -> Outcome:
+) -> LabelOutcome:
     """Labels programs, some at a time; each row is kept as soon as it is there.
 
     Args:
@@ -100,14 +100,14 @@ async def label_all(
         display: where progress is shown.
         done: programs that were labelled before.
     """
-    outcome = Outcome()
+    outcome = LabelOutcome()
     places = asyncio.Semaphore(at_once)
 
-    async def one(task: Task) -> tuple[Task, dict[str, Any] | Unknown]:
+    async def one(task: LabelTask) -> tuple[LabelTask, dict[str, Any] | UnknownLabel]:
         async with places:
             try:
                 return task, await label(task)
-            except Unknown as unknown:
+            except UnknownLabel as unknown:
                 return task, unknown
 
     display.begin("programs", done + len(tasks), done)
@@ -115,7 +115,7 @@ async def label_all(
     try:
         for number, finished in enumerate(asyncio.as_completed(working), start=done + 1):
             task, row = await finished
-            if isinstance(row, Unknown):
+            if isinstance(row, UnknownLabel):
                 outcome.faults[row.reason] += 1
                 display.note(f"{task.key}: not labelled, {row}")
             else:
@@ -132,13 +132,13 @@ async def label_all(
     return outcome
 
 
-def _add(outcome: Outcome, task: Task, row: dict[str, Any], samples: int) -> None:
+def _add(outcome: LabelOutcome, task: LabelTask, row: dict[str, Any], samples: int) -> None:
     outcome.rows.append(row)
     outcome.cost += Cost(row["calls"], row["completions"], row["executions"], row["tokens"])
     outcome.bound += 0 if row["passed"] else task.most_calls * samples
 
 
-def report(outcome: Outcome, seconds: float) -> Iterable[str]:
+def report(outcome: LabelOutcome, seconds: float) -> Iterable[str]:
     """What labelling came to and what it cost, in lines."""
     rows, cost = outcome.rows, outcome.cost
     labels = Counter(label for row in rows for label in row["labels"])
@@ -230,23 +230,23 @@ def label_code(rows: Path, out: Path, model: str, **options: Any) -> None:
 
 
 def _labelled(
-    tasks: Sequence[Task],
+    tasks: Sequence[LabelTask],
     model: str,
     options: dict[str, Any],
     *,
     keep: Callable[[dict[str, Any]], None],
     display: Display,
     done: int,
-) -> Outcome:
-    sampling = Sampling(
+) -> LabelOutcome:
+    sampling = CompletionSettings(
         samples=options["samples"],
         max_tokens=options["max_tokens"],
         temperature=options["temperature"],
         seed=options["seed"],
     )
-    config = ModelConfig(model, engine=options["engine"], base_url=options["base_url"])
+    config = EngineConfig(model, engine=options["engine"], base_url=options["base_url"])
 
-    async def work(target: str) -> Outcome:
+    async def work(target: str) -> LabelOutcome:
         engine = load_engine("policy", config)
         try:
             await engine.start()

@@ -21,11 +21,11 @@ from typing import Any
 
 from assay.clients.execution import AsyncExecutionClient, Program, TestJob, TestReport
 from assay.clients.types import Fault
-from assay.genrm.engines.base import Engine, EngineTrouble, Write, Written
+from assay.genrm.engines.base import EngineError, JudgeEngine, Write, Written
 from assay.genrm.labelling.tasks import (
     FENCE,
     Cost,
-    Task,
+    LabelTask,
     ask_for_rest,
     labelled,
     prefix_of,
@@ -34,7 +34,7 @@ from assay.genrm.steps import prefix_search
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class CompletionSettings:
     """How completions are drawn.
 
     Attributes:
@@ -53,7 +53,7 @@ class Sampling:
     seed: int = 0
 
 
-class Unknown(Exception):
+class UnknownLabel(Exception):
     """Whether a prefix is feasible cannot be said: something was not sampled or not run.
 
     Attributes:
@@ -76,16 +76,18 @@ class Labeller:
         sampling: how completions are drawn.
     """
 
-    def __init__(self, engine: Engine, client: AsyncExecutionClient, sampling: Sampling) -> None:
+    def __init__(
+        self, engine: JudgeEngine, client: AsyncExecutionClient, sampling: CompletionSettings
+    ) -> None:
         self._engine = engine
         self._client = client
         self._sampling = sampling
 
-    async def label(self, task: Task) -> dict[str, Any]:
+    async def label(self, task: LabelTask) -> dict[str, Any]:
         """The labelled row of a program.
 
         Raises:
-            Unknown: a fault kept the search from an answer.
+            UnknownLabel: a fault kept the search from an answer.
         """
         cost = Cost(executions=1)
         if await self._any_passes(task, [task.program], []):
@@ -100,14 +102,14 @@ class Labeller:
         except StopIteration as end:
             return labelled(task, end.value, passed=False, cost=cost)
 
-    async def feasible(self, task: Task, code_lines: int) -> tuple[bool, Cost]:
+    async def feasible(self, task: LabelTask, code_lines: int) -> tuple[bool, Cost]:
         """Whether one of K completions of a prefix passes, and what it took to know.
 
         Raises:
-            Unknown: none of those that were run passes, and not all were.
+            UnknownLabel: none of those that were run passes, and not all were.
         """
         prefix = prefix_of(task, code_lines)
-        written, troubles = await self._written(task, prefix, code_lines)
+        written, errors = await self._written(task, prefix, code_lines)
         programs = list(dict.fromkeys(prefix + answer.text for answer in written))
         cost = Cost(
             calls=1,
@@ -115,11 +117,11 @@ class Labeller:
             executions=len(programs),
             tokens=sum(answer.tokens.completion for answer in written),
         )
-        return await self._any_passes(task, programs, troubles), cost
+        return await self._any_passes(task, programs, errors), cost
 
     async def _written(
-        self, task: Task, prefix: str, code_lines: int
-    ) -> tuple[list[Written], list[EngineTrouble]]:
+        self, task: LabelTask, prefix: str, code_lines: int
+    ) -> tuple[list[Written], list[EngineError]]:
         prompt, sampling = ask_for_rest(task, prefix), self._sampling
         requests = [
             Write(
@@ -135,14 +137,14 @@ class Labeller:
         answers = await asyncio.gather(
             *(self._engine.ask(request) for request in requests), return_exceptions=True
         )
-        troubles = [answer for answer in answers if isinstance(answer, EngineTrouble)]
+        errors = [answer for answer in answers if isinstance(answer, EngineError)]
         for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, EngineTrouble):
+            if isinstance(answer, BaseException) and not isinstance(answer, EngineError):
                 raise answer
-        return [answer for answer in answers if isinstance(answer, Written)], troubles
+        return [answer for answer in answers if isinstance(answer, Written)], errors
 
     async def _any_passes(
-        self, task: Task, programs: Sequence[str], troubles: Sequence[EngineTrouble]
+        self, task: LabelTask, programs: Sequence[str], errors: Sequence[EngineError]
     ) -> bool:
         jobs = [
             TestJob(Program(task.language, source), task.suite, id=str(number))
@@ -151,14 +153,14 @@ class Labeller:
         results = await self._client.run_tests(jobs) if jobs else []
         if any(isinstance(result, TestReport) and result.all_passed for result in results):
             return True
-        for trouble in troubles:
-            raise Unknown(trouble.reason, trouble.message)
+        for error in errors:
+            raise UnknownLabel(error.reason, error.message)
         for result in results:
             if isinstance(result, Fault):
-                raise Unknown(result.reason, result.message)
+                raise UnknownLabel(result.reason, result.message)
         return False
 
 
 def _seed(seed: int, key: str, code_lines: int, number: int) -> int:
-    told = f"{seed}/{key}/{code_lines}/{number}".encode()
-    return int.from_bytes(hashlib.sha256(told).digest()[:4], "big") >> 1
+    place = f"{seed}/{key}/{code_lines}/{number}".encode()
+    return int.from_bytes(hashlib.sha256(place).digest()[:4], "big") >> 1

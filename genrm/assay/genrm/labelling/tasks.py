@@ -1,7 +1,7 @@
 """Programs to label: read from rows, cut into lines, written as rows for `assay train-rm`. Pure.
 
 A row has a prompt, a program that a policy wrote for it ("code"), and the tests that it is held
-against ("tests", in the shapes of `assay.clients.row_tests`). What comes out is the row of a PRM,
+against ("tests", in the shapes of `assay.clients.rows.tests`). What comes out is the row of a PRM,
 {"prompt", "code", "labels"}: 1 up to the longest feasible prefix, -1 behind it, 0 for comments and
 blank lines.
 
@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.api.execution.v1 import execution_pb2
-from assay.clients.preferences import Said, steps_of
-from assay.clients.row_items import RowError
-from assay.clients.row_tests import read_tests
-from assay.genrm.engines.base import Message, Piece, Prompt
+from assay.clients.rows.items import RowError
+from assay.clients.rows.preferences import Said, steps_of
+from assay.clients.rows.tests import read_tests
+from assay.genrm.engines.base import Piece, Prompt, PromptMessage
 from assay.genrm.steps import StepSpan, label_lines, last_block, spans_of, split
 
 FENCE = "```"
@@ -40,7 +40,7 @@ class NoProgramError(RowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class LabelTask:
     """A program to label.
 
     Attributes:
@@ -106,7 +106,9 @@ class Cost:
         )
 
 
-def task_of(row: Mapping[str, Any], language: str = "python", *, comments: bool = False) -> Task:
+def task_of(
+    row: Mapping[str, Any], language: str = "python", *, comments: bool = False
+) -> LabelTask:
     """Reads a row.
 
     Args:
@@ -135,7 +137,7 @@ def task_of(row: Mapping[str, Any], language: str = "python", *, comments: bool 
     except ValueError as error:
         raise RowError(f"'tests': {error}") from None
     whole = "".join((*before, *lines, *behind))
-    told = json.dumps(
+    content = json.dumps(
         [
             [(said.role, said.content) for said in parsed.prompt],
             *((whole, code) if "response" in row else (code,)),
@@ -146,8 +148,8 @@ def task_of(row: Mapping[str, Any], language: str = "python", *, comments: bool 
         sort_keys=True,
         default=str,
     )
-    key = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    return Task(key, parsed.prompt, lines, neutral, suite, named, row, before, behind)
+    key = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return LabelTask(key, parsed.prompt, lines, neutral, suite, named, row, before, behind)
 
 
 _Lines = tuple[str, ...]
@@ -199,7 +201,7 @@ def _is_python(text: str) -> bool:
         return False
 
 
-def lines_in(task: Task, code_lines: int) -> int:
+def lines_in(task: LabelTask, code_lines: int) -> int:
     """Lines of the prefix that ends with so many lines of code."""
     if not code_lines:
         return 0
@@ -207,23 +209,23 @@ def lines_in(task: Task, code_lines: int) -> int:
     return places[code_lines - 1] + 1
 
 
-def prefix_of(task: Task, code_lines: int) -> str:
+def prefix_of(task: LabelTask, code_lines: int) -> str:
     """The program up to so many lines of code, and the end of the last one's line."""
     text = "".join(task.lines[: lines_in(task, code_lines)])
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-def ask_for_rest(task: Task, prefix: str) -> Prompt:
+def ask_for_rest(task: LabelTask, prefix: str) -> Prompt:
     """The prompt that has the policy go on with a prefix, in the response or in a fenced block."""
     opening = "".join(task.before) if "response" in task.row else f"{FENCE}{task.language}\n"
     lead = opening + prefix
     messages = tuple(
-        Message(said.role, (Piece(said.content, trusted=False),)) for said in task.prompt
+        PromptMessage(said.role, (Piece(said.content, trusted=False),)) for said in task.prompt
     )
     return Prompt(messages, lead=(Piece(lead, trusted=False),))
 
 
-def labelled(task: Task, feasible: int, *, passed: bool, cost: Cost) -> dict[str, Any]:
+def labelled(task: LabelTask, feasible: int, *, passed: bool, cost: Cost) -> dict[str, Any]:
     """The row that comes out.
 
     Args:

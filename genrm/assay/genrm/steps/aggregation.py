@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from assay.genrm.domain import Aggregation
+from assay.clients.judging.types import Aggregation
 
 
 def aggregate(scores: Sequence[float | None], how: Aggregation) -> float:

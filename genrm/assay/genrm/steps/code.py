@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from assay.genrm.steps.languages import LANGUAGES, PYTHON, UNKNOWN, Language, Quoted
+from assay.genrm.steps.languages import LANGUAGES, PYTHON, UNKNOWN, CodeLanguage, Quoted
 
 _LINE_END = re.compile(r"[\r\n]|\Z")
 _PYTHON_TOKEN = re.compile(
@@ -157,7 +157,7 @@ def _python_string_end(text: str, token: re.Match[str]) -> int:
     return -1 if len(token["quote"]) > 1 else _line_end(text, token.end())
 
 
-def _scan(text: str, language: Language) -> Iterator[_Part]:
+def _scan(text: str, language: CodeLanguage) -> Iterator[_Part]:
     """Comments, and strings, of a language in the table."""
     openers = _openers(language)
     if openers is None:
@@ -180,7 +180,7 @@ def _scan(text: str, language: Language) -> Iterator[_Part]:
 
 
 @lru_cache(maxsize=128)
-def _openers(language: Language) -> re.Pattern[str] | None:
+def _openers(language: CodeLanguage) -> re.Pattern[str] | None:
     """Finds what begins a comment or a string: the longest first."""
     patterns = {text: re.escape(text) for text, _ in language.blocks}
     apart = r"(?<![^\s;])" if language.apart else ""

@@ -21,7 +21,7 @@ class Quoted:
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class CodeLanguage:
     """What is not code in a language.
 
     Attributes:
@@ -61,30 +61,30 @@ _SQL = Quoted("'", re.compile(r"[^']*+'"), spans_lines=True)
 _SLASHES, _STARS = ("//",), (("/*", "*/"),)
 _RAW_RUST = tuple(_plain(f'r{"#" * n}"', f'"{"#" * n}') for n in range(3))
 
-_C = Language(_SLASHES, _STARS, strings=(_DOUBLE, _CHARACTER))
-_JAVA = Language(_SLASHES, _STARS, strings=(_TRIPLE, _DOUBLE, _CHARACTER))
-_NESTING = Language(_SLASHES, _STARS, nested=True, strings=(_TRIPLE, _DOUBLE, _CHARACTER))
-_JAVASCRIPT = Language(_SLASHES, _STARS, strings=(_DOUBLE, _SINGLE, _BACKTICKS))
-_GO = Language(_SLASHES, _STARS, strings=(_DOUBLE, _CHARACTER, _plain("`", "`")))
-_RUST = Language(_SLASHES, _STARS, nested=True, strings=(*_RAW_RUST, _DOUBLES, _CHARACTER))
-_PHP = Language(("//", "#"), _STARS, strings=(_DOUBLES, _SINGLES))
-_HASH = Language(("#",), apart=True, strings=(_DOUBLES, _SINGLES))
-_SQL_LIKE = Language(("--",), _STARS, strings=(_DOUBLE, _SQL))
-_LUA = Language(("--",), (("--[[", "]]"),), strings=(_DOUBLE, _SINGLE, _plain("[[", "]]")))
-_HASKELL = Language(("--",), (("{-", "-}"),), nested=True, strings=(_DOUBLE,))
-_LISP = Language((";",), (("#|", "|#"),), nested=True, strings=(_DOUBLES,))
-_OCAML = Language((), (("(*", "*)"),), nested=True, strings=(_DOUBLES,))
-_PERCENT = Language(("%",), strings=(_DOUBLE,))
-_MARKUP = Language((), (("<!--", "-->"),))
-_CSS = Language((), _STARS, strings=(_DOUBLE, _SINGLE))
+_C = CodeLanguage(_SLASHES, _STARS, strings=(_DOUBLE, _CHARACTER))
+_JAVA = CodeLanguage(_SLASHES, _STARS, strings=(_TRIPLE, _DOUBLE, _CHARACTER))
+_NESTING = CodeLanguage(_SLASHES, _STARS, nested=True, strings=(_TRIPLE, _DOUBLE, _CHARACTER))
+_JAVASCRIPT = CodeLanguage(_SLASHES, _STARS, strings=(_DOUBLE, _SINGLE, _BACKTICKS))
+_GO = CodeLanguage(_SLASHES, _STARS, strings=(_DOUBLE, _CHARACTER, _plain("`", "`")))
+_RUST = CodeLanguage(_SLASHES, _STARS, nested=True, strings=(*_RAW_RUST, _DOUBLES, _CHARACTER))
+_PHP = CodeLanguage(("//", "#"), _STARS, strings=(_DOUBLES, _SINGLES))
+_HASH = CodeLanguage(("#",), apart=True, strings=(_DOUBLES, _SINGLES))
+_SQL_LIKE = CodeLanguage(("--",), _STARS, strings=(_DOUBLE, _SQL))
+_LUA = CodeLanguage(("--",), (("--[[", "]]"),), strings=(_DOUBLE, _SINGLE, _plain("[[", "]]")))
+_HASKELL = CodeLanguage(("--",), (("{-", "-}"),), nested=True, strings=(_DOUBLE,))
+_LISP = CodeLanguage((";",), (("#|", "|#"),), nested=True, strings=(_DOUBLES,))
+_OCAML = CodeLanguage((), (("(*", "*)"),), nested=True, strings=(_DOUBLES,))
+_PERCENT = CodeLanguage(("%",), strings=(_DOUBLE,))
+_MARKUP = CodeLanguage((), (("<!--", "-->"),))
+_CSS = CodeLanguage((), _STARS, strings=(_DOUBLE, _SINGLE))
 
 PYTHON = frozenset({"python", "python3", "py", "py3", "pycon", "sage", "starlark"})
 """Names of the language that has a scanner of its own."""
 
-UNKNOWN = Language()
+UNKNOWN = CodeLanguage()
 """A language without comments: every line that is not blank is code."""
 
-LANGUAGES: dict[str, Language] = {
+LANGUAGES: dict[str, CodeLanguage] = {
     **dict.fromkeys(("c", "h", "cpp", "c++", "cc", "cxx", "hpp", "objective-c", "cuda"), _C),
     **dict.fromkeys(("java", "csharp", "c#", "cs", "d"), _JAVA),
     **dict.fromkeys(("kotlin", "kt", "swift", "scala", "dart", "groovy"), _NESTING),

@@ -14,22 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from assay.clients.judging.types import StepScore, Usage
 from assay.genrm.domain import (
     CRITIQUE_CHARS,
     JudgeSettings,
     Run,
     StepItem,
-    StepScore,
     StepScores,
     StepSettings,
-    Unjudgeable,
-    Usage,
 )
 from assay.genrm.engines.base import (
-    Message,
     ModelInfo,
     Piece,
     Prompt,
+    PromptMessage,
     RateSteps,
     StepsRated,
 )
@@ -40,7 +38,8 @@ from assay.genrm.judges.verdict import expect, usage_of
 from assay.genrm.steps.aggregation import aggregate
 from assay.genrm.steps.splitting import StepSpan, spans_of, split
 from assay.genrm.templates import Templates
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 _CHARS_PER_TOKEN = 64
 
@@ -51,7 +50,7 @@ def score_steps(
     """Scores one response by steps.
 
     Args:
-        item: the response, cut or not. A step head is not told the ground truth.
+        item: the response, cut or not. A step head does not see the ground truth.
         settings: how to cut, and how to bring the scores together.
         model: what answers: a step head, or a model that writes.
         templates: of the critiques.
@@ -128,7 +127,8 @@ def _rated(
             "and meta_critique, or choose another model"
         )
     messages = tuple(
-        Message(message.role, (Piece(message.content, trusted=False),)) for message in item.prompt
+        PromptMessage(message.role, (Piece(message.content, trusted=False),))
+        for message in item.prompt
     )
     steps = tuple(item.response[span.start : span.end] for span in spans)
     rated = expect(StepsRated, (yield (RateSteps(Prompt(messages), steps),)))[0]

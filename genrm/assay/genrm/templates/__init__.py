@@ -15,9 +15,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.clients import toml_config
-from assay.clients.fencing import code_of
-from assay.genrm.domain import Unjudgeable
+from assay.clients.judging.fencing import code_of
 from assay.genrm.templates.fencing import fence, fence_steps, join
 from assay.genrm.templates.template import (
     NEEDED,
@@ -28,8 +26,10 @@ from assay.genrm.templates.template import (
     Template,
     VerdictOption,
 )
-from assay.rpc.errors import ConfigError
-from assay.rpc.reasons import Reason
+from assay.kit import toml_config
+from assay.kit.errors import ConfigError
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 __all__ = [
     "Template",

@@ -6,8 +6,8 @@ A fenced text stands between two lines of ours that carry a code derived from th
     ...
     [RESPONSE 5be01f9c ends]
 
-No text holds its own code (assay.clients.fencing), and equal texts get equal fences: prompts stay
-reproducible, and beginnings stay shared.
+No text holds its own code (assay.clients.judging.fencing), and equal texts get equal fences:
+prompts stay reproducible, and beginnings stay shared.
 
 Covered: closing the fence from within; lines that look like one of ours but lack the code. That
 special tokens of the model are not read out of fenced text is the engine's part (`Piece.trusted`).
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.clients.fencing import code_of
+from assay.clients.judging.fencing import code_of
 from assay.genrm.engines.base import Piece
 
 
@@ -58,4 +58,8 @@ def join(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
 
 
 def _between(label: str, code: str, inner: Sequence[Piece]) -> tuple[Piece, ...]:
-    return (Piece(f"[{label} {code} begins]\n"), *inner, Piece(f"\n[{label} {code} ends]"))
+    return (
+        Piece(f"[{label} {code} begins]\n"),
+        *inner,
+        Piece(f"\n[{label} {code} ends]"),
+    )

@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.genrm.domain import ChatMessage, Unjudgeable
-from assay.genrm.engines.base import Message, Piece, Prompt
+from assay.genrm.domain import (
+    ChatMessage,
+)
+from assay.genrm.engines.base import Piece, Prompt, PromptMessage
 from assay.genrm.templates.fencing import fence, fence_steps, join
-from assay.rpc.reasons import Reason
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
 
 Kind = Literal["pointwise", "pairwise", "critique", "meta-critique", "self-verification"]
 Style = Literal["direct", "reasoned"]
@@ -143,9 +146,9 @@ class Template:
                     f"template {self.ref} needs a {_spoken(name)}; give one, or choose another "
                     "template",
                 )
-        messages = [Message("user", self._fill(self.user, given))]
+        messages = [PromptMessage("user", self._fill(self.user, given))]
         if self.system:
-            messages.insert(0, Message("system", self._fill(self.system, given)))
+            messages.insert(0, PromptMessage("system", self._fill(self.system, given)))
         return Prompt(tuple(messages), self.prefill)
 
     def _fill(self, text: str, given: dict[str, Slot]) -> tuple[Piece, ...]:

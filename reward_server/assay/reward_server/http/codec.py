@@ -1,23 +1,54 @@
 """reward.proto as JSON: protobuf's own mapping, with a short road for what is sent by the thousand.
 
-The short road reads items of texts alone, and writes judgements without spans and usage of judges;
-all else is protobuf's. Both give the same, which is a property that tests hold: the short one only
-saves the walk over descriptors, two thirds of what an item costs.
+The short road reads items of texts, whose shape msgspec checks while it parses, and writes
+judgements without spans and usage of judges; all else, and all that the short road does not take,
+is protobuf's, which says what is wrong. Both give the same, which is a property that tests hold.
 """
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from google.protobuf import json_format
-from google.protobuf.message import Message
+from google.protobuf.duration_pb2 import Duration
+from msgspec import UNSET, Struct, UnsetType
 
 from assay.api.reward.v1 import reward_pb2
-from assay.reward_server.http.front import check_count, malformed, parse_json
+from assay.kit.http.codec import MAX_CONTAINERS, as_dict, check_count, malformed, parse_json
 
 _Json = dict[str, Any]
-_TEXTS = frozenset({"id", "verifier", "task", "response", "group_id"})
+_Text = str | UnsetType
+
+
+class _Message(Struct, forbid_unknown_fields=True, gc=False):
+    role: _Text = UNSET
+    content: _Text = UNSET
+
+
+class _Reference(Struct, forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _Item(Struct, forbid_unknown_fields=True, gc=False):
+    """An item of texts alone. Not a field more: kwargs of protobuf take what its JSON does not."""
+
+    id: _Text = UNSET
+    verifier: _Text = UNSET
+    task: _Text = UNSET
+    prompt: list[_Message] | UnsetType = UNSET
+    response: _Text = UNSET
+    reference: _Reference | UnsetType = UNSET
+    group_id: _Text = UNSET
+
+
+class _Batch(Struct, forbid_unknown_fields=True, gc=False):
+    items: list[_Item]
+
+
+_read_texts = msgspec.json.Decoder(_Batch).decode
 
 
 def read_batch(body: bytes) -> reward_pb2.BatchScoreRequest:
@@ -26,33 +57,29 @@ def read_batch(body: bytes) -> reward_pb2.BatchScoreRequest:
     Raises:
         BadRequestError: MALFORMED_REQUEST: not JSON, or not of the message. BATCH_TOO_LARGE.
     """
+    # A body of so few braces holds no more objects than that, whatever stands in its texts.
+    if body.count(b"{") <= MAX_CONTAINERS:
+        try:
+            batch = _read_texts(body)
+            check_count(len(batch.items))
+            return reward_pb2.BatchScoreRequest(**msgspec.to_builtins(batch))
+        except (ValueError, TypeError, RecursionError):  # what it is, the long road says
+            pass
+    return _read_any(body)
+
+
+def _read_any(body: bytes) -> reward_pb2.BatchScoreRequest:
     found = parse_json(body)
     if isinstance(found, dict) and isinstance(found.get("items"), list):
         check_count(len(found["items"]))
     request = reward_pb2.BatchScoreRequest()
     try:
-        if (
-            isinstance(found, dict)
-            and found.keys() == {"items"}
-            and isinstance(found["items"], list)
-        ):
-            for item in found["items"]:
-                _read_item(item, request.items.add())
-        else:
-            json_format.ParseDict(found, request)
+        json_format.ParseDict(found, request)
     except (json_format.ParseError, ValueError, TypeError, AttributeError) as error:
         raise malformed(f"the body is no BatchScoreRequest: {error}") from None
     except RecursionError:
         raise malformed("the body is nested too deeply") from None
     return request
-
-
-def as_dict(message: Message) -> _Json:
-    """A message as JSON has it, zeros and empty lists included."""
-    found: _Json = json_format.MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
-    return found
 
 
 def result_as_dict(result: reward_pb2.Result) -> _Json:
@@ -64,16 +91,24 @@ def result_as_dict(result: reward_pb2.Result) -> _Json:
         or judgement.HasField("judge_usage")
     ):
         return as_dict(result)
+    reward = told = judgement.reward
+    parts: list[_Json] = []
+    components = judgement.components
+    for index in range(len(components)):  # protobuf's iterator costs more than its index
+        part = components[index]
+        score, weight = part.score, part.weight
+        told += score * weight
+        parts.append({"name": part.name, "score": score, "weight": weight})
+    if not math.isfinite(told):
+        return as_dict(result)
+    suspicions = judgement.suspicions
     said: _Json = {
-        "reward": judgement.reward,
+        "reward": reward,
         "verdict": judgement.verdict,
-        "components": [
-            {"name": part.name, "score": part.score, "weight": part.weight}
-            for part in judgement.components
-        ],
+        "components": parts,
         "spans": [],
         "explanation": judgement.explanation,
-        "suspicions": list(judgement.suspicions),
+        "suspicions": [*suspicions] if suspicions else [],
     }
     if judgement.HasField("extracted_answer"):
         said["extracted_answer"] = judgement.extracted_answer
@@ -83,29 +118,34 @@ def result_as_dict(result: reward_pb2.Result) -> _Json:
     found: _Json = {"id": result.id, "judgement": said, "from_cache": result.from_cache}
     if result.HasField("timings"):
         timings = result.timings
-        found["timings"] = {
-            name: getattr(timings, name).ToJsonString()
-            for name in ("queue", "execution")
-            if timings.HasField(name)
-        }
+        spent: _Json = {}
+        if timings.HasField("queue"):
+            spent["queue"] = _duration(timings.queue)
+        if timings.HasField("execution"):
+            spent["execution"] = _duration(timings.execution)
+        found["timings"] = spent
     return found
 
 
 def write(found: _Json) -> bytes:
-    """One line of JSON in UTF-8."""
-    return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+    """What `result_as_dict` and `as_dict` give, as one line of JSON in UTF-8."""
+    return msgspec.json.encode(found)
 
 
-def _read_item(found: Any, item: reward_pb2.Item) -> None:
-    if isinstance(found, dict):
-        reference = found.get("reference")
-        known = found.keys() - {"reference"} <= _TEXTS
-        if known and isinstance(reference, dict) and reference.keys() == {"text"}:
-            texts = [*(value for name, value in found.items() if name != "reference"),
-                     reference["text"]]  # fmt: skip
-            if all(isinstance(text, str) for text in texts):
-                for name in found.keys() & _TEXTS:
-                    setattr(item, name, found[name])
-                item.reference.text = reference["text"]
-                return
-    json_format.ParseDict(found, item)
+def write_results(results: Iterable[reward_pb2.Result]) -> bytes:
+    """A BatchScoreResponse; each result by itself, so that its parts are gone before the next."""
+    return b'{"results":[' + b",".join([write(result_as_dict(one)) for one in results]) + b"]}"
+
+
+def _duration(duration: Duration) -> str:
+    """As `Duration.ToJsonString`, in a sixth of its time."""
+    seconds, nanos = duration.seconds, duration.nanos
+    if seconds < 0 or nanos < 0:
+        return str(duration.ToJsonString())
+    if not nanos:
+        return f"{seconds}s"
+    if nanos % 1_000:
+        return f"{seconds}.{nanos:09d}s"
+    if nanos % 1_000_000:
+        return f"{seconds}.{nanos // 1_000:06d}s"
+    return f"{seconds}.{nanos // 1_000_000:03d}s"

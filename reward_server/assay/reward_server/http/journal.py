@@ -18,19 +18,19 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from assay.reward_server.http.front import Front
-from assay.reward_server.http.streams import Stream
+from assay.kit.errors import ConfigError
+from assay.kit.gate import Gate, Phase
+from assay.kit.http.streams import Stream
+from assay.reward_server.http.front import RewardFront
 from assay.reward_server.journal.explorer import HEADERS, answer, filter_of
 from assay.reward_server.journal.page import message
 from assay.reward_server.journal.reader import Filter, Reader, Record
-from assay.rpc.errors import ConfigError
-from assay.rpc.gate import Gate, Phase
 
 _PAGE = 500
 _LOOK_S = 0.5
 
 
-def routes(front: Front) -> list[Route]:
+def routes(front: RewardFront) -> list[Route]:
     """/journal/ and what is below it; nothing without a journal."""
     path = front.journal
     if path is None:
@@ -49,7 +49,7 @@ def routes(front: Front) -> list[Route]:
             except (ConfigError, sqlite3.Error) as error:
                 return _page(*_unreadable(path, error))
             if below == "/events":
-                events = _events(path, filter_of(query), after, front.rim.gate)
+                events = _events(path, filter_of(query), after, front.admission.gate)
                 return Stream(events, "text/event-stream", HEADERS)
             return Stream(_exported(path, filter_of(query)), "application/jsonl", HEADERS)
         return _page(*await asyncio.to_thread(_answer, path, below, query))

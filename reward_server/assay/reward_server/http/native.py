@@ -20,14 +20,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from assay.api.reward.v1 import reward_pb2
-from assay.reward_server.http.codec import as_dict, read_batch, result_as_dict, write
-from assay.reward_server.http.front import Front
-from assay.reward_server.http.problems import problem
-from assay.reward_server.http.streams import Stream
-from assay.rpc.calls import add_faults, request_id_var
-from assay.rpc.errors import CallError, outstayed
+from assay.kit.calls import add_faults, request_id_var
+from assay.kit.errors import CallError, outstayed
+from assay.kit.http.codec import JSON, as_dict
+from assay.kit.http.problems import problem
+from assay.kit.http.streams import Stream
+from assay.reward_server.http.codec import read_batch, result_as_dict, write, write_results
+from assay.reward_server.http.front import RewardFront
 
-JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 
@@ -36,12 +36,12 @@ def answer(result: reward_pb2.Result) -> bytes:
     return write(result_as_dict(result))
 
 
-def routes(front: Front) -> list[Route]:
+def routes(front: RewardFront) -> list[Route]:
     """/v1/score, /v1/score:stream, /v1/verifiers."""
 
     async def score(request: Request) -> Response:
         results = await front.score(request, read_batch(await request.body()).items)
-        return Response(write({"results": [*map(result_as_dict, results)]}), media_type=JSON)
+        return Response(write_results(results), media_type=JSON)
 
     async def stream(request: Request) -> Response:
         batch = read_batch(await request.body())
@@ -80,7 +80,7 @@ def _last_line(error: CallError) -> bytes:
 
 
 async def _lines(
-    front: Front, batch: reward_pb2.BatchScoreRequest, timeout_s: float
+    front: RewardFront, batch: reward_pb2.BatchScoreRequest, timeout_s: float
 ) -> AsyncGenerator[bytes, None]:
     async def chunks() -> AsyncIterator[reward_pb2.StreamScoreRequest]:
         yield reward_pb2.StreamScoreRequest(items=batch.items)

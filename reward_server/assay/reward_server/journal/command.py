@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import click
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.journal.comparison import Comparison
 from assay.reward_server.journal.explorer import Explorer
 from assay.reward_server.journal.reader import Filter, Reader, Record
-from assay.rpc.errors import ConfigError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")

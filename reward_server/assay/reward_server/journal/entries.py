@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from google.protobuf import json_format
 
 from assay.reward_server.domain import Fault, Item, Judgement, Message
-from assay.reward_server.tickets import Ticket
+from assay.reward_server.pending import PendingScore
 
 MAX_RESPONSE_CHARS = 32_768
 MAX_PROMPT_CHARS = 16_384
@@ -87,34 +87,34 @@ Row = tuple[object, ...]
 """An entry as the store takes it: the values of its fields, in their order."""
 
 
-def row_of(ticket: Ticket, request_id: str, time_s: float) -> Row:
-    """The entry of a settled ticket.
+def row_of(pending: PendingScore, request_id: str, time_s: float) -> Row:
+    """The entry of a settled item.
 
     Args:
-        ticket: settled.
+        pending: settled.
         request_id: of the call that it came with.
         time_s: now, in seconds since 1970.
 
     Raises:
-        ValueError: the ticket is not settled.
+        ValueError: the item is not settled.
     """
-    outcome = ticket.outcome
+    outcome = pending.outcome
     if outcome is None:
-        raise ValueError("the ticket is not settled")
-    spec = ticket.verifier.spec if ticket.verifier is not None else None
-    item = ticket.item
+        raise ValueError("the item is not settled")
+    spec = pending.spec
+    item = pending.item
     return (
         time_s,
         request_id,
-        ticket.item_id,
+        pending.item_id,
         item.group_id if item is not None else "",
         item.task if item is not None else "",
         spec.name if spec is not None else "",
         spec.version if spec is not None else "",
         *_said(outcome),
-        max(0.0, ticket.started_s - ticket.arrived_s),
-        ticket.execution_s,
-        ticket.from_cache,
+        pending.queue_s,
+        pending.execution_s,
+        pending.from_cache,
         *_texts(item),
         None if item is None else _key(item),
     )

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.journal import page
 from assay.reward_server.journal.comparison import Comparison
 from assay.reward_server.journal.reader import Filter, Reader
-from assay.rpc.errors import ConfigError
 
 RECENT = 10_000
 _SHOWN = 50

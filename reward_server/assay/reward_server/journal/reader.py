@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.journal.store import APPLICATION_ID, FORMAT
-from assay.rpc.errors import ConfigError
 
 JSON_FIELDS = ("components", "spans", "suspicions", "prompt")
 TEXT_FIELDS = ("prompt", "response", "reference", "answer", "explanation")

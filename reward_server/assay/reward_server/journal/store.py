@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.journal.entries import Entry, Row, weight_of
-from assay.rpc.errors import ConfigError
 
 APPLICATION_ID = 0x41535359  # "ASSY"
 FORMAT = 1

@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.kit import limits
+from assay.kit.calls import request_id_var
+from assay.kit.errors import ConfigError
 from assay.reward_server import convert
 from assay.reward_server.journal.entries import Row, row_of, weight_of
 from assay.reward_server.journal.store import BATCH_BYTES, BATCH_ROWS, Lost, Store
-from assay.reward_server.tickets import Ticket
-from assay.rpc import limits
-from assay.rpc.calls import request_id_var
-from assay.rpc.errors import ConfigError
+from assay.reward_server.pending import PendingScore
 
 QUEUE_ITEMS = 32_768
 QUEUE_BYTES = 2 * limits.MAX_MESSAGE_BYTES
@@ -42,7 +42,7 @@ class _Offer:
 
     time_s: float
     request_id: str
-    tickets: Sequence[Ticket]
+    items: Sequence[PendingScore]
     size_bytes: int
 
 
@@ -142,31 +142,31 @@ class Journal:
                 size += path.stat().st_size
         return size
 
-    def offer(self, tickets: Sequence[Ticket]) -> None:
+    def offer(self, items: Sequence[PendingScore]) -> None:
         """Takes what was said of items, all of them or none. Never waits, never raises.
 
         Args:
-            tickets: settled ones; nobody changes them or the list any more.
+            items: settled ones; nobody changes them or the list any more.
         """
-        if not tickets:
+        if not items:
             return
-        size = sum(ticket.size_bytes for ticket in tickets)
-        for ticket in tickets:
-            if ticket.refused is not None:
-                ticket.item, ticket.refused = convert.sketch(ticket.refused), None
+        size = sum(item.size_bytes for item in items)
+        for item in items:
+            if item.refused is not None:
+                item.item, item.refused = convert.sketch(item.refused), None
         with self._lock:
             fits = (
                 not self._trouble
-                and self._items + len(tickets) <= self._queue_items
+                and self._items + len(items) <= self._queue_items
                 and self._bytes + size <= self._queue_bytes
             )
             first = not (fits or self._dropped or self._trouble)
             if fits:
-                self._queue.append(_Offer(time.time(), request_id_var.get(), tickets, size))
-                self._items += len(tickets)
+                self._queue.append(_Offer(time.time(), request_id_var.get(), items, size))
+                self._items += len(items)
                 self._bytes += size
             else:
-                self._dropped += len(tickets)
+                self._dropped += len(items)
         if fits:
             self._wake.set()
         elif first:
@@ -207,8 +207,8 @@ class Journal:
                 taken = self._queue.popleft() if self._queue else None
             if taken is None:
                 break
-            for ticket in taken.tickets:
-                rows.append(row_of(ticket, taken.request_id, taken.time_s))
+            for item in taken.items:
+                rows.append(row_of(item, taken.request_id, taken.time_s))
                 weight += weight_of(rows[-1])
                 if len(rows) % _YIELD_ROWS == 0:
                     time.sleep(0)  # the event loop may want the interpreter

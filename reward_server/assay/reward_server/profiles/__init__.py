@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.domain import Lookup, Task
 from assay.reward_server.profiles.binding import bind
 from assay.reward_server.profiles.engine import Profile
 from assay.reward_server.profiles.reading import read_profiles
-from assay.rpc.errors import ConfigError
 
 __all__ = ["SHIPPED", "Profile", "Task", "load_profiles"]
 

@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from assay.kit.errors import ConfigError
+from assay.reward_server.absent import WHAT_BRINGS
 from assay.reward_server.domain import (
     Example,
     Isolation,
@@ -18,11 +20,9 @@ from assay.reward_server.domain import (
     Unjudgeable,
     VerifierSpec,
 )
-from assay.reward_server.elsewhere import ELSEWHERE
 from assay.reward_server.profiles.model import Definition, Knob, Member, Part
 from assay.reward_server.profiles.tables import guess
 from assay.reward_server.verifiers import suspicions
-from assay.rpc.errors import ConfigError
 
 ENGINE_VERSION = "1"
 """Changes whenever the engine would make another judgement of the same parts."""
@@ -122,8 +122,8 @@ def bind(definition: Definition, lookup: Lookup, known: Iterable[str] = ()) -> B
 def _bound(part: str, member: Member, place: str, lookup: Lookup, known: Iterable[str]) -> Bound:
     verifier = lookup(member.verifier)
     if verifier is None:
-        if member.verifier not in ELSEWHERE:
-            names = {*known, *ELSEWHERE}
+        if member.verifier not in WHAT_BRINGS:
+            names = {*known, *WHAT_BRINGS}
             raise ConfigError(
                 f"{place}: no verifier is named {member.verifier[:80]!r} (profiles do not nest)"
                 f"{guess(member.verifier, names)}"

@@ -14,6 +14,7 @@ import math
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
+from assay.reward_server.absent import hint
 from assay.reward_server.domain import (
     MISSING_REFERENCE,
     UNSUPPORTED_INPUT,
@@ -31,7 +32,6 @@ from assay.reward_server.domain import (
     VerifierSpec,
     handed_on,
 )
-from assay.reward_server.elsewhere import hint
 from assay.reward_server.profiles.binding import Binding, Bound, chosen_route, selected
 from assay.reward_server.profiles.model import CARRIES, REFERENCES, Definition, Gate, Part
 from assay.reward_server.profiles.reading import ANY_FLAG

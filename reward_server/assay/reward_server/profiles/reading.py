@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.domain import Candidate, Item, JsonValue, Message, ParameterValue
 from assay.reward_server.profiles.model import (
     CARRIES,
@@ -28,7 +29,6 @@ from assay.reward_server.profiles.model import (
 )
 from assay.reward_server.profiles.tables import Table, guess
 from assay.reward_server.verifiers.suspicions import FLAGS
-from assay.rpc.errors import ConfigError
 
 ANY_FLAG = "any"
 MEMBERS_FLAGS = ("security-violation",)

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from assay.kit.errors import ConfigError
 from assay.reward_server.domain import ParameterValue
-from assay.rpc.errors import ConfigError
 
 _KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME_CHARS = 64

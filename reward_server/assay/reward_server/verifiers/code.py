@@ -21,6 +21,8 @@ from assay.api.execution.v1 import execution_pb2
 from assay.clients.execution import AsyncExecutionClient, Program, TestJob, TestReport, TestResult
 from assay.clients.execution.convert import test_job_to_proto
 from assay.clients.types import Fault as ClientFault
+from assay.kit.errors import CallError
+from assay.kit.reasons import Reason
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Candidate,
@@ -37,8 +39,6 @@ from assay.reward_server.domain import (
     VerifierSpec,
 )
 from assay.reward_server.verifiers import code_text
-from assay.rpc.errors import CallError
-from assay.rpc.reasons import Reason
 
 _SHOWN_CHARS = 4000
 _TESTS_SHOWN = 100

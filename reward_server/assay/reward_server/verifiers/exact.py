@@ -10,50 +10,22 @@ incorrect. `match` leaves such things out by stated rules.
 from __future__ import annotations
 
 import unicodedata
+from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import verifier
 
 _SHOWN_CHARS = 200
 
-_SPEC = VerifierSpec(
-    name="exact",
-    version="1",
-    description="The response, or a stated part of it, equals a reference as text (after NFC).",
-    tasks=("exact",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("correct", "incorrect", "unparsed"),
-    parameters=(
-        ParameterSpec("case_sensitive", "bool", True, "Whether upper and lower case differ."),
-        ParameterSpec("strip", "bool", True, "Whether white space around the text is ignored."),
-        ParameterSpec(
-            "extract",
-            "string",
-            "whole",
-            "The part that is compared: the whole response, its last line that is not blank, or "
-            "what follows the last marker (verdict unparsed where there is none).",
-            allowed_values=("whole", "last-line", "after-marker"),
-        ),
-        ParameterSpec("marker", "string", "####", "The marker of extract=after-marker; not empty."),
-    ),
-    cacheable=False,  # judging again costs less than looking up
-    isolation="inline",
-)
 
-
-def extract(response: str, how: str, marker: str) -> str | None:
+def stated_part(response: str, how: str, marker: str) -> str | None:
     """The part of a response that is compared; None when the marker is absent.
 
     Args:
@@ -77,59 +49,47 @@ def normalise(text: str, *, case_sensitive: bool, strip: bool) -> str:
     return text.strip() if strip else text
 
 
-class ExactVerifier(Verifier):
-    """Compares texts."""
+@verifier(
+    "exact", verdicts=("correct", "incorrect", "unparsed"), isolation="inline", cacheable=False
+)
+def exact(
+    item: Item,
+    *,
+    case_sensitive: Annotated[bool, "Whether upper and lower case differ."] = True,
+    strip: Annotated[bool, "Whether white space around the text is ignored."] = True,
+    extract: Annotated[
+        Literal["whole", "last-line", "after-marker"],
+        "The part that is compared: the whole response, its last line that is not blank, or "
+        "what follows the last marker (verdict unparsed where there is none).",
+    ] = "whole",
+    marker: Annotated[str, "The marker of extract=after-marker; not empty."] = "####",
+) -> Judgement:
+    """The response, or a stated part of it, equals a reference as text (after NFC).
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """A right, a wrong and an empty response."""
-        return (
-            Example(_example("Paris", "Paris"), "correct"),
-            Example(_example("Lyon", "Paris"), "incorrect"),
-            Example(_example("", "Paris"), "incorrect"),
-        )
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the extracted text with each reference.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE for a blank reference, INVALID_PARAMETER for an empty
-                marker.
-        """
-        marker = str(item.parameters["marker"])
-        how = str(item.parameters["extract"])
-        if how == "after-marker" and not marker:
-            raise Unjudgeable(INVALID_PARAMETER, "parameter 'marker' must not be empty")
-        references = item.answers()
-        if not all(reference.strip() for reference in references):
-            raise Unjudgeable(UNUSABLE_REFERENCE, "a reference is blank")
-        answer = extract(item.response(), how, marker)
-        if answer is None:
-            return Judgement.composed(
-                "unparsed",
-                (Component("correctness", 0.0),),
-                explanation=f"the response does not hold the marker {marker[:40]!r}",
-            )
-        case_sensitive = bool(item.parameters["case_sensitive"])
-        strip = bool(item.parameters["strip"])
-        text = normalise(answer, case_sensitive=case_sensitive, strip=strip)
-        right = any(
-            text == normalise(reference, case_sensitive=case_sensitive, strip=strip)
-            for reference in references
-        )
-        shown = answer.strip()[:_SHOWN_CHARS]
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a blank reference, INVALID_PARAMETER for an empty
+            marker.
+    """
+    if extract == "after-marker" and not marker:
+        raise Unjudgeable(INVALID_PARAMETER, "parameter 'marker' must not be empty")
+    references = item.answers()
+    if not all(reference.strip() for reference in references):
+        raise Unjudgeable(UNUSABLE_REFERENCE, "a reference is blank")
+    answer = stated_part(item.response(), extract, marker)
+    if answer is None:
         return Judgement.composed(
-            "correct" if right else "incorrect",
-            (Component("correctness", float(right)),),
-            extracted_answer=shown,
-            explanation="equals a reference" if right else "equals no reference",
+            "unparsed",
+            (Component("correctness", 0.0),),
+            explanation=f"the response does not hold the marker {marker[:40]!r}",
         )
-
-
-def _example(response: str, reference: str) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete({}))
+    text = normalise(answer, case_sensitive=case_sensitive, strip=strip)
+    right = any(
+        text == normalise(reference, case_sensitive=case_sensitive, strip=strip)
+        for reference in references
+    )
+    return Judgement.composed(
+        "correct" if right else "incorrect",
+        (Component("correctness", float(right)),),
+        extracted_answer=answer.strip()[:_SHOWN_CHARS],
+        explanation="equals a reference" if right else "equals no reference",
+    )

@@ -34,7 +34,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from assay.clients.self_verification import parse_verdict, revision_due, turn_rewards
+from assay.clients.judging.self_verification import parse_verdict, revision_due, turn_rewards
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNSUPPORTED_INPUT,

@@ -25,115 +25,78 @@ arguments there is `json-schema`.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from assay.math.extraction import final_part
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     JsonValue,
     Judgement,
-    ParameterSpec,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import verifier
+from assay.reward_server.verifiers.assignment import assign
 from assay.reward_server.verifiers.code_text import fenced_blocks
-from assay.reward_server.verifiers.extraction import final_part
-from assay.reward_server.verifiers.geometry.assignment import assign
 
 MAX_CALLS = 64
 _OPENS, _CLOSES = "<tool_call>", "</tool_call>"
 _ARGUMENTS = ("arguments", "parameters", "input", "args")
 _SHAPE = '{"calls": [{"name": "...", "arguments": {...}}]}'
 
-_SPEC = VerifierSpec(
-    name="tool-call",
-    version="1",
-    description="The response calls the right tools with the right arguments, compared as JSON.",
-    tasks=("tool-call", "function-call"),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("correct", "partial", "incorrect", "unparsed"),
-    parameters=(
-        ParameterSpec(
-            "reward",
-            "string",
-            "all",
-            "1 if all calls are right and no other is made, or F1 of the calls.",
-            allowed_values=("all", "f1"),
-        ),
-        ParameterSpec(
-            "order",
-            "string",
-            "any",
-            "Whether calls must come in the reference's order.",
-            allowed_values=("any", "same"),
-        ),
-        ParameterSpec(
-            "strings",
-            "string",
-            "exact",
-            "How texts are compared: as they are, or without case and outer white space.",
-            allowed_values=("exact", "loose"),
-        ),
-    ),
-    cacheable=False,
-)
-
 
 class _Malformed(ValueError):
     """What stands where a call is expected is none."""
 
 
-class ToolCallVerifier(Verifier):
-    """Compares calls of tools."""
+def _glance(item: Item, **_: object) -> Judgement:
+    """The judgement: what is read is bounded."""
+    return tool_call.judge(item)
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
 
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """One item for each verdict."""
-        right = '{"name": "weather", "arguments": {"days": 3, "city": "Oslo"}}'
-        wrong = '{"name": "weather", "arguments": {"city": "Rome", "days": 3}}'
-        return (
-            Example(_example(f"{_OPENS}{right}{_CLOSES}"), "correct"),
-            Example(_example(f"{_OPENS}{right}{_CLOSES}{_OPENS}{wrong}{_CLOSES}"), "partial"),
-            Example(_example(f"```json\n{wrong}\n```"), "incorrect"),
-            Example(_example("It will rain."), "unparsed"),
-        )
+@verifier(
+    "tool-call",
+    tasks=("tool-call", "function-call"),
+    verdicts=("correct", "partial", "incorrect", "unparsed"),
+    cacheable=False,
+    glance=_glance,
+)
+def tool_call(
+    item: Item,
+    *,
+    reward: Annotated[
+        Literal["all", "f1"], "1 if all calls are right and no other is made, or F1 of the calls."
+    ] = "all",
+    order: Annotated[
+        Literal["any", "same"], "Whether calls must come in the reference's order."
+    ] = "any",
+    strings: Annotated[
+        Literal["exact", "loose"],
+        "How texts are compared: as they are, or without case and outer white space.",
+    ] = "exact",
+) -> Judgement:
+    """The response calls the right tools with the right arguments, compared as JSON.
 
-    def glance(self, item: Item) -> Judgement | None:
-        """The judgement: what is read is bounded."""
-        return self.judge(item)
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the calls of the response with the reference's.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE, saying what is wrong.
-        """
-        expected = _expected(item.document())
-        made = find_calls(item.response())
-        if made is None and expected:
-            return _judgement("unparsed", 0.0, "the response makes no call")
-        made = made or []
-        if len(made) > MAX_CALLS:
-            return _judgement("incorrect", 0.0, f"more than {MAX_CALLS} calls are made")
-        loose = item.parameters["strings"] == "loose"
-        hits = _hits(made, expected, ordered=item.parameters["order"] == "same", loose=loose)
-        both = len(made) + len(expected)
-        f1 = 2 * hits / both if both else 1.0
-        verdict = "correct" if f1 == 1.0 else "partial" if hits else "incorrect"
-        reward = f1 if item.parameters["reward"] == "f1" else float(f1 == 1.0)
-        why = f"{hits} of {len(expected)} calls are right, {len(made)} made"
-        shown = json.dumps(made[:8])[:1_000] if made else None
-        return _judgement(verdict, reward, why, shown)
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE, saying what is wrong.
+    """
+    expected = _expected(item.document())
+    made = find_calls(item.response())
+    if made is None and expected:
+        return _judgement("unparsed", 0.0, "the response makes no call")
+    made = made or []
+    if len(made) > MAX_CALLS:
+        return _judgement("incorrect", 0.0, f"more than {MAX_CALLS} calls are made")
+    loose = strings == "loose"
+    hits = _hits(made, expected, ordered=order == "same", loose=loose)
+    both = len(made) + len(expected)
+    f1 = 2 * hits / both if both else 1.0
+    verdict = "correct" if f1 == 1.0 else "partial" if hits else "incorrect"
+    score = f1 if reward == "f1" else float(f1 == 1.0)
+    why = f"{hits} of {len(expected)} calls are right, {len(made)} made"
+    shown = json.dumps(made[:8])[:1_000] if made else None
+    return _judgement(verdict, score, why, shown)
 
 
 def find_calls(response: str) -> list[JsonValue] | None:
@@ -289,8 +252,3 @@ def _judgement(verdict: str, reward: float, why: str, shown: str | None = None) 
     return Judgement.composed(
         verdict, (Component("calls", reward),), extracted_answer=shown, explanation=why
     )
-
-
-def _example(response: str) -> Item:
-    call: JsonValue = {"name": "weather", "arguments": {"city": "Oslo", "days": 3}}
-    return Item(Candidate(response), data={"calls": [call]}, parameters=_SPEC.complete({}))

@@ -29,8 +29,8 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import LogConfig, Mount
 from requests.exceptions import RequestException
 
-from assay.rpc.errors import StartupError
-from assay.rpc.reasons import Reason
+from assay.kit.errors import StartupError
+from assay.kit.reasons import Reason
 from assay.sandbox.backends import container_init as init
 from assay.sandbox.backends.profiles import program_profile
 from assay.sandbox.domain import MIB, Limits, SandboxFault

@@ -35,8 +35,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from assay.rpc.errors import StartupError
-from assay.rpc.reasons import Reason
+from assay.kit.errors import StartupError
+from assay.kit.reasons import Reason
 from assay.sandbox.backends import container_init as init
 from assay.sandbox.backends.container import (
     DEFAULT_IMAGE,

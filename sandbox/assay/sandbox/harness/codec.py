@@ -1,4 +1,4 @@
-"""Plain values to bytes and back: all that crosses between a candidate, a tester and the warden.
+"""Plain values to bytes and back: all that crosses between candidate, tester and supervisor.
 
 The bytes are ASCII JSON. None, booleans, whole numbers of 64 bits, finite floats, strings and lists
 stand for themselves; everything else is an object with one key that names what it is:

@@ -7,7 +7,7 @@ The candidate's names are there as the test code uses them, and importable from 
 or from `solution`. A built-in name means the built-in, and one of a library the library's, unless
 it is the entry point or the only thing that the test code calls.
 
-The end is told over the channel, with the tag that the warden gave for it: a tester that ends
+The end is told over the channel, with the tag that the supervisor gave for it: a tester that ends
 without telling so has not passed.
 
 Whose doing an exception is: what the program raised, and what the test code raised from where it

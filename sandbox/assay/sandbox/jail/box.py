@@ -32,7 +32,7 @@ from assay.sandbox.zygote import landlock, syscalls
 from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER, Job
 
 _BOXES_PER_SLOT = 4
-_WARDENS = 65_536  # that have users of their own
+_SUPERVISORS = 65_536  # that have users of their own
 _SWEEP_S = 300.0
 _MEMFD_READABLE = 0o444
 
@@ -294,8 +294,8 @@ def _users(config: JailConfig, number: int) -> UserMap:
 
 
 def _first_user(first: int, pid: int, number: int) -> int:
-    """The first of a box's two users: apart for every warden of the machine and every box of it."""
-    return first + (pid % _WARDENS) * 64 + 2 * (number % 32)
+    """The first of a box's two users: apart for every supervisor of the machine and its boxes."""
+    return first + (pid % _SUPERVISORS) * 64 + 2 * (number % 32)
 
 
 def _inner_user(config: JailConfig, users: UserMap) -> int | None:
@@ -327,9 +327,11 @@ def _sweep_folders(first_user: int) -> None:
 
 
 def _shares_users(pid: int) -> bool:
-    """Whether a living process would have the same users, were it a warden."""
+    """Whether a living process would have the same users, were it a supervisor."""
     most = int(Path("/proc/sys/kernel/pid_max").read_text())
-    return any(Path(f"/proc/{other}").exists() for other in range(pid % _WARDENS, most, _WARDENS))
+    return any(
+        Path(f"/proc/{other}").exists() for other in range(pid % _SUPERVISORS, most, _SUPERVISORS)
+    )
 
 
 def _memfd(name: str, data: bytes) -> int:

@@ -1,4 +1,4 @@
-"""One run in a jail, from the job's message to its record. The warden's side, outside of the box.
+"""One run in a jail, from the job's message to its record. The supervisor's side, out of the box.
 
 It drains, times, counts, kills and classifies.
 

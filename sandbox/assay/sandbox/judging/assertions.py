@@ -1,8 +1,8 @@
 """Judges assert code: folded where it is simple, else in a tester process that calls the candidate.
 
 Covered: test code never shares an interpreter with the candidate. Where it runs in a tester, that
-is a second box; the warden carries frames between the two, each of the candidate's for one of the
-tester's, and looks at nothing but their first byte. A frame that nothing asked for ends the
+is a second box; the supervisor carries frames between the two, each of the candidate's for one of
+the tester's, and looks at nothing but their first byte. A frame that nothing asked for ends the
 candidate. A test has passed only if the tester says so with the tag that it was given, over its own
 channel.
 Not covered: test code that hands expected values to the candidate's own functions.
@@ -83,7 +83,7 @@ class _TesterKilled(Exception):
 
 
 class _Folded:
-    """Assert code whose calls the warden makes itself."""
+    """Assert code whose calls the supervisor makes itself."""
 
     def __init__(
         self,

@@ -1,11 +1,11 @@
 """How much work judging may be: what a candidate made is read and compared where it can be killed.
 
 What is small is judged at once. What is large, or follows much that was judged at once, is judged
-in a fork of the warden with a limit of CPU time and memory, while the warden goes on serving its
+in a fork of the supervisor with a limit of CPU time and memory, while that goes on serving its
 link: a candidate whose answers are laid out to cost much loses its own test by that, and delays no
 other job. After the first overrun of a job nothing large of it is judged any more.
 
-Covered: time and memory of whatever runs within `Budget.run`; the fork dies with the warden.
+Covered: time and memory of whatever runs within `Budget.run`; the fork dies with the supervisor.
 Not covered: what is judged at once, which is bounded by its size.
 """
 
@@ -171,7 +171,7 @@ def _judge(judge: Callable[[], Any], writer: int) -> None:
             told = _DONE + marshal.dumps(judge())
         except MemoryError:
             told = _MEMORY
-        except Exception as error:  # noqa: BLE001 - told to the warden, which fails the job
+        except Exception as error:  # noqa: BLE001 - told to the supervisor, which fails the job
             told = f"{type(error).__name__}: {error}"[:1000].encode("utf-8", "replace")
         left = memoryview(told)
         while left:

@@ -1,4 +1,4 @@
-"""Assert code that needs no process of its own: the warden calls, and evaluates the asserts.
+"""Assert code that needs no process of its own: the supervisor calls, and evaluates the asserts.
 
 Most assert code is a list of `assert f(...) == literal`. Where every statement is understood,
 `fold` makes a plan of it: which calls of the candidate to make, all known in advance, and what to
@@ -66,7 +66,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Assert code that the warden judges itself."""
+    """Assert code that the supervisor judges itself."""
 
     calls: tuple[FoldedCall, ...]
     _code: str

@@ -1,4 +1,4 @@
-"""The warden's end of a candidate that answers calls.
+"""The supervisor's end of a candidate that answers calls.
 
 Covered: an answer counts only if it echoes the random tag of the oldest request without one, so
 that nothing said in advance, twice or out of turn is taken for an answer; what is no answer ends

@@ -7,9 +7,9 @@ that either, the suite is at fault; where it does, the output is wrong, for nobo
 program cannot print its way to a fault. The exit codes of testlib.h fit in: 2, 3, 4 and 8 are such
 breaks, and so is partial credit (7, or 2 and more from `_pc`): it does not accept.
 
-Covered: the expected output stays in the warden, or goes to the checker's process in a second box;
-an output that was cut off, or of a run that did not end well, never passes. What a program prints
-reaches its checker as a file, never as an argument, and cannot break it into a fault.
+Covered: the expected output stays in the supervisor, or goes to the checker's process in a second
+box; an output that was cut off, or of a run that did not end well, never passes. What a program
+prints reaches its checker as a file, never as an argument, and cannot break it into a fault.
 Not covered: a checker is believed. A test without an expected output has nothing to hold its
 checker against: an output that breaks it is wrong, even if every output does. An expected output
 that its own checker rejects makes a fault of every output that breaks the checker.

@@ -1,12 +1,12 @@
-"""What compilations came to, on disk, shared by all wardens: equal programs compile once.
+"""What compilations came to, on disk, shared by all supervisors: equal programs compile once.
 
 An entry is found under the hash of everything that goes into a compilation (the caller makes the
 key) and holds a hash of itself. Kept are successes and genuine compile errors; never a limit or a
 fault, which may go differently next time.
 
-Covered: two wardens that compile the same at once (each writes a file of its own and renames it;
-the last one stays), a crash between the two (what lies about is swept away later), damaged entries
-(their hash differs; they are dropped), growth (least recently used entries go first).
+Covered: two supervisors that compile the same at once (each writes a file of its own and renames
+it; the last one stays), a crash between the two (what lies about is swept away later), damaged
+entries (their hash differs; they are dropped), growth (least recently used entries go first).
 Not covered: somebody else who may write to the folder. It belongs to the service alone.
 """
 

@@ -1,7 +1,7 @@
 """Finds out which languages can be served on this machine, and what each needs to be seen in a box.
 
 Finding starts no process, but for launchers that must be asked where the real tool is. What was
-found is plain data: the front finds once and hands it to every warden as JSON.
+found is plain data: the front finds once and hands it to every supervisor as JSON.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What runs inside a box.
 
 The process that forks programs, and what confines them. Standard library only; never imports the
-warden's side.
+supervisor's side.
 """

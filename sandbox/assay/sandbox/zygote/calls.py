@@ -102,6 +102,11 @@ ioctl 16 29; socket 41 198; socketpair 53 199; clone 56 220; fork 57 -1; vfork 5
 setpriority 141 140; sched_setparam 142 118; sched_setscheduler 144 119;
 sched_setaffinity 203 122; prlimit64 302 261
 """
+# What the zygote calls for every run, and its children until they are confined.
+NEEDED = """
+mount 165 40; umount2 166 39; sendto 44 206; recvfrom 45 207; sendmsg 46 211; recvmsg 47 212;
+clone 56 220; landlock_restrict_self 446 446
+"""
 
 
 def parse(table: str, column: int) -> Iterator[tuple[str, int]]:

@@ -64,7 +64,7 @@ class Confinement:
         zygote: process id of the zygote, as its children see it.
         user: user and group id that programs run as; None: they keep the zygote's.
         folder: the working directory.
-        filter: the seccomp filter.
+        filter: the seccomp filter that each child adds to the one that it inherits.
         landlock: descriptor of the Landlock ruleset; None where the kernel has none.
         base_data_bytes: private memory of the zygote, which a forked interpreter starts with.
         own_disk: the folder lies on a filesystem of its own that can be given another size.
@@ -113,7 +113,7 @@ def serve(control: socket, run: int, confinement: Confinement, harness: Harness)
                 os.close(stale)
             message, descriptors = _receive(control)
         if not message:
-            os._exit(0)  # the warden is gone
+            os._exit(0)  # the supervisor is gone
         try:
             job = _prepare(message, descriptors, confinement)
         except BaseException as error:  # noqa: BLE001 - the border: our own failure, reported
@@ -145,7 +145,7 @@ def _end_without(trouble: str, code: int) -> NoReturn:
 
 
 def _report(trouble: str) -> None:
-    """Tells the warden why the child could not become its program."""
+    """Tells the supervisor why the child could not become its program."""
     os.write(CONTROL, b"E" + trouble.encode()[:1000])  # write, for the filter may forbid send
 
 
@@ -177,7 +177,7 @@ def _read(message: bytes, descriptors: list[int]) -> Job:
     if message[:1] == b"F":  # the job is too large for a message: it is in a file
         source = descriptors.pop()
         data = os.pread(source, os.fstat(source).st_size, 0)
-    return Job(*marshal.loads(data))  # noqa: S302  # from the warden, trusted
+    return Job(*marshal.loads(data))  # noqa: S302  # from the supervisor, trusted
 
 
 def _plumb(job: Job, descriptors: list[int]) -> None:

@@ -1,26 +1,26 @@
 """The zygote: an interpreter that is up and forks a child for every run.
 
-Internal process of the sandbox; process 1 of its own namespaces. The warden starts it with two
+Internal process of the sandbox; process 1 of its own namespaces. The supervisor starts it with two
 lines: control, a sequential-packet socket, and the kill line, a pipe.
 
-    warden -> zygote   the settings, marshalled
-    zygote -> warden   b"U": left the user namespace, waits for its ids and its control group
-    warden -> zygote   b"M": done
-    zygote -> warden   b"P" + process id of the process that goes on, as the warden sees it
+    supervisor -> zygote   the settings, marshalled
+    zygote -> supervisor   b"U": left the user namespace, waits for its ids and its control group
+    supervisor -> zygote   b"M": done
+    zygote -> supervisor   b"P" + process id of the process that goes on, as the supervisor sees it
                        b"R" + marshalled {"missing": [...]}: a child waits for a job
                        b"X" + text: cannot go on
-    warden -> child    b"J" or b"F" + number of the run + job, with descriptors; see
+    supervisor -> child    b"J" or b"F" + number of the run + job, with descriptors; see
                        `assay.sandbox.zygote.child`
-    child -> warden    b"E" + text: could not become the program; nothing of it has run
-    zygote -> warden   b"D" + status, with a descriptor of the folder: the run has ended and all
+    child -> supervisor    b"E" + text: could not become the program; nothing of it has run
+    zygote -> supervisor   b"D" + status, with a descriptor of the folder: the run has ended and all
                        its processes are dead
 
 On the kill line comes the number of the run to kill; runs are numbered from 1 on both sides. Where
 there is no tmpfs to drop, the same line says that a run's folder has been read and may be emptied.
 
 Covered: it never reads a job, so a child cannot find another's data in its memory; a kill that
-comes too late hits no other run; when the warden goes away, in whatever manner, everything of the
-box dies.
+comes too late hits no other run; when the supervisor goes away, in whatever manner, everything of
+the box dies.
 Not covered: the walls themselves; see child, root, seccomp and landlock.
 """
 
@@ -78,7 +78,7 @@ class Zygote:
             os.umask(0o022)
             if self._user is None:
                 # With a user of their own, programs may fork: then this process outlives the
-                # warden for as long as it takes to kill them all.
+                # supervisor for as long as it takes to kill them all.
                 syscalls.die_with_parent()
             syscalls.adopt_orphans()
         syscalls.set_dumpable(dumpable=False)
@@ -128,11 +128,13 @@ class Zygote:
         policy = seccomp.Policy(
             sockets=self._namespaces, fork=settings["fork"], own_user=settings["own_user"]
         )
+        halves = seccomp.halve(policy)
+        self._inherited_filter = syscalls.Filter(halves.inherited)
         return child.Confinement(
             zygote=os.getpid(),
             user=self._user,
             folder=f"{self._scratch}/box",
-            filter=syscalls.Filter(seccomp.build(policy)),
+            filter=syscalls.Filter(halves.own),
             landlock=rules,
             base_data_bytes=_private_bytes(),
             own_disk=self._scratch if self._namespaces else None,
@@ -140,7 +142,7 @@ class Zygote:
         )
 
     def serve(self, missing: list[str]) -> NoReturn:
-        """Forks one child after the other until the warden is gone."""
+        """Forks one child after the other until the supervisor is gone."""
         poll = select.poll()
         poll.register(KILL_LINE, select.POLLIN)
         while True:
@@ -169,6 +171,7 @@ class Zygote:
         if self._warm_up_harness is not None:
             self._warm_up_harness(f"{folder}/warm-up.py")
         child.forget_modules()
+        self._inherited_filter.install()
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -184,7 +187,7 @@ class Zygote:
         return folder
 
     def _wait(self, pid: int, poll: select.poll) -> None:
-        """Returns when the child has ended, by itself or because the warden asked."""
+        """Returns when the child has ended, by itself or because the supervisor asked."""
         ended = os.pidfd_open(pid)
         poll.register(ended, select.POLLIN)
         if self._run in self._asked:  # it came together with the last run's
@@ -204,7 +207,7 @@ class Zygote:
             os.close(ended)
 
     def _read_kill_line(self) -> bool:
-        """Takes what is asked for on the kill line; False when the warden is gone."""
+        """Takes what is asked for on the kill line; False when the supervisor is gone."""
         numbers = os.read(KILL_LINE, 4096)
         self._asked = {n for n in self._asked if n & ~FETCHED >= self._run}
         self._asked.update(number for (number,) in RUN_NUMBER.iter_unpack(numbers))
@@ -257,7 +260,7 @@ class Zygote:
         return True
 
     def _await_fetched(self) -> None:
-        """Without a tmpfs to drop, the folder is emptied when the warden has read what it wants."""
+        """Without a tmpfs to drop, the folder is emptied once the supervisor has read it."""
         while self._run | FETCHED not in self._asked:
             if not self._read_kill_line():
                 os._exit(0)
@@ -302,7 +305,7 @@ def _load(modules: list[str]) -> None:
 
 
 def main(control_line: int, kill_line: int) -> NoReturn:
-    """Serves on the descriptors that the warden passed; never returns."""
+    """Serves on the descriptors that the supervisor passed; never returns."""
     os.dup2(control_line, 1003, inheritable=False)
     os.dup2(kill_line, 1004, inheritable=False)
     os.dup2(1003, CONTROL, inheritable=False)
@@ -311,7 +314,7 @@ def main(control_line: int, kill_line: int) -> NoReturn:
     control = socket(fileno=CONTROL)
     set_signal(SIGINT, SIG_IGN)
     try:
-        settings = marshal.loads(control.recv(1 << 17))  # noqa: S302  # the warden's
+        settings = marshal.loads(control.recv(1 << 17))  # noqa: S302  # the supervisor's
         sys.dont_write_bytecode = True
         sys.path.pop(0)  # where Assay lies: loaded by now, and nothing for programs
         sys.path.extend(settings["packages"])
@@ -319,6 +322,6 @@ def main(control_line: int, kill_line: int) -> NoReturn:
         zygote = Zygote(control, settings)
         missing = zygote.start()
         zygote.serve(missing)
-    except BaseException as error:  # the process's own border: the warden must hear why
+    except BaseException as error:  # the process's own border: the supervisor must hear why
         control.send(b"X" + f"{type(error).__name__}: {error}".encode()[:1000])
         raise

@@ -1,4 +1,4 @@
-"""What the warden and the zygote agree on.
+"""What the supervisor and the zygote agree on.
 
 Descriptors, sizes and the form of messages. See `assay.sandbox.zygote.main`.
 """

@@ -1,10 +1,13 @@
 """The system calls that a program may make, as a seccomp filter (classic BPF).
 
-Pure: makes bytes, installs nothing. An allow list: what is not named is answered with ENOSYS, as by
-a kernel that does not know the call. Calls that no honest program makes (ptrace, mount, bpf,
-keyctl, kexec...) end the process with SIGSYS, which the sandbox reports as a security violation. A
-few are allowed for some arguments only: clone without new namespaces, sockets of harmless families,
-prlimit of oneself.
+Pure: makes bytes, installs nothing. It comes in two parts, for the kernel takes a good part of a
+run's time to translate a long filter: the zygote goes under the long one, once, and each child adds
+a short one for what the zygote still needs.
+
+An allow list: what is not named is answered with ENOSYS, as by a kernel that does not know the
+call. Calls that no honest program makes (ptrace, mount, bpf, keyctl, kexec...) end the process with
+SIGSYS, which the sandbox reports as a security violation. A few are allowed for some arguments
+only: clone without new namespaces, sockets of harmless families, prlimit of oneself.
 
 Covered: 64-bit x86 and Arm; other entry points of the same kernel (32-bit, x32) end the process.
 Not covered: arguments behind pointers, which a filter cannot read (clone3 is therefore unknown, and
@@ -75,13 +78,44 @@ def numbers(architecture: str | None = None) -> dict[str, int]:
     return dict(calls.parse(";".join(tables), column))
 
 
+class Halves(NamedTuple):
+    """Two filters that together answer every call as `build`'s one does.
+
+    Attributes:
+        inherited: allows besides what the zygote calls itself (`calls.NEEDED`).
+        own: answers these as the policy says, and allows everything else.
+    """
+
+    inherited: bytes
+    own: bytes
+
+
 def build(policy: Policy, architecture: str | None = None) -> bytes:
     """The filter's instructions, 8 bytes each, for `struct sock_fprog`.
 
     Raises:
         UnsupportedArchitecture: no table for this machine.
     """
-    audit, column = _architecture(architecture)
+    return _assemble(_actions(policy, architecture), error(errno.ENOSYS), architecture)
+
+
+def halve(policy: Policy, architecture: str | None = None) -> Halves:
+    """The same filter in two parts; under both, the kernel takes the stricter answer.
+
+    Raises:
+        UnsupportedArchitecture: no table for this machine.
+    """
+    _, column = _architecture(architecture)
+    actions, unknown = _actions(policy, architecture), error(errno.ENOSYS)
+    needed = [number for _, number in calls.parse(calls.NEEDED, column)]
+    own = {number: actions.get(number, unknown) for number in needed}
+    inherited = {**actions, **dict.fromkeys(needed, ALLOW)}
+    return Halves(_assemble(inherited, unknown, architecture), _assemble(own, ALLOW, architecture))
+
+
+def _actions(policy: Policy, architecture: str | None) -> dict[int, int | _Check]:
+    """What becomes of each call that the tables name."""
+    _, column = _architecture(architecture)
     actions: dict[int, int | _Check] = {}
     for text, action in (
         (calls.COMMON, ALLOW),
@@ -94,8 +128,14 @@ def build(policy: Policy, architecture: str | None = None) -> bytes:
         actions.update((number, action) for _, number in calls.parse(text, column))
     checks = _argument_checks(policy)
     actions.update((number, checks[name]) for name, number in calls.parse(calls.CHECKED, column))
+    return actions
+
+
+def _assemble(actions: dict[int, int | _Check], unknown: int, architecture: str | None) -> bytes:
+    audit, column = _architecture(architecture)
     head = [_ins(_LD, 4), _ins(_JEQ, audit, 1, 0), _ins(_RET, KILL), _ins(_LD, 0)]
-    return b"".join(head + _tree(_spans(actions, with_x32=column == 0)))
+    spans = _spans(actions, unknown, with_x32=column == 0)
+    return b"".join(head + _tree(spans))
 
 
 def error(number: int) -> int:
@@ -135,9 +175,10 @@ def _architecture(name: str | None) -> tuple[int, int]:
     return _ARCHITECTURES[name]
 
 
-def _spans(actions: dict[int, int | _Check], *, with_x32: bool) -> list[tuple[int, int | _Check]]:
+def _spans(
+    actions: dict[int, int | _Check], unknown: int, *, with_x32: bool
+) -> list[tuple[int, int | _Check]]:
     """Where the action changes, from number 0 up: (first number, action)."""
-    unknown = error(errno.ENOSYS)
     spans: list[tuple[int, int | _Check]] = []
     for number in range(max(actions) + 2):
         action = actions.get(number, unknown)

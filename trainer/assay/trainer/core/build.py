@@ -11,8 +11,8 @@ from datasets import Dataset
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 
-from assay.rpc.errors import ConfigError
-from assay.rpc.hints import did_you_mean
+from assay.kit.errors import ConfigError
+from assay.kit.hints import did_you_mean
 from assay.trainer.core.answering import rollout_sampling, sampler
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.hooks import Hooks, hooks_of

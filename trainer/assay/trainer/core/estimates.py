@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.clients.runs.stats import Z95, wilson
+from assay.kit.runs.stats import Z95, wilson
 
 _EXACT_UP_TO = 14  # 2^14 flips are as quickly counted as drawn
 _FLIPS = 20_000

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from assay.clients.runs.records import Row
+from assay.kit.runs.records import Row
 from assay.trainer.core.estimates import (
     Estimate,
     majority,
@@ -26,7 +26,7 @@ from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Talk, held
-from assay.trainer.rollouts.outages import refuse_given_up
+from assay.trainer.rollouts.sharing import at_first, share
 from assay.trainer.rollouts.types import OneRank, Ranks, Rollout, ScoringRound
 
 FIRST_DRAW = 2**63
@@ -217,7 +217,8 @@ def evaluate(
         on_progress: called with the number of problems answered, over all processes.
 
     Returns:
-        All answers, problem by problem; the same on every process.
+        All answers, problem by problem, in the first process, which keeps them; in the others
+        those that this one drew.
 
     Raises:
         OutageError: the reward services were away for too long.
@@ -225,46 +226,64 @@ def evaluate(
     if not problems:
         return Evaluation(())
     ranks = ranks or OneRank()
+    requests = requests_of(problems, encode, samples)
     mine = answered(
-        problems,
+        requests,
         sampler,
         open_round(),
-        encode,
         samples=samples,
         ranks=ranks,
         on_progress=on_progress,
     )
-    whole = ranks.gather(
-        [(answer_of(one), one.result if one.result.fault else None) for one in mine]
-    )
-    refuse_given_up(result for _, result in whole if result is not None)
-    return Evaluation(tuple(answer for answer, _ in whole))
+    return Evaluation(tuple(map(answer_of, gathered(mine, requests, ranks))))
+
+
+def requests_of(
+    problems: Sequence[Problem], encode: Callable[[Problem], Sequence[int]], samples: int
+) -> list[Request]:
+    """What is asked about held-out problems, problem by problem."""
+    draws = [
+        Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
+    ]
+    return [Request(draw, index) for draw in draws for index in range(samples)]
 
 
 def answered(
-    problems: Sequence[Problem],
+    requests: Sequence[Request],
     sampler: Sampler,
     scoring: ScoringRound,
-    encode: Callable[[Problem], Sequence[int]],
     *,
     samples: int,
     ranks: Ranks,
     talk: Talk = SINGLE,
+    whole: bool = False,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> list[Rollout]:
-    """This process's share of all samples, judged, problem by problem; see `evaluate`."""
-    draws = [
-        Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
-    ]
-    requests = [Request(draw, index) for draw in draws for index in range(samples)]
-    share = math.ceil(len(requests) / ranks.count)
+    """This process's share of all samples, judged, in their order; see `evaluate`.
+
+    With `whole` the samples of a problem are all with one process.
+    """
+    problems, unit = len(requests) // samples, samples if whole else 1
+    share = math.ceil(len(requests) / unit / ranks.count) * unit
     return held(
         sampler,
         requests[ranks.index * share : (ranks.index + 1) * share],
         scoring,
         talk,
-        on_progress=lambda done: on_progress(min(len(problems), done * ranks.count // samples)),
+        on_progress=lambda done: on_progress(min(problems, done * ranks.count // samples)),
     )
+
+
+def gathered(
+    mine: Sequence[Rollout], requests: Sequence[Request], ranks: Ranks
+) -> Sequence[Rollout]:
+    """All samples in the first process, in the order of their requests; in the others its own.
+
+    Raises:
+        OutageError: the reward services were away for too long, for one of the processes.
+    """
+    whole = at_first([tuple(share(mine, requests, ranks))], ranks)
+    return whole[0] if whole else mine
 
 
 def answer_of(rollout: Rollout) -> Answer:

@@ -9,11 +9,11 @@ from typing import Any
 
 from accelerate.utils import broadcast_object_list
 
-from assay.clients.runs import checkpoints
+from assay.kit.runs import checkpoints
 
 
 class Published:
-    """Stands before a Trainer among the bases of a class; see `assay.clients.runs.checkpoints`."""
+    """Stands before a Trainer among the bases of a class; see `assay.kit.runs.checkpoints`."""
 
     args: Any
     state: Any

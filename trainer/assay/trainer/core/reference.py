@@ -13,7 +13,7 @@ from typing import Any
 from trl.models.utils import prepare_deepspeed
 from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines.models import load_causal, shard
 from assay.trainer.engines.offload import Waiting
 

@@ -16,13 +16,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from assay.api.execution.v1 import execution_pb2
-from assay.clients import Anchor, Item, Result, RewardClient, VerifierInfo
+from assay.clients import Anchor, Item, Result, RewardClient, Transport, VerifierInfo
 from assay.clients.config import ClientConfig
-from assay.clients.row_tests import read_tests
+from assay.clients.rows.tests import read_tests
 from assay.clients.services import EmbeddedServices
-from assay.clients.transport import Transport
-from assay.rpc.errors import CallError, ConfigError
-from assay.rpc.tls import ClientTls
+from assay.kit.errors import CallError, ConfigError
+from assay.kit.tls import ClientTls
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.rollouts.outages import Patience, given_up

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from assay.clients import Result
-from assay.trainer.core.evaluation import answered
+from assay.trainer.core.evaluation import answered, requests_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
-from assay.trainer.rollouts.dynamic import CORRECT
-from assay.trainer.rollouts.outages import refuse_given_up
-from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.prompts import PromptStream, seen_of
+from assay.trainer.rollouts.sharing import share
 from assay.trainer.rollouts.types import Ranks, ScoringRound
-from assay.trainer.selection.types import Scorable, Seen
+from assay.trainer.selection.types import Scorable
 
 
 class Survey:
@@ -72,34 +71,20 @@ class Survey:
             return []
         places, samples = list(selector.unscored), selector.samples
         problems = [self._stream.problems[place] for place in places]
+        requests = requests_of(problems, self._encode, samples)
         mine = answered(
-            problems,
+            requests,
             self._sampler(),
             self._open_round(samples),
-            self._encode,
             samples=samples,
             ranks=self._ranks,
+            whole=True,
             on_progress=on_progress,
         )
-        whole = self._ranks.gather([(one.response.ids, one.result) for one in mine])
-        results = [result for _, result in whole]
-        refuse_given_up(results)
-        found: list[Seen] = []
-        for n, place in enumerate(places):
-            group = whole[n * samples : (n + 1) * samples]
-            judged = [
-                (ids, result.judgement) for ids, result in group if result.judgement is not None
-            ]
-            found.append(
-                Seen(
-                    place,
-                    rewards=tuple(judgement.reward for _, judgement in judged),
-                    correct=sum(judgement.verdict == CORRECT for _, judgement in judged),
-                    ids=tuple(ids for ids, _ in judged),
-                )
-            )
-        selector.score(found)
-        return results
+        whole = share(mine, requests, self._ranks)
+        groups = [tuple(whole[n : n + samples]) for n in range(0, len(whole), samples)]
+        selector.score(seen_of(groups, places, selector, self._ranks))
+        return [one.result for one in whole]
 
     def _selector(self) -> Scorable | None:
         selector = self._stream.selector

@@ -60,12 +60,15 @@ class Timing:
         """The numbers since the last call, under the names of records.metric_table.
 
         Args:
-            engine: whose seconds with new weights are taken too.
+            engine: whose seconds with new weights are taken too, and its preemptions.
         """
         told = {name: round(seconds, 4) for name, seconds in self._seconds.items()}
         if engine is not None and round(engine.sync_s, 4):
             told["weight_sync_s"] = round(engine.sync_s, 4)
             engine.sync_s = 0.0
+        if engine is not None and engine.preemptions is not None:
+            told["preemptions"] = engine.preemptions
+            engine.preemptions = 0
         update_s, tokens = self._seconds.get("update_s", 0.0), float(self._tokens)
         if update_s > 0 and tokens:
             told["update_tokens_per_s"] = round(tokens / update_s, 2)

@@ -26,15 +26,17 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate.utils import DistributedType
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.utils import get_config_model_id, use_adapter
 
-from assay.clients.runs import checkpoints
+from assay.kit.runs import checkpoints
 from assay.trainer.algos import packing
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
@@ -51,6 +53,7 @@ from assay.trainer.engines.engine import Engine
 from assay.trainer.engines.models import reshard, shard
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.rollouts.sharing import with_refused
 from assay.trainer.rollouts.types import Collected, Group, Place, Rollout, Source, place
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.registry import loss_of
@@ -76,6 +79,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         **kwargs: as for GRPOTrainer.
 
     Attributes:
+        ranks: the processes.
         engine: what answers prompts; None until it is first asked for.
         collected: what the latest step was given.
         judged: judged samples among the latest step's, over all processes.
@@ -113,6 +117,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._own = loss_of(config.method.loss).own(config.method)
         self._on_broken = on_broken
         self._check_critic = check_critic
+        self.ranks = AccelerateRanks(self.accelerator)
         self.source = make_source(self)
         self.critic = make_critic(self)
         self.across = Across(self._gather_rows, self.accelerator.process_index)
@@ -138,7 +143,6 @@ class PolicyTrainer(Published, GRPOTrainer):
         )
         self._peaks: dict[str, torch.Tensor] = {}
         self._drift = DriftReport()
-        self._ranks = AccelerateRanks(self.accelerator)
         self._parts = next(filter(None, (hook.in_parts(self) for hook in self.hooks)), None)
 
     def close(self) -> None:
@@ -251,12 +255,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         scored = self._score(groups)
         rollouts = [rollout for group in groups for rollout in group]
         refused = {
-            id(rollout): item.rollout
+            place(rollout): item.rollout.result
             for rollout, item in zip(rollouts, scored, strict=True)
             if item.rollout is not rollout and isinstance(item.rollout, Rollout)
         }
-        if refused:
-            self.collected.judged = [refused.get(id(r), r) for r in self.collected.judged]
+        self.collected.judged = with_refused(self.collected.judged, refused, self.ranks)
         return scored
 
     def _logps(self, model: Any, batch: Batch, passes: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -556,7 +559,8 @@ class PolicyTrainer(Published, GRPOTrainer):
         """Sampler against trainer, on the tokens of the pass before the first update."""
         if not self._first_pass:
             return
-        total = sum(self._ranks.gather([self._drift]), DriftReport())
+        everyone = self.ranks.gather(np.array([astuple(self._drift)], np.float64)).tolist()
+        total = sum((DriftReport(*sums) for sums in everyone), DriftReport())
         self._drift = DriftReport()
         if total == DriftReport():  # every row is stale
             return

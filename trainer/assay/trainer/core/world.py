@@ -14,7 +14,7 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import DistributedType, broadcast_object_list, gather_object
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 T = TypeVar("T")
 

@@ -41,8 +41,8 @@ from transformers import (
     AutoTokenizer,
 )
 
-from assay.clients.pretrained import locate
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.pretrained import locate
 from assay.trainer.critic.objective import is_classes, meaning, output_count
 from assay.trainer.engines.models import Policy, read_once
 from assay.trainer.settings.objective import CriticConfig

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.algos import packing
 from assay.trainer.algos.gae import decoupled_gae, explained_variance
 from assay.trainer.algos.packing import Packing
@@ -82,7 +82,7 @@ class Plateau:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PretrainingStep:
     """One step of pre-training, over all processes.
 
     Attributes:
@@ -185,7 +185,7 @@ def pretrain(
     *,
     gamma: float = 1.0,
     position: Position | None = None,
-    on_step: Callable[[Row, Position], None] = lambda _row, _position: None,
+    on_step: Callable[[PretrainingStep, Position], None] = lambda _row, _position: None,
 ) -> Position:
     """Fits the critic to the returns of a policy that stands still.
 
@@ -233,7 +233,7 @@ def _learn(
     updates: Updates,
     accelerator: Any,
     gamma: float,
-) -> Row:
+) -> PretrainingStep:
     batch, mask_BT = experience.batch, experience.mask_BT.bool()
     returns_BT = monte_carlo_returns(
         experience.rewards_BT, mask_BT, gamma=gamma, estimate=experience.estimate
@@ -257,7 +257,7 @@ def _learn(
             moved = critic.step()
             report = moved if moved["lr"] else report
     loss, tokens = accelerator.reduce(loss), accelerator.reduce(tokens)
-    return Row(
+    return PretrainingStep(
         step=step,
         value_loss=float(loss / tokens) if tokens else math.nan,
         explained_variance=measured.explained_variance,

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.clients.row_tests import read_tests
-from assay.rpc.errors import ConfigError
+from assay.clients.rows.tests import read_tests
+from assay.kit.errors import ConfigError
 from assay.trainer.settings.sections import DataConfig
 
 # reasoning-gym seeds problem i with seed + i, so near seeds would share problems.
@@ -44,7 +44,7 @@ class Problem:
     task: str = ""  # which kind it is, from the row's `task`; empty where it has none
     # a response to beat, from data.columns.anchor; empty where that names no column
     anchor: str = ""
-    # of a program, as JSON in a shape of assay.clients.row_tests; empty for none. Then there is no
+    # of a program, as JSON in a shape of assay.clients.rows.tests; empty for none. Then there is no
     # reference.
     tests: str = ""
     solution: str = ""  # a worked one, where data.columns.solution names a column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings.method import Engine
+from assay.trainer.settings.method import Backend
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -30,13 +30,13 @@ def _check_vllm(config: Config) -> str:
     return ""
 
 
-HF = Engine("hf", "assay.trainer.engines.hf:make_hf")
-PAGED = Engine(
+HF = Backend("hf", "assay.trainer.engines.hf:make_hf")
+PAGED = Backend(
     "paged",
     "assay.trainer.engines.paged:make_paged",
     takes={"beside": "torch's random state is set beside the training"},
 )
-VLLM = Engine(
+VLLM = Backend(
     "vllm",
     "assay.trainer.engines.vllm:make_vllm",
     correction="token-truncate",

@@ -5,7 +5,7 @@ any order; meanwhile others may be submitted, aborted, and answered on under new
 owns an engine: tokens are drawn only inside `poll`.
 
 What the rollouts need is written here once: what is open, where a response that was begun goes on,
-and what becomes of it when it ends. An engine of its own draws tokens for the open `Row`s.
+and what becomes of it when it ends. An engine of its own draws tokens for the open `OpenRequest`s.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Host:
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class OpenRequest:
     """A request that is open.
 
     Attributes:
@@ -136,11 +136,15 @@ class Engine(ABC):
 
     Attributes:
         sync_s: seconds that it took on new weights, so far.
+        preemptions: times, so far, that a response gave up its place in the cache, and was read
+            again later; None for an engine that does not count them.
     """
+
+    preemptions: int | None = None
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self._open: dict[Id, Row] = {}
+        self._open: dict[Id, OpenRequest] = {}
         self._between: deque[Callable[[], None]] = deque()
         self.sync_s = 0.0
 
@@ -150,7 +154,7 @@ class Engine(ABC):
         Raises:
             ValueError: a request of that id is open, or this one has nothing to read or to draw.
         """
-        row = Row(id_, request, sampling)
+        row = OpenRequest(id_, request, sampling)
         if id_ in self._open:
             raise ValueError(f"request {id_} is open")
         if not row.input_ids or row.room < 1:
@@ -209,7 +213,7 @@ class Engine(ABC):
         """Gives back what it holds. May be called twice."""
         self.abort()
 
-    def _end(self, rows: Sequence[tuple[Row, bool]], on_ended: OnEnded) -> None:
+    def _end(self, rows: Sequence[tuple[OpenRequest, bool]], on_ended: OnEnded) -> None:
         """Hands rows over, each with whether its last token ends the response."""
         whole = [
             [*row.begun, *row.ids]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 
 def head_in_float32(model: Any) -> None:

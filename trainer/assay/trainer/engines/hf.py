@@ -32,7 +32,7 @@ from transformers import (
 )
 
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Engine, Host, OnEnded, Row
+from assay.trainer.engines.engine import Engine, Host, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
 from assay.trainer.engines.types import Draw, Request, Sampling
 
@@ -59,7 +59,7 @@ class HfEngine(Engine):
     def _draw(self, on_ended: OnEnded) -> None:
         rows = self._batch()
         with self.host.model_context() as model, torch.no_grad(), self.host.autocast():
-            draws = SeededDraws(
+            draws = HfDraws(
                 rows,
                 self.host,
                 on_ended=lambda ended: self._end(ended, on_ended),
@@ -80,11 +80,11 @@ class HfEngine(Engine):
                 )
         draws.keep()
 
-    def _batch(self) -> list[Row]:
+    def _batch(self) -> list[OpenRequest]:
         """The rows that go first, of one way to sample, by their ids."""
         if not self._open:  # others have rows, and sharded weights
             request = Request(Draw(0, _NOTHING, (self.host.tokenizer.pad_token_id,)), 0, window=1)
-            return [Row((), request, Sampling(1))]
+            return [OpenRequest((), request, Sampling(1))]
         sampling = next(iter(self._open.values())).sampling
         rows = [row for row in self._open.values() if row.sampling == sampling]
         return sorted(rows[: sampling.rows or len(rows)], key=lambda row: row.id)
@@ -100,7 +100,7 @@ class HfEngine(Engine):
         )
 
 
-class SeededDraws(LogitsProcessor):
+class HfDraws(LogitsProcessor):
     """Draws the tokens of one batch and notices which rows are complete.
 
     Args:
@@ -116,10 +116,10 @@ class SeededDraws(LogitsProcessor):
 
     def __init__(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[OpenRequest],
         host: Host,
         *,
-        on_ended: Callable[[list[tuple[Row, bool]]], None],
+        on_ended: Callable[[list[tuple[OpenRequest, bool]]], None],
         device: torch.device,
     ) -> None:
         self._rows = rows
@@ -195,7 +195,7 @@ class SeededDraws(LogitsProcessor):
 class AllComplete(StoppingCriteria):
     """Ends a row when its draws are complete, and all where there is something to do between."""
 
-    def __init__(self, draws: SeededDraws, between: Sized) -> None:
+    def __init__(self, draws: HfDraws, between: Sized) -> None:
         self._draws = draws
         self._between = between
 

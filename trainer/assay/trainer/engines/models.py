@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.distributed.fsdp import is_fsdp_enabled
 
-from assay.clients.pretrained import locate
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.pretrained import locate
 from assay.trainer.settings.sections import LoraConfig, ModelConfig
 
 

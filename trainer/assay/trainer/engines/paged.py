@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
 
@@ -36,8 +36,8 @@ from transformers.generation.continuous_batching.cb_logits_processors import (
 )
 from transformers.generation.continuous_batching.utils import WorkloadHints
 
-from assay.rpc.errors import ConfigError
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, Row
+from assay.kit.errors import ConfigError
+from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
 from assay.trainer.engines.hf import answering
 from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
 from assay.trainer.engines.types import Request, Response, Sampling
@@ -63,6 +63,7 @@ class PagedEngine(Engine):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self._loop: _Loop | None = None
+        self.preemptions = 0
         self._version = host.version()
 
     def submit(self, id_: Id, request: Request, sampling: Sampling) -> None:
@@ -90,7 +91,7 @@ class PagedEngine(Engine):
             return
         if self._loop is None:
             self._loop = self._new_loop()
-        ended: list[tuple[Row, bool]] = []
+        ended: list[tuple[OpenRequest, bool]] = []
         while not ended and not self._between:
             ended = self._loop.ended()
         self._end(ended, on_ended)
@@ -99,7 +100,10 @@ class PagedEngine(Engine):
     def _new_loop(self) -> _Loop:
         sampling = next(iter(self._open.values())).sampling
         rows = [row for row in self._open.values() if row.sampling == sampling]
-        return _Loop(self.host, sampling, rows)
+        return _Loop(self.host, sampling, rows, self._preempted)
+
+    def _preempted(self, count: int) -> None:
+        self.preemptions = (self.preemptions or 0) + count
 
     def _close_idle_loop(self) -> None:
         if self._loop is not None and not self._loop.rows:
@@ -114,14 +118,26 @@ class PagedEngine(Engine):
 class _Loop:
     """Continuous batching that runs, of one way to sample.
 
+    Args:
+        host: the policy.
+        sampling: of all rows.
+        rows: to begin with.
+        preempted: told how many rows gave up their place in the cache, in the loop's thread.
+
     Attributes:
         rows: that it is drawing, by their names.
     """
 
-    def __init__(self, host: Host, sampling: Sampling, rows: Sequence[Row]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        sampling: Sampling,
+        rows: Sequence[OpenRequest],
+        preempted: Callable[[int], None],
+    ) -> None:
         self._host = host
         self._sampling = sampling
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, OpenRequest] = {}
         self._cancelled: set[str] = set()
         self._numbers = itertools.count()
         self._draws = PagedDraws(sampling, seed=host.seed)
@@ -147,19 +163,19 @@ class _Loop:
             cache = cache_config(model.device, rows)
             self._tokens = None if cache.num_blocks is None else cache.num_blocks * cache.page_size
             self._manager = stack.enter_context(
-                serving(model, settings, cache, self._draws, _hints(rows))
+                serving(model, settings, cache, self._draws, _hints(rows), preempted=preempted)
             )
             self._stack = stack.pop_all()
         for row in rows:
             self.add(row)
 
-    def fits(self, row: Row) -> bool:
+    def fits(self, row: OpenRequest) -> bool:
         """Whether a row may be added now."""
         return row.sampling == self._sampling and (
             self._tokens is None or len(row.input_ids) + row.room < self._tokens
         )
 
-    def add(self, row: Row) -> None:
+    def add(self, row: OpenRequest) -> None:
         """Draws it too."""
         name = str(next(self._numbers))
         self._draws.add(name, row)
@@ -173,7 +189,7 @@ class _Loop:
             self._cancelled.add(name)
             self._manager.cancel_request(name)
 
-    def ended(self) -> list[tuple[Row, bool]]:
+    def ended(self) -> list[tuple[OpenRequest, bool]]:
         """Rows that ended by now, with whether their last token ended them; waits a little."""
         output = self._manager.get_result(timeout=_POLL_S)
         if output is None:
@@ -213,7 +229,7 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
         self._prompt_sizes: dict[str, int] = {}
         self.firsts = FirstTokens(self) if sampling.first is not None else None
 
-    def add(self, name: str, row: Row) -> None:
+    def add(self, name: str, row: OpenRequest) -> None:
         """Takes in a row, before the loop does."""
         count = self._sampling.max_new_tokens
         self._prompt_sizes[name] = len(row.request.draw.prompt_ids)
@@ -294,8 +310,13 @@ def serving(
     cache: ContinuousBatchingConfig,
     draws: PagedDraws,
     hints: WorkloadHints,
+    *,
+    preempted: Callable[[int], None],
 ) -> Iterator[Any]:
-    """A running ContinuousBatchingManager that draws as told, stopped when this is left."""
+    """A running ContinuousBatchingManager that draws as told, stopped when this is left.
+
+    `preempted` is told of rows that gave up their place in the cache.
+    """
     manager = model.init_continuous_batching(
         generation_config=settings, continuous_batching_config=cache, workload_hints=hints
     )
@@ -306,6 +327,7 @@ def serving(
     try:
         manager.batch_processor = manager._create_batch_processor()  # noqa: SLF001
         manager.batch_processor.model_runner._sample = draws.sample  # noqa: SLF001
+        count_preemptions(manager.batch_processor.offloading_manager, preempted)
         manager.warmup()
         manager.start()
         yield manager
@@ -314,7 +336,21 @@ def serving(
         manager.destroy()
 
 
-def _hints(rows: Sequence[Row]) -> WorkloadHints:
+def count_preemptions(offloading: Any, preempted: Callable[[int], None]) -> None:
+    """Has `preempted` told of each time that the loop takes rows out of its cache, and how many."""
+    offload = offloading.offload_requests
+
+    def counted() -> bool:
+        before = len(offloading.scheduler.active_requests)
+        done: bool = offload()
+        if gone := before - len(offloading.scheduler.active_requests):
+            preempted(gone)
+        return done
+
+    offloading.offload_requests = counted
+
+
+def _hints(rows: Sequence[OpenRequest]) -> WorkloadHints:
     return WorkloadHints(
         max_prompt_length=max(len(row.input_ids) for row in rows),
         max_generated_length=rows[0].sampling.max_new_tokens,
@@ -322,7 +358,7 @@ def _hints(rows: Sequence[Row]) -> WorkloadHints:
     )
 
 
-def cache_config(device: torch.device, rows: Sequence[Row]) -> ContinuousBatchingConfig:
+def cache_config(device: torch.device, rows: Sequence[OpenRequest]) -> ContinuousBatchingConfig:
     """Sizes of the cache: on CUDA what transformers makes of the free memory, else what suffices.
 
     Without this, a cache on CPU takes most of the machine's memory.
@@ -340,7 +376,7 @@ def cache_config(device: torch.device, rows: Sequence[Row]) -> ContinuousBatchin
     )
 
 
-def _size(row: Row) -> int:
+def _size(row: OpenRequest) -> int:
     """Pages that a row fills at most, with one to spare."""
     return math.ceil((len(row.input_ids) + row.room) / _CPU_PAGE_TOKENS) + 1
 

@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationConfig
 
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Host, Row
+from assay.trainer.engines.engine import Host, OpenRequest
 from assay.trainer.engines.hf import answering
 from assay.trainer.engines.types import Draw, Request, Sampling
 from assay.trainer.errors import TrainingStoppedError
@@ -25,7 +25,7 @@ _PLAIN = 1_000, 30_000  # of a large vocabulary, where no token stands for an im
 _SAID = Problem("", "", (), "")
 
 
-def probes(host: Host, vocabulary: int, round_: int) -> list[Row]:
+def probes(host: Host, vocabulary: int, round_: int) -> list[OpenRequest]:
     """Rows that an engine is asked to draw, without tokens that end them.
 
     Args:
@@ -41,12 +41,14 @@ def probes(host: Host, vocabulary: int, round_: int) -> list[Row]:
         ids_PT[:, 0] = begin
     sampling = Sampling(_TOKENS, temperature=_TEMPERATURE)
     return [
-        Row((-1, n), Request(Draw(n, _SAID, tuple(map(int, ids))), round_), sampling)
+        OpenRequest((-1, n), Request(Draw(n, _SAID, tuple(map(int, ids))), round_), sampling)
         for n, ids in enumerate(ids_PT)
     ]
 
 
-def check(rows: Sequence[Row], host: Host, model: Any, *, alarm: float, engine: str) -> None:
+def check(
+    rows: Sequence[OpenRequest], host: Host, model: Any, *, alarm: float, engine: str
+) -> None:
     """Whether what was told of drawn tokens is what the policy makes of them.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from assay.clients.services import how_to_add
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.settings.config import Config
 
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, Row
+from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
 from assay.trainer.engines.types import Request, Response, Tokenizer
 
 
@@ -44,7 +44,7 @@ class ScriptedEngine(Engine):
         self.asked.append(request)
 
     def _draw(self, on_ended: OnEnded) -> None:
-        ended: list[tuple[Row, bool]] = []
+        ended: list[tuple[OpenRequest, bool]] = []
         while self._open and not ended and not self._between:
             rows = sorted(self._open.values(), key=lambda row: row.id)
             rows = rows[: self._slots or len(rows)]

@@ -38,9 +38,9 @@ import numpy as np
 import torch
 from torch.distributed.fsdp import FSDPModule
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing, vllm_worker
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, Row
+from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import not_numbers
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
@@ -55,7 +55,7 @@ _QUIET_STEPS = 64
 _CPU_BLOCK = 32
 _CPU_BATCH_TOKENS = 4096
 
-Ended = deque[tuple[Row, bool]]
+Ended = deque[tuple[OpenRequest, bool]]
 
 
 def make_vllm(host: Host, config: Config) -> Engine:
@@ -103,6 +103,15 @@ class VllmEngine(Engine):
         self._names: dict[Id, str] = {}
         self._ended: Ended = deque()
         self._closed = False
+
+    @property
+    def preemptions(self) -> int | None:
+        """See Engine: of the loop, for who asks first."""
+        return self._loop.preemptions
+
+    @preemptions.setter
+    def preemptions(self, count: int | None) -> None:
+        self._loop.preemptions = count
 
     @property
     def busy(self) -> bool:
@@ -159,7 +168,7 @@ class VllmEngine(Engine):
         self._end(ended, on_ended)
         self._loop.rest()
 
-    def _take(self, ids: set[Id]) -> list[tuple[Row, bool]]:
+    def _take(self, ids: set[Id]) -> list[tuple[OpenRequest, bool]]:
         """Takes rows out of those that ended."""
         taken = [one for one in self._ended if one[0].id in ids]
         rest = [one for one in self._ended if one[0].id not in ids]
@@ -177,7 +186,7 @@ class _Drawing:
         ended: where it goes then, with whether one of these did.
     """
 
-    row: Row
+    row: OpenRequest
     ends: frozenset[int]
     ended: Ended = field(default_factory=deque)
 
@@ -189,6 +198,8 @@ class Loop:
         lock: held for every step, and by whoever looks at what steps change.
         users: engines that have it.
         starts: how it was started, for tests and messages.
+        preemptions: see Engine; of what makes room for others, and not of what goes on under new
+            weights. None until it has started.
     """
 
     def __init__(
@@ -197,6 +208,7 @@ class Loop:
         self.lock = threading.RLock()
         self.users = 0
         self.starts: dict[str, Any] = {}
+        self.preemptions: int | None = None
         self._host = host
         self._settings = settings
         self._batch = batch
@@ -213,7 +225,7 @@ class Loop:
         self._quiet = 0
         self._patience = _QUIET_STEPS
 
-    def add(self, row: Row, ended: Ended) -> str:
+    def add(self, row: OpenRequest, ended: Ended) -> str:
         """Draws a row too; gives its name here.
 
         Raises:
@@ -348,7 +360,7 @@ class Loop:
         return bool(ids)
 
     def _load(self, model: Any) -> None:
-        given = weights(model, self._dtype)
+        given, preempted = weights(model, self._dtype), self.preemptions
         try:
             self._engine.collective_rpc(lambda worker: vllm_worker.load(worker, given))
             kept = self._engine.reset_prefix_cache(reset_running_requests=bool(self._drawing))
@@ -356,6 +368,7 @@ class Loop:
             raise self._died(
                 f"the policy's weights could not be loaded: {type(error).__name__}: {error}"
             ) from error
+        self.preemptions = preempted
         if not kept:
             raise self._died("it kept what it had computed with old weights")
 
@@ -391,6 +404,17 @@ class Loop:
         if level:
             self._engine.wake_up(tags=["kv_cache"])
 
+    def _count_preemptions(self, scheduler: Any) -> None:
+        """Its own statistics come with a server's: a logger, and metrics of the whole process."""
+        preempt = scheduler._preempt_request  # noqa: SLF001
+
+        def counted(*args: Any, **kwargs: Any) -> None:
+            preempt(*args, **kwargs)
+            self.preemptions = (self.preemptions or 0) + 1
+
+        self.preemptions = 0
+        scheduler._preempt_request = counted  # noqa: SLF001
+
     @property
     def _may_sleep(self) -> bool:
         return bool(self.starts.get("enable_sleep_mode"))
@@ -422,6 +446,7 @@ class Loop:
                     "memory and its context"
                 ) from error
         self._engine.engine_core._finalizer.detach()  # noqa: SLF001  # see shut_down
+        self._count_preemptions(self._engine.engine_core.engine_core.scheduler)
         scheduler = self._engine.vllm_config.scheduler_config
         context = self._engine.vllm_config.model_config.max_model_len
         # a prompt that is read in parts draws nothing until it is read

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.rpc.errors import ConfigError
-from assay.trainer.engines.engine import Host, Row
+from assay.kit.errors import ConfigError
+from assay.trainer.engines.engine import Host, OpenRequest
 from assay.trainer.engines.seeded import uniform_rows
 
 EXTRA = "assay"
@@ -18,7 +18,7 @@ def logprobs_mode(*, own_draws: bool) -> str:
     return "processed_logits" if own_draws else "processed_logprobs"
 
 
-def parameters(row: Row, host: Host, *, own_draws: bool) -> dict[str, Any]:
+def parameters(row: OpenRequest, host: Host, *, own_draws: bool) -> dict[str, Any]:
     """What vLLM's SamplingParams are made of, as JSON can hold it.
 
     Args:
@@ -58,7 +58,7 @@ def parameters(row: Row, host: Host, *, own_draws: bool) -> dict[str, Any]:
     }
 
 
-def check(row: Row, *, vocabulary: int, context: int, own_draws: bool) -> None:
+def check(row: OpenRequest, *, vocabulary: int, context: int, own_draws: bool) -> None:
     """Whether vLLM can be asked for a row; what it would not notice itself is refused here.
 
     Args:

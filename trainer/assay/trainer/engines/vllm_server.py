@@ -29,9 +29,9 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, Row
+from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import not_numbers
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
@@ -119,7 +119,7 @@ class VllmServerEngine(Engine):
             self.host.shared.pop("vllm-server", None)
 
     def _draw(self, on_ended: OnEnded) -> None:
-        ended: list[tuple[Row, bool]] = []
+        ended: list[tuple[OpenRequest, bool]] = []
         silent_s = 0.0
         while self._open and not ended and not self._between:
             try:
@@ -144,7 +144,7 @@ class VllmServerEngine(Engine):
             del self._streams[row.id]
         self._end(ended, on_ended)
 
-    def _hear(self, told: Event, ended: list[tuple[Row, bool]]) -> None:
+    def _hear(self, told: Event, ended: list[tuple[OpenRequest, bool]]) -> None:
         row = self._open.get(told.stream.row.id)
         if row is not told.stream.row:  # aborted
             return
@@ -178,7 +178,7 @@ class Server:
         self._transfer: Any = None
         self._lock = threading.RLock()
 
-    def ask(self, row: Row, ends: frozenset[int], told: Told) -> Stream:
+    def ask(self, row: OpenRequest, ends: frozenset[int], told: Told) -> Stream:
         """Has a row drawn; what is drawn goes to `told`.
 
         Raises:

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from assay.trainer.engines.engine import Row
+from assay.trainer.engines.engine import OpenRequest
 from assay.trainer.errors import TrainingStoppedError
 
 GENERATE = "/inference/v1/generate"
@@ -41,7 +41,7 @@ class Stream:
         ends: tokens that end its row.
     """
 
-    row: Row
+    row: OpenRequest
     ends: frozenset[int]
     task: Future[None] | None = None
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.distributed.tensor import DTensor
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 _BASE = ".base_layer."
 _SAVED = ".modules_to_save."

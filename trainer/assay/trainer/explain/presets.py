@@ -11,7 +11,7 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-from assay.clients import toml_config
+from assay.kit import toml_config
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.registry import parts, parts_on
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from transformers import AutoConfig
 
-from assay.clients.pretrained import locate
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.pretrained import locate
 from assay.trainer.engines.models import told_why
 from assay.trainer.plan.estimate import GIB, MARGIN, Plan, Setup, Sharding, estimate
 from assay.trainer.plan.remedies import remedies

@@ -9,8 +9,9 @@ take is not counted; MARGIN of the memory is left for them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 
@@ -24,6 +25,19 @@ MARGIN = 0.1
 GIB = 2**30
 
 Sharding = Literal["none", "ddp", "fsdp2", "zero3"]
+
+
+C = TypeVar("C", Kept, Drawn)
+_COUNTED: dict[tuple[object, ...], Any] = {}
+
+
+def _once(count: Callable[..., C], shape: Any, **given: Any) -> C:
+    """What is counted of a model and its passes; what is tried to make a plan fit asks again."""
+    key = (count, shape.to_json_string(), *sorted(given.items()))
+    if key not in _COUNTED:
+        _COUNTED[key] = count(shape, **given)
+    found: C = _COUNTED[key]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +67,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MemoryUse:
     """Bytes of one thing on one device.
 
     Attributes:
@@ -84,7 +98,7 @@ class Plan:
     """
 
     setup: Setup
-    rows: tuple[Row, ...]
+    rows: tuple[MemoryUse, ...]
     host: int
     tokens: int
     rows_at_once: int
@@ -111,7 +125,7 @@ class Plan:
         """Whether a device holds it, with the margin; true where its memory is not known."""
         return not self.setup.memory or self.peak <= self.setup.memory * (1 - MARGIN)
 
-    def row(self, name: str) -> Row:
+    def row(self, name: str) -> MemoryUse:
         """One of the rows."""
         return next(row for row in self.rows if row.name == name)
 
@@ -167,7 +181,8 @@ class _Counting:
         dtype = base_dtype(config.model)
         if outputs and lora.rank == 0 and config.model.precision != "bfloat16":
             dtype = torch.float32
-        return kept(
+        return _once(
+            kept,
             shape,
             rows=self.micro_batch,
             prompt=self.setup.prompt,
@@ -187,7 +202,7 @@ class _Counting:
         widened = self.sharded and self.mixed and not small
         return math.ceil(counted * (2 if widened else 1) / self.setup.shards)
 
-    def _policy(self, policy: Kept) -> list[Row]:
+    def _policy(self, policy: Kept) -> list[MemoryUse]:
         setup = self.setup
         learns = not self.config.model.lora.rank
         weights = self._stored(policy.weights, learns=learns)
@@ -198,10 +213,10 @@ class _Counting:
         moments, kind = self._moments(policy.parameters), self.config.optim.optimizer
         doing = "inputs of layers, and one layer" if self._checkpoints else "of all layers"
         return [
-            Row("weights", weights, weights, _share(setup)),
-            Row("gradients", gradients, 0, _share(setup)),
-            Row("optimizer", moments, moments, kind),
-            Row(
+            MemoryUse("weights", weights, weights, _share(setup)),
+            MemoryUse("gradients", gradients, 0, _share(setup)),
+            MemoryUse("optimizer", moments, moments, kind),
+            MemoryUse(
                 "activations",
                 policy.update + gathered,
                 0,
@@ -223,22 +238,22 @@ class _Counting:
         each = width * (1 if kind.endswith("8bit") else 2)
         return math.ceil(parameters * each / self.setup.shards)
 
-    def _reference(self, policy: Kept) -> list[Row]:
+    def _reference(self, policy: Kept) -> list[MemoryUse]:
         model = self.config.model
         if not self.config.method.loss.kl_most or model.lora.rank:
             return []
         size = self._stored(policy.weights, learns=True)
         away = "reference" in model.offload
         note = "in the host's memory, but for its pass" if away else _share(self.setup)
-        return [Row("reference", 0 if away else size, 0 if away else size, note)]
+        return [MemoryUse("reference", 0 if away else size, 0 if away else size, note)]
 
-    def _critic(self, policy: Kept) -> list[Row]:
+    def _critic(self, policy: Kept) -> list[MemoryUse]:
         method = self.config.method
         if not method.has_critic:
             return []
         outputs = output_count(method.critic)
         if method.critic.sharing == "trunk":
-            return [Row("critic", 0, 0, "a head on the policy")]
+            return [MemoryUse("critic", 0, 0, "a head on the policy")]
         own = self._kept(self.critic_shape, LoraConfig(), outputs)
         weights = self._stored(own.weights, learns=True)
         gradients = self._stored(own.trained, learns=True)
@@ -251,9 +266,9 @@ class _Counting:
         beyond = max(0, own.update - policy.update)
         step = max(beyond, moments - policy.update) if away else beyond + moments
         note = "waits in the host's memory" if away else "weights, gradients, optimizer"
-        return [Row("critic", weights + gradients + step, rest, note)]
+        return [MemoryUse("critic", weights + gradients + step, rest, note)]
 
-    def _generation(self, policy: Kept) -> tuple[list[Row], int]:
+    def _generation(self, policy: Kept) -> tuple[list[MemoryUse], int]:
         config, setup = self.config, self.setup
         rollout = config.rollout
         dtype = base_dtype(config.model)
@@ -263,7 +278,8 @@ class _Counting:
         at_once = rollout.batch or self._round()
         # FSDP2 computes in bfloat16; elsewhere autocast does
         small = self.sharded and self.mixed
-        one = drawn(
+        one = _once(
+            drawn,
             self.shape,
             rows=at_once,
             prompt=setup.prompt,
@@ -274,10 +290,12 @@ class _Counting:
         gathered = 3 * policy.largest if self.sharded else 0
         passing = max(one.prefill, self._sampling(at_once)) + gathered
         if rollout.backend == "paged" and setup.device == "cuda":
-            return [Row("KV cache", 0, self._least_cache(one, length), "the engine takes more")], 0
+            return [
+                MemoryUse("KV cache", 0, self._least_cache(one, length), "the engine takes more")
+            ], 0
         return [
-            Row("KV cache", 0, cache, f"{at_once} rows of {length} tokens"),
-            Row("sampling", 0, passing, "prompts read, probabilities of the vocabulary"),
+            MemoryUse("KV cache", 0, cache, f"{at_once} rows of {length} tokens"),
+            MemoryUse("sampling", 0, passing, "prompts read, probabilities of the vocabulary"),
         ], at_once
 
     def _least_cache(self, one: Drawn, length: int) -> int:
@@ -295,15 +313,15 @@ class _Counting:
         prompts = math.ceil(self.config.rollout.prompts_per_step * factor)
         return math.ceil(prompts * self.config.rollout.group_size / self.setup.processes)
 
-    def _vllm(self) -> list[Row]:
+    def _vllm(self) -> list[MemoryUse]:
         vllm = self.config.rollout.vllm
         if vllm.mode == "server":
-            return [Row("vLLM", 0, 0, "on devices of its own")]
+            return [MemoryUse("vLLM", 0, 0, "on devices of its own")]
         taken = int(vllm.gpu_memory_utilization * self.setup.memory)
         note = f"gpu_memory_utilization {vllm.gpu_memory_utilization:g}"
         if vllm.sleep:
-            return [Row("vLLM", 0, taken, f"{note}, asleep while the policy learns")]
-        return [Row("vLLM", taken, taken, f"{note}, weights and cache, kept while it learns")]
+            return [MemoryUse("vLLM", 0, taken, f"{note}, asleep while the policy learns")]
+        return [MemoryUse("vLLM", taken, taken, f"{note}, weights and cache, kept while it learns")]
 
     def _host(self, policy: Kept) -> int:
         """Of one machine: models as they are read, and what waits there."""

@@ -1,7 +1,7 @@
 """A command of a recipe in a process of its own, which does not outlive this one.
 
 What it held in memory is given back whole, and no state of torch or of a random generator reaches
-the next one. It ends when the pipe to its standard input does (assay.clients.child), and has a
+the next one. It ends when the pipe to its standard input does (assay.kit.child), and has a
 session of its own: a Ctrl-C reaches this process alone, which passes it on once.
 """
 
@@ -14,10 +14,10 @@ import sys
 from collections.abc import Sequence
 from typing import IO
 
-ASSAY = "assay.clients"
+ASSAY = "assay.cli"
 """The module of the command `assay`: its script may not be on the path of whoever runs this."""
 INTERRUPTED = 130
-_CHILD = (sys.executable, "-m", "assay.clients.child")
+_CHILD = (sys.executable, "-m", "assay.kit.child")
 
 
 def start(command: Sequence[str], log: IO[bytes] | None = None) -> subprocess.Popen[bytes]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from assay.clients.runs.interrupt import Interrupt
+from assay.kit.runs.interrupt import Interrupt
 from assay.trainer.core.evaluation import Evaluation
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.rewards import Judge

@@ -25,12 +25,12 @@ from typing import Any
 from rich.console import Console
 from transformers import set_seed
 
-from assay.clients.runs import checkpoints
-from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.progress import duration
-from assay.clients.runs.records import read_rows, truncate_after
-from assay.clients.transport import Transport
-from assay.rpc import tracing
+from assay.clients import Transport
+from assay.kit import tracing
+from assay.kit.runs import checkpoints
+from assay.kit.runs.interrupt import Interrupt
+from assay.kit.runs.progress import duration
+from assay.kit.runs.records import read_rows, truncate_after
 from assay.trainer.core.answering import evaluation_sampling, sampler
 from assay.trainer.core.build import (
     Workshop,

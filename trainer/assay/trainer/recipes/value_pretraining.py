@@ -11,8 +11,8 @@ from dataclasses import asdict
 
 import torch
 
-from assay.clients.runs import checkpoints
-from assay.clients.runs.records import JsonLines, truncate_after
+from assay.kit.runs import checkpoints
+from assay.kit.runs.records import JsonLines, truncate_after
 from assay.trainer.algos.gae import decoupled_gae
 from assay.trainer.core import batch as batches
 from assay.trainer.core.rewards import FaultWatch
@@ -21,7 +21,7 @@ from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.pretraining import (
     Experience,
     Position,
-    Row,
+    PretrainingStep,
     Updates,
     check_floor,
     pretrain,
@@ -139,7 +139,7 @@ class _Steps:
             batches.estimate_by(self._trainer.hooks, batch) or decoupled_gae,
         )
 
-    def done(self, row: Row, position: Position) -> None:
+    def done(self, row: PretrainingStep, position: Position) -> None:
         """Records a step; saves where it is due. Raises _InterruptedError: a signal came."""
         numbers = {
             name: value if value == value else None  # noqa: PLR0124  # NaN: not measured

@@ -5,6 +5,7 @@ A step is a rollout with all its updates; TRL calls an update a step.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -13,9 +14,10 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerState
 
-from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.records import JsonLines, Row
-from assay.rpc import tracing
+from assay.kit import tracing
+from assay.kit.runs.interrupt import Interrupt
+from assay.kit.runs.records import JsonLines, Row
+from assay.kit.spans import Span
 from assay.trainer.core.rewards import FaultWatch
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
@@ -26,6 +28,7 @@ from assay.trainer.records.progress import Display
 from assay.trainer.records.recorder import RunRecorder
 from assay.trainer.records.reporting import RunReporter
 from assay.trainer.records.samples import sample_rows, samples_table, telling
+from assay.trainer.rollouts.types import place
 from assay.trainer.settings.config import Config
 
 # Rows of metrics that a postmortem keeps, and samples that reporters are shown at least.
@@ -85,7 +88,7 @@ class StepRecorder(RunRecorder):
             step,
             loss,
             batch=batch,
-            rollouts=trainer.collected.judged,
+            rollouts=trainer.collected.held,
             metrics=[*self._recent, {"step": step, **trainer.collected.metrics}],
             rank=self._world.index,
             ranks=self._world.count,
@@ -127,7 +130,12 @@ class StepRecorder(RunRecorder):
 
     def _record(self, step: int, logs: dict[str, Any]) -> None:
         trainer = self._trainer
-        if self._metrics is None or trainer is None:
+        if trainer is None:
+            return
+        every = self._config.run.samples_every
+        shows = every and (step % every == 0 or step == self._first_step)
+        samples = self._samples_of(step, trainer) if shows else []
+        if self._metrics is None:
             return
         row = step_row(
             step,
@@ -142,9 +150,8 @@ class StepRecorder(RunRecorder):
         )
         self._recent.append(row)
         self.write(row, reported(row))
-        every = self._config.run.samples_every
-        if every and (step % every == 0 or step == self._first_step):
-            self._write_samples(step, trainer)
+        if shows:
+            self._write_samples(step, samples)
         if trainer.drift_alarm and not self._alarmed:
             self._display.note(f"warning: {trainer.drift_alarm}")
         self._alarmed = trainer.drift_alarm is not None
@@ -154,15 +161,26 @@ class StepRecorder(RunRecorder):
         for reporter in self.reporters:
             reporter.report(reported_evaluation(row), int(row["step"]))
 
-    def _write_samples(self, step: int, trainer: PolicyTrainer) -> None:
-        rows = list(
+    def _samples_of(self, step: int, trainer: PolicyTrainer) -> list[Row]:
+        """The step's rollouts as rows, in the first process; each tells of those that it drew."""
+        collected, ranks = trainer.collected, trainer.ranks
+        own = list(
             sample_rows(
                 step,
-                trainer.collected.judged,
+                collected.held,
                 shaped=trainer.shaped_rewards,
                 advantages=trainer.mean_advantages,
             )
         )
+        if ranks.count == 1:
+            return own
+        parcel = json.dumps(own).encode()
+        parcels = ranks.exchange([parcel, *[b""] * (ranks.count - 1)])
+        order = {place(one): n for n, one in enumerate(collected.judged)}
+        rows = [row for part in parcels if part for row in json.loads(part)]
+        return sorted(rows, key=lambda row: order[row["draw"], row["sample"]])
+
+    def _write_samples(self, step: int, rows: list[Row]) -> None:
         if self._samples is not None:
             for row in rows:
                 self._samples.write(row)
@@ -188,7 +206,7 @@ class StepSpans(TrainerCallback):
 
     def __init__(self, updates: int) -> None:
         self._updates = updates
-        self._span = tracing.Span()
+        self._span = Span()
 
     def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Opens the span."""
@@ -200,5 +218,5 @@ class StepSpans(TrainerCallback):
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Ends it."""
         if state.global_step % self._updates == 0:
-            span, self._span = self._span, tracing.Span()
+            span, self._span = self._span, Span()
             span.__exit__(None, None, None)

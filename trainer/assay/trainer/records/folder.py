@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from assay.clients.runs import provenance
-from assay.clients.runs.folders import RunPaths, check_resumed, make
+from assay.kit.runs import provenance
+from assay.kit.runs.folders import RunPaths, check_resumed, make
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.sections import RunSection
 

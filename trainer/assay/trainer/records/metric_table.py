@@ -8,7 +8,7 @@ TensorBoard, Weights & Biases and trackio show them under `group/shown`.
 
 from __future__ import annotations
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.registry import methods
 
@@ -184,6 +184,11 @@ _TABLE = (
         ("update_s", "s", "Forward and backward passes of the updates, the critic's too."),
         ("weight_sync_s", "s",
          "Of generate_s: an engine with weights of its own took on new ones. Null for hf."),
+        ("preemptions", "times",
+         ("That a response gave up its place in the first process's cache, and was read again "
+          "later: above 0, more of rollout.vllm.gpu_memory_utilization or a lower rollout.batch "
+          "saves what is read twice. `paged` counts them, and `vllm` in the process; null for an "
+          "engine that does not.")),
         ("update_tokens_per_s", "tokens/s",
          "Tokens of prompts and responses that a process learnt from, without padding / update_s."),
         ("mfu", "share",

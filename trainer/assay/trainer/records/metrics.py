@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.clients.runs.records import Row
+from assay.kit.runs.records import Row
 from assay.trainer.records.metric_table import METRICS
 from assay.trainer.rollouts.pairs import order_gap
-from assay.trainer.rollouts.types import Collected, Rollout
+from assay.trainer.rollouts.types import Collected, Known
 
 
-def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
+def rollout_metrics(rollouts: Sequence[Known]) -> Row:
     """Rewards and verdicts over judged rollouts, lengths over all.
 
     Of a step's rollouts over all processes, those of dropped groups included.
@@ -43,7 +43,7 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> Row:
         "generated_tokens": sum(lengths),
         "response_length": _mean(lengths),
         "response_length_p95": lengths[math.ceil(0.95 * len(lengths)) - 1] if lengths else None,
-        "truncated": _mean([float(r.response.truncated) for r in rollouts]),
+        "truncated": _mean([float(r.truncated) for r in rollouts]),
     }
 
 

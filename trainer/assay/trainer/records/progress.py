@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from assay.clients.runs import progress
-from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.progress import duration
+from assay.kit.runs import progress
+from assay.kit.runs.interrupt import Interrupt
+from assay.kit.runs.progress import duration
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.metric import Column, percent, small
 from assay.trainer.settings.registry import methods

@@ -10,9 +10,9 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState
 
-from assay.clients.runs import checkpoints
-from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.records import JsonLines, Row
+from assay.kit.runs import checkpoints
+from assay.kit.runs.interrupt import Interrupt
+from assay.kit.runs.records import JsonLines, Row
 from assay.trainer.core.world import World
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display

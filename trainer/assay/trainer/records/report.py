@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
-from assay.clients.runs.stats import mcnemar_exact
+from assay.kit.runs.stats import mcnemar_exact
 from assay.trainer.core.estimates import paired_mean_change, sign_flip_p
 from assay.trainer.core.evaluation import Answer, Evaluation, powers_up_to
 

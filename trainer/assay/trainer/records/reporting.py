@@ -29,8 +29,8 @@ from transformers.integrations.integration_utils import (
     WandbCallback,
 )
 
-from assay.clients.runs.records import Row
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs.records import Row
 from assay.trainer.records.samples import describe
 
 PROJECT = "assay"

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from assay.clients.runs.records import Row
+from assay.kit.runs.records import Row
 from assay.trainer.rollouts.types import Place, Rollout, Turn, place
 
 _VISIBLE = {"\n": "\u23ce", "\t": "\u21e5", "\r": "\u240d"}

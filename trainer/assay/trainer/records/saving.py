@@ -18,7 +18,7 @@ from accelerate.utils import DistributedType
 from transformers import AutoModelForCausalLM
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
-from assay.clients.runs.folders import publish
+from assay.kit.runs.folders import publish
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
 from assay.trainer.records.folder import RunFolder

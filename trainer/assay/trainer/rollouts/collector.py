@@ -1,8 +1,9 @@
 """One step's rollouts: draws prompts, generates, has them judged, and keeps the groups that train.
 
 Every process runs one, in lockstep: all draw the same prompts from streams that are alike, each
-generates and judges its share, the finished groups are gathered, and all come to the same decision
-about the same groups in the same order. What it decides depends on draws and judgements alone:
+generates and judges its share and tells the others in numbers what came of it (sharing.py), and all
+come to the same decision about the same groups in the same order. What it decides depends on draws
+and judgements alone:
 
 * groups stay in the order of their draws, never in that of completion, which would favour prompts
   with short responses;
@@ -24,16 +25,17 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from assay.clients import Result
-from assay.rpc import tracing
+from assay.kit import tracing
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Draw
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.rollouts.dynamic import (
-    DynamicSampling,
     KeepRate,
+    SamplingLimits,
     Tally,
     draws_needed,
     give_up_message,
@@ -44,12 +46,20 @@ from assay.trainer.rollouts.dynamic import (
     round_limit,
 )
 from assay.trainer.rollouts.exchange import SINGLE, Talk
-from assay.trainer.rollouts.keepers import Keeper, saved
-from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
+from assay.trainer.rollouts.keepers import Keeper
 from assay.trainer.rollouts.prompts import PromptStream
-from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.rounds import Round
-from assay.trainer.rollouts.types import Collected, Group, Place, Ranks, Rollout, ScoringRound
+from assay.trainer.rollouts.sharing import dealt, read_groups, saved_groups
+from assay.trainer.rollouts.types import (
+    Collected,
+    Known,
+    KnownGroup,
+    Place,
+    Ranks,
+    ScoringRound,
+    Then,
+    nothing_more,
+)
 from assay.trainer.settings.sections import RolloutConfig
 
 
@@ -81,9 +91,9 @@ class Collector:
         config: RolloutConfig,
         ranks: Ranks,
         talk: Talk = SINGLE,
-        dynamic: DynamicSampling | None = None,
+        dynamic: SamplingLimits | None = None,
         keepers: Sequence[Keeper] = (),
-        again: Callable[[Group], bool] | None = None,
+        again: Callable[[KnownGroup], bool] | None = None,
         survey: Callable[[], Sequence[Result]] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -98,10 +108,10 @@ class Collector:
         self._dynamic = dynamic
         self._ranks = ranks
         self._clock = clock
-        self._surplus: list[Group] = []
+        self._surplus: list[KnownGroup] = []
         self._rate = KeepRate(half_life=config.prompts_per_step)
 
-    def collect(self, policy_step: int) -> Collected:
+    def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
         """The groups of the next step.
 
         If it raises, the collector is as it was before the call; what a selector was told of in a
@@ -109,6 +119,7 @@ class Collector:
 
         Args:
             policy_step: optimizer steps that the policy has made.
+            then: called with them; may raise too.
 
         Raises:
             TrainingStoppedError: dynamic sampling reached its limit of rounds.
@@ -118,7 +129,7 @@ class Collector:
         surveyed = self._survey() if self._survey is not None else ()
         start, rate = self._stream.cursor, self._rate
         try:
-            collected = self._collect(policy_step)
+            collected = self._collect(policy_step, then)
         except BaseException:
             self._stream.give_back(self._stream.cursor - start)
             self._rate = rate
@@ -129,12 +140,16 @@ class Collector:
         return collected
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in plain containers."""
+        """Everything that the next step depends on, in plain containers.
+
+        Every process calls it; the first is given all groups, the others none.
+        """
+        plain = partial(saved_groups, ranks=self._ranks)
         return {
             "stream": self._stream.state_dict(),
-            "surplus": [group_to_plain(group) for group in self._surplus],
+            "surplus": plain(self._surplus),
             "keep_rate": rate_to_plain(self._rate),
-            **saved(self._keepers),
+            **{keeper.name: keeper.state_dict(plain) for keeper in self._keepers},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -144,12 +159,15 @@ class Collector:
             ConfigError: the data is not the same.
         """
         self._stream.load_state_dict(state["stream"])
-        self._surplus = [group_from_plain(saved, self._stream.draw) for saved in state["surplus"]]
+        read = partial(
+            read_groups, draw=self._stream.draw, ranks=self._ranks, facts=self._talk.facts
+        )
+        self._surplus = read(state["surplus"])
         self._rate = rate_from_plain(state["keep_rate"], self._config.prompts_per_step)
         for keeper in self._keepers:
-            keeper.load_state_dict(state[keeper.name], self._stream.draw)
+            keeper.load_state_dict(state[keeper.name], read)
 
-    def _collect(self, policy_step: int) -> Collected:
+    def _collect(self, policy_step: int, then: Then) -> Collected:
         wanted = self._config.prompts_per_step
         earlier = [*(group for keeper in self._keepers for group in keeper.due()), *self._surplus]
         carried = earlier[:wanted]
@@ -158,7 +176,7 @@ class Collector:
             clock=self._clock, group_size=self._config.group_size, policy_step=policy_step,
             again=self._again,
         )  # fmt: skip
-        fresh: list[Group] = []
+        fresh: list[KnownGroup] = []
         rounds = 0
         if self._dynamic is not None:
             if len(carried) < wanted:
@@ -168,13 +186,18 @@ class Collector:
             window.generate(wanted - len(carried))
             fresh, rounds = window.judged(wanted - len(carried)), 1
         window.close()
-        collected = self._finished(window, earlier + fresh, rounds, policy_step)
-        collected.metrics |= self._stream.learn(window.groups)
+        collected = self._chosen(window, earlier + fresh, rounds, policy_step)
+        then(collected)
+        own, surplus = (earlier + fresh)[:wanted], (earlier + fresh)[wanted:]
+        for keeper in self._keepers:
+            keeper.keep(own)
+        self._surplus = surplus if self._dynamic is not None and self._dynamic.keep_surplus else []
+        collected.metrics |= self._stream.learn(window.groups, self._ranks)
         return collected
 
     def _fill(
-        self, dynamic: DynamicSampling, window: _Window, wanted: int
-    ) -> tuple[list[Group], int]:
+        self, dynamic: SamplingLimits, window: _Window, wanted: int
+    ) -> tuple[list[KnownGroup], int]:
         """Draws, round after round, until so many groups are kept.
 
         A round begins as soon as the batch is expected to stay short by a group or more, even while
@@ -184,7 +207,7 @@ class Collector:
             All kept groups in the order of their draws, and the number of rounds.
         """
         most = round_limit(self._config.prompts_per_step, dynamic.oversample)
-        kept: list[Group] = []
+        kept: list[KnownGroup] = []
         rounds = out = 0
         while True:
             missing = wanted - len(kept) - out * self._rate.value
@@ -202,17 +225,17 @@ class Collector:
             kept += self._counted(window.judged(out))
             out = size
 
-    def _counted(self, groups: list[Group]) -> list[Group]:
+    def _counted(self, groups: list[KnownGroup]) -> list[KnownGroup]:
         """The groups of these that are kept; the keep rate, that of draws, learns of them."""
         kept = [group for group in groups if keeps(group)]
         judged = sum(kind_of(group) != "faulted" for group in groups)
         self._rate = self._rate.after(len(kept), judged)
         return kept
 
-    def _finished(
-        self, window: _Window, groups: list[Group], rounds: int, policy_step: int
+    def _chosen(
+        self, window: _Window, groups: list[KnownGroup], rounds: int, policy_step: int
     ) -> Collected:
-        """Splits the groups into those of this step and the surplus."""
+        """The groups of this step, of all that there are. Changes nothing."""
         wanted = self._config.prompts_per_step
         own, surplus = groups[:wanted], groups[wanted:]
         used = own
@@ -224,8 +247,6 @@ class Collector:
         for keeper in self._keepers:
             left_out |= keeper.left_out(used)
             told |= keeper.metrics(replaced)
-            keeper.keep(own)
-        self._surplus = surplus if self._dynamic is not None and self._dynamic.keep_surplus else []
         stale = sum(any(one.policy_step < policy_step for one in group) for group in used)
         metrics = {
             **window.tally.metrics(self._config.group_size),
@@ -239,7 +260,7 @@ class Collector:
         if self._dynamic is not None:
             metrics["keep_rate_ema"] = self._rate.value
         return Collected(
-            groups=deal(used, self._ranks),
+            groups=dealt(used, self._ranks),
             judged=window.rollouts,
             metrics=metrics | told,
             generate_s=window.generate_s,
@@ -273,7 +294,7 @@ class _Window:
         clock: Callable[[], float],
         group_size: int,
         policy_step: int,
-        again: Callable[[Group], bool] | None,
+        again: Callable[[KnownGroup], bool] | None,
     ) -> None:
         self._again = again
         self._talk = talk
@@ -286,9 +307,9 @@ class _Window:
         self._policy_step = policy_step
         self._ahead = 0
         self._out: deque[Round] = deque()
-        self._judged: deque[Group] = deque()
-        self.rollouts: list[Rollout] = []
-        self.groups: list[Group] = []
+        self._judged: deque[KnownGroup] = deque()
+        self.rollouts: list[Known] = []
+        self.groups: list[KnownGroup] = []
         self.tally = Tally()
         self.generate_s = 0.0
         self.wait_s = 0.0
@@ -303,7 +324,7 @@ class _Window:
         self._ahead = taken - lacking
         self._out.append(self._answered(self._stream.take(taken)))
 
-    def judged(self, count: int) -> list[Group]:
+    def judged(self, count: int) -> list[KnownGroup]:
         """The next `count` groups, all of them asked for; waits for their judgements."""
         while len(self._judged) < count:
             self._judged += self._gathered(self._out.popleft())
@@ -319,7 +340,7 @@ class _Window:
                 groups[place] = group
         return groups
 
-    def _to_answer_again(self, groups: list[Group]) -> dict[int, Draw]:
+    def _to_answer_again(self, groups: list[KnownGroup]) -> dict[int, Draw]:
         """By its place, what is asked in place of each group that is to be answered again."""
         if self._again is None:
             return {}
@@ -327,7 +348,7 @@ class _Window:
         asked = {n: self._stream.again(groups[n][0].request.draw) for n in failed}
         return {n: draw for n, draw in asked.items() if draw is not None}
 
-    def _count(self, groups: list[Group]) -> None:
+    def _count(self, groups: list[KnownGroup]) -> None:
         self.rollouts += [rollout for group in groups for rollout in group]
         self.tally.add(groups)
 
@@ -347,7 +368,7 @@ class _Window:
         self._stream.give_back(self._ahead)
         self._ahead = 0
 
-    def _gathered(self, finished: Round) -> list[Group]:
+    def _gathered(self, finished: Round) -> list[KnownGroup]:
         """The round's groups over all processes, in the order of their draws."""
         before = self._clock()
         with tracing.span("wait for judgements"):

@@ -26,13 +26,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from assay.trainer.rollouts.types import Group
+from assay.trainer.rollouts.types import KnownGroup
 
 CORRECT = "correct"
 Kind = Literal["mixed", "all_correct", "all_wrong", "faulted"]
 
 
-def kind_of(group: Group) -> Kind:
+def kind_of(group: KnownGroup) -> Kind:
     """What a group says about its prompt; "faulted" if fewer than two rollouts were judged."""
     verdicts = [r.result.judgement.verdict for r in group if r.result.judgement is not None]
     if len(verdicts) < 2:
@@ -43,12 +43,12 @@ def kind_of(group: Group) -> Kind:
     return "mixed"
 
 
-def keeps(group: Group) -> bool:
+def keeps(group: KnownGroup) -> bool:
     """Whether dynamic sampling trains on the group."""
     return kind_of(group) == "mixed"
 
 
-class DynamicSampling(Protocol):
+class SamplingLimits(Protocol):
     """How far a step draws on; its settings are those of methods/dynamic_sampling."""
 
     @property
@@ -109,7 +109,7 @@ class Tally:
     verdicts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
 
-    def add(self, groups: Iterable[Group]) -> None:
+    def add(self, groups: Iterable[KnownGroup]) -> None:
         """Counts further groups."""
         for group in groups:
             self.kinds[kind_of(group)] += 1

@@ -68,9 +68,18 @@ class Talk(Protocol):
         """
         ...
 
+    def facts(self, rollout: Rollout) -> tuple[float, ...]:
+        """Numbers of a whole sample that every process is told, as many of each; see Remote."""
+        ...
+
 
 class Single:
     """A sample of one turn."""
+
+    def facts(self, rollout: Rollout) -> tuple[float, ...]:
+        """See Talk: nothing."""
+        del rollout
+        return ()
 
     def following(self, first: Request, said: Sequence[Response]) -> Request | None:
         """See Talk."""

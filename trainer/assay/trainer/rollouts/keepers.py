@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from assay.trainer.engines.types import Draw
-from assay.trainer.rollouts.types import Group, Place
+from assay.trainer.rollouts.types import KnownGroup, Place
 from assay.trainer.selection.types import Seen
+
+Plain = Callable[[Sequence[KnownGroup]], list[dict[str, Any]]]
+Read = Callable[[Sequence[Mapping[str, Any]]], list[KnownGroup]]
 
 
 class Keeper:
@@ -21,11 +23,11 @@ class Keeper:
 
     name = ""
 
-    def due(self) -> list[Group]:
+    def due(self) -> list[KnownGroup]:
         """Groups that open the next step, in place of draws. Changes nothing."""
         return []
 
-    def mix(self, groups: Sequence[Group], first: int) -> list[Group]:
+    def mix(self, groups: Sequence[KnownGroup], first: int) -> list[KnownGroup]:
         """A step's groups, some replaced. Changes nothing.
 
         Args:
@@ -35,12 +37,12 @@ class Keeper:
         del first
         return list(groups)
 
-    def left_out(self, groups: Sequence[Group]) -> frozenset[Place]:
+    def left_out(self, groups: Sequence[KnownGroup]) -> frozenset[Place]:
         """Rollouts of a step that do not train in it, while their rewards count for their group."""
         del groups
         return frozenset()
 
-    def keep(self, groups: Sequence[Group]) -> None:
+    def keep(self, groups: Sequence[KnownGroup]) -> None:
         """Takes in a step's groups, as they were before `mix`."""
 
     def metrics(self, replaced: int) -> dict[str, float]:
@@ -52,30 +54,30 @@ class Keeper:
         del replaced
         return {}
 
-    def state_dict(self) -> Any:
-        """What is kept, in plain containers."""
+    def state_dict(self, plain: Plain) -> Any:
+        """What is kept, in plain containers.
+
+        Args:
+            plain: makes them of groups; every process calls it, and the first is given them.
+        """
+        del plain
         return None
 
-    def load_state_dict(self, state: Any, draw: Callable[[int], Draw]) -> None:
+    def load_state_dict(self, state: Any, read: Read) -> None:
         """Takes up what `state_dict` told.
 
         Args:
             state: of a keeper with the same settings.
-            draw: gives the draw of a number.
+            read: makes groups of what `plain` made of them.
         """
 
 
-def saved(keepers: Sequence[Keeper]) -> Mapping[str, Any]:
-    """The keepers' parts of a checkpoint."""
-    return {keeper.name: keeper.state_dict() for keeper in keepers}
-
-
-def number_of(group: Group) -> int:
+def number_of(group: KnownGroup) -> int:
     """The number of its draw, which names it."""
     return group[0].request.draw.number
 
 
-def size_of(group: Group) -> float:
+def size_of(group: KnownGroup) -> float:
     """Mean |advantage| of the judged responses; 0 where their rewards are all alike."""
     judgements = [r.result.judgement for r in group]
     rewards = tuple(judgement.reward for judgement in judgements if judgement is not None)

@@ -20,10 +20,10 @@ from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
 from assay.clients import Fault, Item, Result
-from assay.clients.convert import make_fault
-from assay.clients.runs.progress import duration
-from assay.rpc.errors import CallError, ConfigError
-from assay.rpc.reasons import Reason
+from assay.clients.faults import make_fault
+from assay.kit.errors import CallError, ConfigError
+from assay.kit.reasons import Reason
+from assay.kit.runs.progress import duration
 from assay.trainer.errors import OutageError
 
 AWAY = frozenset({Reason.UNREACHABLE, Reason.STARTING, Reason.DRAINING})
@@ -247,26 +247,43 @@ class Patience:
             results[place] = Result(results[place].id, dataclasses.replace(told, metadata=mark))
 
 
-def given_up(results: Iterable[Result]) -> OutageError | None:
-    """What ends the run, where one of these was held and the hold given up.
+Outage = tuple[str, int, bool]
+"""What was said of results whose hold was given up, how many they are, and whether the run was
+interrupted."""
 
-    Args:
-        results: over all processes, so that all come to the same.
-    """
+
+def told_outage(results: Iterable[Result]) -> Outage | None:
+    """What these results say of a hold that was given up; None where none was."""
     faults = [r.fault for r in results if r.fault is not None and _GIVEN_UP in r.fault.metadata]
     if not faults:
         return None
-    text = f"{faults[0].message}; {len(faults)} responses have no judgement"
-    return OutageError(
-        text, interrupted=any(fault.metadata[_GIVEN_UP] == "interrupted" for fault in faults)
-    )
+    interrupted = any(fault.metadata[_GIVEN_UP] == "interrupted" for fault in faults)
+    return faults[0].message, len(faults), interrupted
+
+
+def given_up_by(told: Iterable[Outage | None]) -> OutageError | None:
+    """What ends the run, where a hold was given up.
+
+    Args:
+        told: of all processes, so that all come to the same.
+    """
+    given = [one for one in told if one is not None]
+    if not given:
+        return None
+    text = f"{given[0][0]}; {sum(count for _, count, _ in given)} responses have no judgement"
+    return OutageError(text, interrupted=any(interrupted for *_, interrupted in given))
+
+
+def given_up(results: Iterable[Result]) -> OutageError | None:
+    """`given_up_by` for a run of one process."""
+    return given_up_by([told_outage(results)])
 
 
 def refuse_given_up(results: Iterable[Result]) -> None:
     """Ends what cannot go on without these results, where a hold was given up.
 
     Args:
-        results: over all processes.
+        results: of a run of one process.
 
     Raises:
         OutageError: the services were away for longer than is allowed, or the run was interrupted.

@@ -23,14 +23,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.clients import Component, Fault, Judgement, Result
-from assay.clients.convert import make_fault
+from assay.clients.faults import make_fault
 from assay.clients.types import Item
-from assay.rpc.reasons import Reason
+from assay.kit.reasons import Reason
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.rollouts.scoring import StreamingRound
 
 ABSTAINED = "abstained"
-_GAP = "order-gap"
+ORDER_GAP = "order-gap"
 _PARITY = 0.5
 Pair = tuple[int, int]
 """Places of two samples, the candidate and the one it is held against."""
@@ -118,7 +118,7 @@ def fold(count: int, asked: Mapping[Pair, Result], equal: Sequence[Pair]) -> lis
 
 def order_gap(judgement: Judgement) -> float | None:
     """By how much the two orders of a pair differ; None where the judge does not say."""
-    return next((part.score for part in judgement.components if part.name == _GAP), None)
+    return next((part.score for part in judgement.components if part.name == ORDER_GAP), None)
 
 
 def _settled(
@@ -132,7 +132,7 @@ def _settled(
     win = math.fsum(wins) / len(wins)
     components = [Component("win-probability", win, 1.0)]
     if gaps:
-        components.append(Component(_GAP, math.fsum(gaps) / len(gaps), 0.0))
+        components.append(Component(ORDER_GAP, math.fsum(gaps) / len(gaps), 0.0))
     components.append(Component("pairs", float(len(wins)), 0.0))
     text = f"beats the others of its group with {win:.4g}, over {len(wins)} pairs"
     if faults:

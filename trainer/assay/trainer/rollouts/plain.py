@@ -22,16 +22,7 @@ def group_to_plain(group: Group) -> Plain:
     """One group, not empty."""
     return {
         "draw": group[0].request.draw.number,
-        "rollouts": [
-            {
-                "index": rollout.request.index,
-                "policy_step": rollout.policy_step,
-                "response": response_to_plain(rollout.response),
-                "result": result_to_plain(rollout.result),
-                "turns": [_turn_to_plain(turn) for turn in rollout.turns],
-            }
-            for rollout in group
-        ],
+        "rollouts": [rollout_to_plain(rollout) for rollout in group],
     }
 
 
@@ -43,15 +34,28 @@ def group_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> G
         draw: the draw of a number.
     """
     its_draw = draw(saved["draw"])
-    return tuple(
-        Rollout(
-            Request(its_draw, rollout["index"]),
-            response_from_plain(rollout["response"]),
-            result_from_plain(rollout["result"]),
-            rollout["policy_step"],
-            tuple(_turn_from_plain(turn) for turn in rollout.get("turns", ())),
-        )
-        for rollout in saved["rollouts"]
+    return tuple(rollout_from_plain(rollout, its_draw) for rollout in saved["rollouts"])
+
+
+def rollout_to_plain(rollout: Rollout) -> Plain:
+    """One rollout, without its draw."""
+    return {
+        "index": rollout.request.index,
+        "policy_step": rollout.policy_step,
+        "response": response_to_plain(rollout.response),
+        "result": result_to_plain(rollout.result),
+        "turns": [_turn_to_plain(turn) for turn in rollout.turns],
+    }
+
+
+def rollout_from_plain(saved: Mapping[str, Any], draw: Draw) -> Rollout:
+    """What `rollout_to_plain` made."""
+    return Rollout(
+        Request(draw, saved["index"]),
+        response_from_plain(saved["response"]),
+        result_from_plain(saved["result"]),
+        saved["policy_step"],
+        tuple(_turn_from_plain(turn) for turn in saved.get("turns", ())),
     )
 
 
@@ -84,7 +88,7 @@ def said_from_plain(saved: Mapping[str, Any]) -> Said:
     """What `said_to_plain` made."""
     return Said(
         tuple(response_from_plain(turn) for turn in saved["turns"]),
-        {turn: result_from_plain(result) for turn, result in saved["results"].items()},
+        {int(turn): result_from_plain(result) for turn, result in saved["results"].items()},
     )
 
 

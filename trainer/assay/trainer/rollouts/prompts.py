@@ -21,11 +21,13 @@ from itertools import islice
 from statistics import fmean
 from typing import Any
 
-from assay.rpc.errors import ConfigError
+import numpy as np
+
+from assay.kit.errors import ConfigError
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw
 from assay.trainer.rollouts.dynamic import CORRECT
-from assay.trainer.rollouts.types import Group
+from assay.trainer.rollouts.types import KnownGroup, OneRank, Ranks, Rollout
 from assay.trainer.selection.types import Seen, Selector
 
 # Above so many problems, only the longest are encoded before the run, and the latest are kept.
@@ -127,20 +129,22 @@ class PromptStream:
             return None
         return self.draw(draw.number + FORMS)
 
-    def learn(self, groups: Sequence[Group]) -> dict[str, float]:
+    def learn(self, groups: Sequence[KnownGroup], ranks: Ranks | None = None) -> dict[str, float]:
         """A step has ended: what came of its draws, in their order, is for the selector.
 
         What was drawn and given back is chosen anew.
 
         Args:
             groups: of all draws since the last time, over all processes, in their first form.
+            ranks: the processes; one by default.
 
         Returns:
             Metrics of how the step was chosen; none where all problems come in turn.
         """
         if self.selector is None:
             return {}
-        seen = [seen_of(group, self._chosen[group[0].request.draw.number]) for group in groups]
+        places = [self._chosen[group[0].request.draw.number] for group in groups]
+        seen = seen_of(groups, places, self.selector, ranks or OneRank())
         expected = [self.selector.estimate(one.place) for one in seen]
         known = [value for value in expected if value is not None]
         self.selector.learn(seen)
@@ -256,16 +260,37 @@ def _same(problem: Problem, _form: int) -> Problem:
     return problem
 
 
-def seen_of(group: Group, place: int) -> Seen:
-    """What a group tells a selector."""
-    judged = [r for r in group if r.result.judgement is not None]
-    judgements = [r.result.judgement for r in judged if r.result.judgement is not None]
-    return Seen(
-        place,
-        rewards=tuple(judgement.reward for judgement in judgements),
-        correct=sum(judgement.verdict == CORRECT for judgement in judgements),
-        ids=tuple(r.response.ids for r in judged),
-    )
+def seen_of(
+    groups: Sequence[KnownGroup], places: Sequence[int], selector: Selector, ranks: Ranks
+) -> list[Seen]:
+    """What groups tell a selector; each is whole in the process that drew it.
+
+    Args:
+        groups: over all processes.
+        places: of their problems.
+        selector: whose measure is taken.
+        ranks: the processes.
+    """
+    measured = np.zeros(len(groups))
+    if selector.measure is not None:
+        whole = [
+            (n, [one for one in group if isinstance(one, Rollout)])
+            for n, group in enumerate(groups)
+        ]
+        own = [
+            (n, selector.measure([one.response.ids for one in group if one.result.judgement]))
+            for n, group in whole
+            if group
+        ]
+        for n, value in ranks.gather(np.array(own, np.float64).reshape(len(own), 2)):
+            measured[int(n)] = value
+    seen = []
+    for group, place, value in zip(groups, places, measured.tolist(), strict=True):
+        judged = [one.result.judgement for one in group if one.result.judgement is not None]
+        rewards = tuple(judgement.reward for judgement in judged)
+        correct = sum(judgement.verdict == CORRECT for judgement in judged)
+        seen.append(Seen(place, rewards, correct, value))
+    return seen
 
 
 def choice_metrics(counts: Collection[int], problems: int) -> dict[str, float]:

@@ -1,13 +1,15 @@
-"""The processes of a run: what each one holds, gathered; what all hold, dealt out."""
+"""The processes of a run: what all are told, what goes from one to another, how items are dealt."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from accelerate.utils import gather_object
+import numpy as np
+import torch
+from accelerate.utils import gather
 
-from assay.trainer.rollouts.types import Ranks
+from assay.trainer.rollouts.types import Ranks, Rows
 
 T = TypeVar("T")
 
@@ -15,7 +17,7 @@ T = TypeVar("T")
 class AccelerateRanks:
     """The processes that `accelerate launch` or torchrun started, over whichever back end they use.
 
-    Items travel pickled: keep them plain and small.
+    What travels is arrays, never pickled objects.
 
     Args:
         accelerator: the run's `accelerate.Accelerator`.
@@ -28,13 +30,33 @@ class AccelerateRanks:
     def __init__(self, accelerator: Any) -> None:
         self.index: int = accelerator.process_index
         self.count: int = accelerator.num_processes
+        self._device: torch.device = accelerator.device
 
-    def gather(self, items: Sequence[T]) -> list[T]:
-        """The items of all processes, in their order; the same list on each.
+    def gather(self, rows: Rows) -> Rows:
+        """See Ranks."""
+        if self.count == 1:
+            return rows
+        counts = self._gathered(np.array([len(rows)], np.int64))
+        padded = np.zeros((max(counts), rows.shape[1]))
+        padded[: len(rows)] = rows
+        parts = self._gathered(padded).reshape(self.count, *padded.shape)
+        return np.concatenate([part[:size] for part, size in zip(parts, counts, strict=True)])
 
-        Every process must call it, each as often as the others.
-        """
-        return list(gather_object(list(items)))
+    def exchange(self, parcels: Sequence[bytes]) -> list[bytes]:
+        """See Ranks."""
+        if self.count == 1:
+            return list(parcels)
+        leaving = [len(parcel) for parcel in parcels]
+        sizes = self._gathered(np.array(leaving, np.int64)).reshape(self.count, self.count)
+        coming = sizes[:, self.index].tolist()
+        out = torch.from_numpy(np.frombuffer(bytearray(b"".join(parcels)), np.uint8))
+        into = torch.empty(sum(coming), dtype=torch.uint8, device=self._device)
+        torch.distributed.all_to_all_single(into, out.to(self._device), coming, leaving)
+        return [part.cpu().numpy().tobytes() for part in into.split(coming)]
+
+    def _gathered(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        found: torch.Tensor = gather(torch.from_numpy(values).to(self._device))
+        return found.cpu().numpy()
 
 
 def deal(items: Sequence[T], ranks: Ranks) -> list[T]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Exchange, Talk
-from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.ranks import deal
-from assay.trainer.rollouts.types import Group, Ranks, Rollout, ScoringRound
+from assay.trainer.rollouts.sharing import share
+from assay.trainer.rollouts.types import KnownGroup, Ranks, ScoringRound
 
 
 class Round(Exchange):
@@ -50,7 +49,7 @@ class Round(Exchange):
             asked=asked * group_size,
         )
 
-    def groups(self, policy_step: int) -> list[Group]:
+    def groups(self, policy_step: int) -> list[KnownGroup]:
         """All groups over all processes, in the order of their draws; waits for their judgements.
 
         Every process calls it, in the same order of rounds.
@@ -62,15 +61,8 @@ class Round(Exchange):
             RuntimeError: not all is said.
             OutageError: the services were away for too long, for one of the processes.
         """
+        size = self._group_size
+        requests = [Request(draw, index) for draw in self.draws for index in range(size)]
         mine = self.rollouts(policy_step)
-        told: list[Any] = [(one.response, one.result, one.turns) for one in mine]
-        told, size = self._ranks.gather(told), self._group_size
-        groups = [
-            tuple(
-                Rollout(Request(draw, index), response, result, policy_step, turns)
-                for index, (response, result, turns) in enumerate(told[n * size : (n + 1) * size])
-            )
-            for n, draw in enumerate(self.draws)
-        ]
-        refuse_given_up(result for group in groups for one in group for result in one.results)
-        return groups
+        known = share(mine, requests, self._ranks, facts=self._talk.facts)
+        return [tuple(known[n : n + size]) for n in range(0, len(known), size)]

@@ -32,11 +32,12 @@ from typing import Any, Self, cast
 import grpc
 
 from assay.clients import Fault, Item, Result, RewardClient
-from assay.clients.client import AsyncRewardClient
-from assay.clients.convert import fault_of_error, make_fault
-from assay.rpc import tracing
-from assay.rpc.errors import CallError, ConfigError
-from assay.rpc.reasons import Reason
+from assay.clients.faults import fault_of_error, make_fault
+from assay.clients.reward import AsyncRewardClient
+from assay.kit import tracing
+from assay.kit.errors import CallError, ConfigError
+from assay.kit.reasons import Reason
+from assay.kit.spans import Span
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.rollouts.outages import Patience
 
@@ -230,7 +231,7 @@ class StreamingRound:
         self._end_span()
 
     def _end_span(self) -> None:
-        span, self._span = self._span, tracing.Span()
+        span, self._span = self._span, Span()
         if span.recording:
             results = list(self._exchange.found.values())
             faults = sum(result.fault is not None for result in results)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
+
+import numpy as np
 
 from assay.clients import Result
-from assay.clients.verdicts import Verdict
+from assay.clients.judging.verdicts import Verdict
 from assay.trainer.engines.types import Request, Response
 
-T = TypeVar("T")
 Place = tuple[int, int]
 """Number of the draw, and index within its group: what names a rollout of a step."""
 
@@ -74,6 +75,35 @@ class Rollout:
         """Tokens that the policy wrote."""
         return _length(self)
 
+    @property
+    def truncated(self) -> bool:
+        """Cut at max_new_tokens."""
+        return self.response.truncated
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """What a process knows of a rollout whose tokens and texts are with another one.
+
+    Attributes:
+        request: what was asked for.
+        result: of a judgement the reward, the verdict, and by how much two orders differ; of a
+            fault the reason.
+        policy_step: as the rollout's.
+        length: tokens that the policy wrote.
+        truncated: cut at max_new_tokens.
+        holder: the process that has the rollout.
+        facts: what its Talk says of it; see Talk.facts.
+    """
+
+    request: Request
+    result: Result
+    policy_step: int
+    length: int
+    truncated: bool
+    holder: int
+    facts: tuple[float, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
@@ -103,7 +133,11 @@ def _length(row: Rollout | Unfinished) -> int:
     return sum(turn.end - turn.start for turn in row.turns)
 
 
-def place(rollout: Rollout | Unfinished) -> Place:
+Known = Rollout | Remote
+"""A rollout of the step as every process sees it: whole in the one that holds it."""
+
+
+def place(rollout: Known | Unfinished) -> Place:
     """What names the rollout among those of its step."""
     return rollout.request.draw.number, rollout.request.index
 
@@ -124,10 +158,13 @@ class Stretch:
 
 Group = tuple[Rollout, ...]
 """All samples of one draw, in the order of their index."""
+KnownGroup = tuple[Known, ...]
+"""The same where some may be with another process: what every process decides on."""
+Rows = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Ranks(Protocol):
-    """The processes of a run."""
+    """The processes of a run. Every process makes each call, in the same order."""
 
     @property
     def index(self) -> int:
@@ -139,8 +176,16 @@ class Ranks(Protocol):
         """How many there are."""
         ...
 
-    def gather(self, items: Sequence[T]) -> list[T]:
-        """The items of all processes, in their order; the same list on each."""
+    def gather(self, rows: Rows) -> Rows:
+        """The rows (N, K) of all processes, in their order; the same on each. N may differ."""
+        ...
+
+    def exchange(self, parcels: Sequence[bytes]) -> list[bytes]:
+        """What each process has for this one, in their order.
+
+        Args:
+            parcels: for each process, this one included.
+        """
         ...
 
 
@@ -151,9 +196,13 @@ class OneRank:
     index: int = 0
     count: int = 1
 
-    def gather(self, items: Sequence[T]) -> list[T]:
-        """The items."""
-        return list(items)
+    def gather(self, rows: Rows) -> Rows:
+        """The rows."""
+        return rows
+
+    def exchange(self, parcels: Sequence[bytes]) -> list[bytes]:
+        """The parcel."""
+        return list(parcels)
 
 
 class ScoringRound(Protocol):
@@ -175,7 +224,7 @@ class Collected:
     Attributes:
         groups: this process's share, whole groups; empty where there are stretches.
         judged: every rollout that was judged for this step over all processes, also of groups that
-            were dropped; for metrics and samples.
+            were dropped; for metrics and samples. Whole where this process drew it.
         metrics: keep_rate, rounds, surplus, ...; numbers by name.
         generate_s: seconds spent generating.
         wait_s: seconds that the step waited for judgements after the last response was there.
@@ -192,7 +241,7 @@ class Collected:
     """
 
     groups: list[Group]
-    judged: list[Rollout]
+    judged: Sequence[Known]
     metrics: dict[str, float] = field(default_factory=dict)
     generate_s: float = 0.0
     wait_s: float = 0.0
@@ -202,6 +251,11 @@ class Collected:
     continued: Sequence[Result] = ()
     surveyed: Sequence[Result] = ()
     blocked_s: float | None = None
+
+    @property
+    def held(self) -> list[Rollout]:
+        """The judged rollouts that this process drew."""
+        return [rollout for rollout in self.judged if isinstance(rollout, Rollout)]
 
     @property
     def results(self) -> list[Result]:
@@ -216,15 +270,29 @@ class Collected:
         return [rollout for group in self.groups for rollout in group]
 
 
+Then = Callable[[Collected], None]
+
+
+def nothing_more(_collected: Collected) -> None:
+    """They are as they are to be."""
+
+
 class Source(Protocol):
     """Where a step's groups come from: a Collector, or one of its kind."""
 
-    def collect(self, policy_step: int) -> Collected:
-        """Groups, or stretches, for one step."""
+    def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
+        """Groups, or stretches, for one step.
+
+        If it raises, the source is as it was before the call.
+
+        Args:
+            policy_step: optimizer steps that the policy has made.
+            then: what else is to be done with them; may raise too.
+        """
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs."""
+        """What a resumed run needs; every process calls it, and the first writes."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.data.problems import Problem
 from assay.trainer.selection import subsets
 from assay.trainer.selection.bayes import ByBelief

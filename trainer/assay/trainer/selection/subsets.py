@@ -27,8 +27,8 @@ from typing import Any
 
 import torch
 
-from assay.clients.runs.records import read_rows
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs.records import read_rows
 from assay.trainer.algos.selection import lim_score, pre_ppo_select
 from assay.trainer.selection.declared import HardFocusConfig, LimrConfig, PrePpoConfig
 from assay.trainer.selection.orders import Passes, dice

@@ -8,7 +8,7 @@ cut into rounds, on the number of processes, or on what was generated ahead and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,7 +24,7 @@ class Seen:
     # problem was drawn
     rewards: tuple[float, ...] = ()
     correct: int = 0  # how many of those have the verdict "correct"
-    ids: tuple[tuple[int, ...], ...] = ()  # their tokens
+    measured: float = 0.0  # what the selector's `measure` found in their tokens
 
     @property
     def success(self) -> float | None:
@@ -41,7 +41,14 @@ class Seen:
 
 
 class Selector(Protocol):
-    """Says which problem comes next; what it learns is for it to say."""
+    """Says which problem comes next; what it learns is for it to say.
+
+    Attributes:
+        measure: what it wants to know of the tokens of a draw's judged responses, found where they
+            were drawn; None for nothing.
+    """
+
+    measure: Callable[[Sequence[Sequence[int]]], float] | None = None
 
     def order(self, first: int) -> Iterator[int]:
         """The places of the draws `first`, `first` + 1 and so on, without end.

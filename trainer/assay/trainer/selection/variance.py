@@ -39,6 +39,8 @@ def distinct_pairs(ids: Sequence[Sequence[int]]) -> float:
 class VarianceAware(Selector):
     """A Selector by the variance of success and the difference of responses; Scorable."""
 
+    measure = staticmethod(distinct_pairs)
+
     def __init__(self, config: VasConfig, size: int, seed: int) -> None:
         self.samples = config.samples
         self._config = config
@@ -96,7 +98,7 @@ class VarianceAware(Selector):
         for one in seen:
             if one.success is not None:
                 self._success[one.place] = one.success
-                self._diversity[one.place] = distinct_pairs(one.ids)
+                self._diversity[one.place] = one.measured
 
     def estimate(self, place: int) -> float | None:
         """The success of its latest answers."""

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.settings.part import Part
 from assay.trainer.settings.registry import part_names, parts_on
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 RENAMED: Mapping[str, str] = {
     "algorithm": "method",

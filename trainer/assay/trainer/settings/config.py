@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.clients import toml_config
-from assay.rpc.errors import ConfigError
+from assay.kit import toml_config
+from assay.kit.errors import ConfigError
 from assay.trainer.settings import aliases, rules
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.kinds import Strict
-from assay.trainer.settings.method import Engine, Estimator, Loss
+from assay.trainer.settings.method import Backend, Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
 from assay.trainer.settings.overrides import expand, flat, laid_over, with_source
 from assay.trainer.settings.registry import declared, every, methods
@@ -170,7 +170,7 @@ def _given(key: str, tree: Mapping[str, Any], texts: Iterable[str]) -> bool:
 
 def with_correction(config: Config) -> Config:
     """The config with what its engine asks for against the sampler's mismatch, where it tells."""
-    engine = declared(Engine.group).get(config.rollout.backend)
+    engine = declared(Backend.group).get(config.rollout.backend)
     if engine is None or not config.rollout.tells_logps:
         return config
     loss = replace(config.method.loss, importance_correction=engine.correction)

@@ -187,7 +187,7 @@ class Estimator:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class Backend:
     """Who generates, `rollout.backend`.
 
     Attributes:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 
 _JSONL = (".jsonl", ".jsonl.gz")
 

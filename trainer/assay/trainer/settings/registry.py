@@ -4,7 +4,7 @@ group               what
 assay.methods       a Method: a mechanism with a table of its own under [method]
 assay.losses        a Loss: what is minimised
 assay.estimators    an Estimator: how rewards become advantages
-assay.engines       an Engine: who generates
+assay.engines       a Backend: who generates
 assay.selectors     a Selection: a way to choose the next problem
 """
 
@@ -16,9 +16,9 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay.rpc.errors import ConfigError
-from assay.rpc.hints import did_you_mean
-from assay.trainer.settings.method import Engine, Estimator, Loss, Method, Selection
+from assay.kit.errors import ConfigError
+from assay.kit.hints import did_you_mean
+from assay.trainer.settings.method import Backend, Estimator, Loss, Method, Selection
 from assay.trainer.settings.part import KINDS, Part
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 UNIFORM = "uniform"
 """The value of `data.selection.name` that names no plug-in."""
-K = TypeVar("K", Loss, Estimator, Engine, Selection)
+K = TypeVar("K", Loss, Estimator, Backend, Selection)
 
 
 @functools.cache
@@ -112,9 +112,9 @@ def estimator_of(config: AdvantageConfig) -> Estimator:
     return chosen(Estimator, config.estimator, "method.advantage.estimator")
 
 
-def engine_of(config: RolloutConfig) -> Engine:
+def engine_of(config: RolloutConfig) -> Backend:
     """The engine that settings name; raises ConfigError where it is not installed."""
-    return chosen(Engine, config.backend, "rollout.backend")
+    return chosen(Backend, config.backend, "rollout.backend")
 
 
 def selection_of(config: SelectionConfig) -> Selection | None:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.clients.toml_config import STRICT
+from assay.kit.toml_config import STRICT
 from assay.trainer.settings.kinds import (
     NonNegative,
     NonNegativeFloat,
@@ -99,7 +99,7 @@ class ColumnsConfig:
     anchor: str = ""
     """The response to beat, where method.pairwise.anchors is "data"."""
     tests: str = ""
-    """What programs are held against, in place of a reference; see assay.clients.row_tests."""
+    """What programs are held against, in place of a reference; see assay.clients.rows.tests."""
     solution: str = ""
     """A worked solution, for method.hints; empty for none."""
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import field, fields, make_dataclass
 from typing import Any
 
-from assay.clients.toml_config import STRICT
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.toml_config import STRICT
 
 
 def with_tables(

@@ -13,8 +13,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.genrm.engines.base import EngineTrouble, TokenCounts, Written
-from assay.rpc.reasons import Reason
+from assay.genrm.engines.base import EngineError, TokenCounts, Written
+from assay.kit.reasons import Reason
 
 NEGLIGIBLE = 1e-4
 # Servers write -inf as a large negative number, JSON has none.
@@ -27,14 +27,14 @@ _SUM_ERROR = 1e-6
 Json = dict[str, Any]
 
 
-def trouble(what: str) -> EngineTrouble:
+def malformed(what: str) -> EngineError:
     """ENGINE_FAILED: the answer makes no sense."""
-    return EngineTrouble(Reason.ENGINE_FAILED, f"the server's answer has {what}")
+    return EngineError(Reason.ENGINE_FAILED, f"the server's answer has {what}")
 
 
-def not_finite(what: str) -> EngineTrouble:
+def not_finite(what: str) -> EngineError:
     """SCORE_NOT_FINITE."""
-    return EngineTrouble(
+    return EngineError(
         Reason.SCORE_NOT_FINITE,
         f"the server's {what} is not finite: look at the model's weights and precision",
     )
@@ -44,7 +44,7 @@ def choice(answer: Json) -> Json:
     """The first of the choices."""
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise trouble("no choices")
+        raise malformed("no choices")
     return choices[0]
 
 
@@ -66,18 +66,18 @@ def top_of_chat(answer: Json) -> dict[str, float]:
     """Token text to log-probability at the first position of a chat completion.
 
     Raises:
-        EngineTrouble: no log-probabilities, or NaN.
+        EngineError: no log-probabilities, or NaN.
     """
     logprobs = choice(answer).get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     first = content[0] if isinstance(content, list) and content else None
     top = first.get("top_logprobs") if isinstance(first, dict) else None
     if not isinstance(top, list) or not top:
-        raise trouble("no log-probabilities: the server does not give them; use votes")
+        raise malformed("no log-probabilities: the server does not give them; use votes")
     found: dict[str, float] = {}
     for entry in top:
         if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
-            raise trouble("a log-probability without its token")
+            raise malformed("a log-probability without its token")
         _add(found, entry["token"], entry.get("logprob"))
     return found
 
@@ -87,7 +87,7 @@ def top_of_completion(answer: Json) -> dict[str, float]:
     logprobs = choice(answer).get("logprobs")
     top = logprobs.get("top_logprobs") if isinstance(logprobs, dict) else None
     if not isinstance(top, list) or not top or not isinstance(top[0], dict) or not top[0]:
-        raise trouble("no log-probabilities: the server does not give them; use votes")
+        raise malformed("no log-probabilities: the server does not give them; use votes")
     found: dict[str, float] = {}
     for token, value in top[0].items():
         _add(found, token, value)
@@ -102,11 +102,11 @@ def _add(found: dict[str, float], token: str, value: object) -> None:
 
 def _logprob(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise trouble("a log-probability that is no number")
+        raise malformed("a log-probability that is no number")
     if math.isnan(value):
         raise not_finite("log-probability")
     if value > _ROUNDING:
-        raise trouble(f"a log-probability above 0 ({value:g})")
+        raise malformed(f"a log-probability above 0 ({value:g})")
     return -math.inf if value <= _FLOOR else min(0.0, float(value))
 
 
@@ -116,7 +116,7 @@ def tokens_of(top: Mapping[str, float]) -> dict[int, float]:
     for text, value in top.items():
         kind, _, number = text.partition(":")
         if kind != "token_id" or not number.isdecimal():
-            raise trouble("tokens as text where token ids were asked for")
+            raise malformed("tokens as text where token ids were asked for")
         found[int(number)] = value
     return found
 
@@ -131,7 +131,7 @@ def by_text(top: Mapping[str, float], options: Sequence[str], *, anyhow: bool) -
             tokens of the same option are summed.
 
     Raises:
-        EngineTrouble: an option is more than one token: a listed token is its beginning.
+        EngineError: an option is more than one token: a listed token is its beginning.
     """
     found: dict[str, list[float]] = {}
     for token, value in top.items():
@@ -144,7 +144,7 @@ def by_text(top: Mapping[str, float], options: Sequence[str], *, anyhow: bool) -
         wanted = option.strip() if anyhow else option
         begun = [token for token in top if _begins(token.strip() if anyhow else token, wanted)]
         if option not in known and any(math.exp(top[token]) > NEGLIGIBLE for token in begun):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.ENGINE_FAILED,
                 f"the option {option!r} is more than one token to this server's model, and the "
                 "server takes no token ids: use votes, or options of one token",
@@ -174,7 +174,7 @@ def complete(
         listed: the log-probabilities of all listed tokens.
 
     Raises:
-        EngineTrouble: a missing one could matter.
+        EngineError: a missing one could matter.
     """
     missing = [one for one in wanted if one not in found]
     if not missing:
@@ -183,7 +183,7 @@ def complete(
     left = max(0.0, 1.0 - sum(math.exp(value) for value in listed)) + _SUM_ERROR
     bound = min(left, math.exp(min(listed)))
     if not mass or len(missing) * bound > NEGLIGIBLE * mass:
-        raise EngineTrouble(
+        raise EngineError(
             Reason.ENGINE_FAILED,
             f"{missing[0]!r} is not among the {len(listed)} likeliest tokens that the server "
             f"lists, and may be as likely as {bound:.2g}: use votes, or a server that lists more",
@@ -205,10 +205,10 @@ def written(answer: Json, stop: Sequence[str], *, chat: bool, cut: bool) -> Writ
     if text is None and thought:
         text = ""
     if not isinstance(text, str):
-        raise trouble("no text")
+        raise malformed("no text")
     ended = first.get("finish_reason")
     if ended not in ("stop", "length", "eos", "eos_token", "max_tokens", None):
-        raise EngineTrouble(
+        raise EngineError(
             Reason.ENGINE_FAILED,
             f"the server ended the answer with {str(ended)[:40]!r} instead of writing it",
         )
@@ -235,9 +235,9 @@ def before(text: str, stop: Sequence[str]) -> str:
 def row(value: object) -> tuple[float, ...]:
     """Logits of one position, finite."""
     if not isinstance(value, list) or not value:
-        raise trouble("no logits")
+        raise malformed("no logits")
     if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in value):
-        raise trouble("logits that are no numbers")
+        raise malformed("logits that are no numbers")
     logits = tuple(float(one) for one in value)
     if not all(math.isfinite(one) for one in logits):
         raise not_finite("logit")
@@ -248,5 +248,5 @@ def data(answer: Json) -> Json:
     """The first of a pooling answer's data."""
     found = answer.get("data")
     if not isinstance(found, list) or not found or not isinstance(found[0], dict):
-        raise trouble("no data")
+        raise malformed("no data")
     return found[0]

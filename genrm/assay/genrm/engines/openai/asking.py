@@ -8,8 +8,8 @@ Write       a chat completion.
 Rate        /classify, logits.
 RateSteps   /pooling of token ids, read where each step ends.
 
-A server that cannot go on from the beginning of an answer (`prefill`) is told in the last message
-how to begin, or, for Choose, to answer with one of the options at once.
+A server that cannot go on from the beginning of an answer (`prefill`) reads in the last message how
+to begin, or, for Choose, to answer with one of the options at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from assay.genrm.engines import fitting
 from assay.genrm.engines.base import (
     Choose,
     Chosen,
-    EngineTrouble,
+    EngineError,
     Piece,
     Prompt,
     Rated,
@@ -32,14 +32,14 @@ from assay.genrm.engines.base import (
     Write,
     Written,
 )
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.openai import answers, texts
 from assay.genrm.engines.openai.fitting import TooLong
 from assay.genrm.engines.openai.offer import Offer
-from assay.genrm.engines.openai.transport import Refused, Transport
+from assay.genrm.engines.openai.transport import HttpTransport, Refused
 from assay.genrm.engines.options import Ids, branches, totals
 from assay.genrm.engines.steps import chance
-from assay.rpc.reasons import Reason
+from assay.kit.reasons import Reason
 
 _STOPS = 4
 _ONE_OF = "Answer with exactly one of these, and nothing else: {}"
@@ -52,7 +52,7 @@ Json = dict[str, Any]
 Said = dict[str, str]
 
 
-class Asker:
+class ServerClient:
     """Speaks to one server about one model.
 
     Args:
@@ -63,7 +63,7 @@ class Asker:
     """
 
     def __init__(
-        self, transport: Transport, config: ModelConfig, offer: Offer, context_tokens: int
+        self, transport: HttpTransport, config: EngineConfig, offer: Offer, context_tokens: int
     ) -> None:
         self._transport = transport
         self._config = config
@@ -133,11 +133,11 @@ class Asker:
         answer = await self._transport.post("/pooling", body)
         rows = answers.data(answer).get("data")
         if not isinstance(rows, list):
-            raise answers.trouble("no logits")
+            raise answers.malformed("no logits")
         if len(rows) == len(ids):
             rows = [rows[at] for at in positions]
         elif len(rows) != len(positions):
-            raise answers.trouble(f"{len(rows)} rows of logits for {len(ids)} tokens")
+            raise answers.malformed(f"{len(rows)} rows of logits for {len(ids)} tokens")
         good = self._config.good_label
         return StepsRated(
             tuple(chance(answers.row(row), good) for row in rows), answers.counts(answer)
@@ -150,7 +150,7 @@ class Asker:
             self._ids(prompt), asyncio.gather(*(self._option(option) for option in options))
         )
         if len(set(choices)) < len(choices):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 f"the options {list(options)!r} are not different texts to the server's tokenizer",
             )
@@ -216,7 +216,7 @@ class Asker:
         if text not in self._options:
             ids = tuple(await self._tokens(text))
             if not ids:
-                raise answers.trouble(f"no tokens for the option {text!r}")
+                raise answers.malformed(f"no tokens for the option {text!r}")
             while len(self._options) >= _OPTIONS_KEPT:
                 self._options.pop(next(iter(self._options)))
             self._options[text] = ids
@@ -235,7 +235,7 @@ class Asker:
             self._ids(prompt), *(self._tokens(piece.text) for piece in safe)
         )
         if not cut or not all(cut):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 "a response to be scored by steps needs at least one step, and each step a token",
             )
@@ -257,7 +257,7 @@ class Asker:
             return ids[0]
         if layout == "auto" and not text:
             return None
-        raise EngineTrouble(
+        raise EngineError(
             Reason.INVALID_PARAMETER,
             f"step_token {text or _STEP_TOKEN!r} is {len(ids)} tokens to this model: name one of "
             "its own",
@@ -333,7 +333,7 @@ def _hinted(said: list[Said], hint: str) -> list[Said]:
 def _token_list(answer: Json) -> list[int]:
     found = answer.get("tokens")
     if not isinstance(found, list) or not all(type(one) is int for one in found):
-        raise answers.trouble("no token ids")
+        raise answers.malformed("no token ids")
     return found
 
 

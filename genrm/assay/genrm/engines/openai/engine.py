@@ -10,21 +10,21 @@ from assay.genrm.engines.base import (
     Answer,
     Capability,
     Choose,
-    EngineTrouble,
+    EngineError,
+    EngineTally,
     ModelInfo,
     Rate,
     RateSteps,
     Request,
-    Tally,
     Write,
 )
-from assay.genrm.engines.config import ModelConfig
-from assay.genrm.engines.openai.asking import Asker
+from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.openai.asking import ServerClient
 from assay.genrm.engines.openai.fitting import fitted
 from assay.genrm.engines.openai.offer import Offer, look
-from assay.genrm.engines.openai.transport import Transport
-from assay.rpc.errors import ConfigError, StartupError
-from assay.rpc.reasons import Reason
+from assay.genrm.engines.openai.transport import HttpTransport
+from assay.kit.errors import ConfigError, StartupError
+from assay.kit.reasons import Reason
 
 _WAIT_S = 0.5
 
@@ -37,26 +37,26 @@ class OpenAIEngine:
         config: with `base_url`.
     """
 
-    def __init__(self, name: str, config: ModelConfig) -> None:
-        self.tally = Tally()
+    def __init__(self, name: str, config: EngineConfig) -> None:
+        self.tally = EngineTally()
         self._name = name
         self._config = config
-        self._transport: Transport | None = None
-        self._asker: Asker | None = None
+        self._transport: HttpTransport | None = None
+        self._server: ServerClient | None = None
         self._info: ModelInfo | None = None
         self._slots = asyncio.Semaphore(config.max_concurrent)
 
     @property
     def info(self) -> ModelInfo:
-        """See `Engine`."""
+        """See `JudgeEngine`."""
         if self._info is None:
             raise RuntimeError("the engine has not started")
         return self._info
 
     async def start(self) -> None:
-        """See `Engine`: waits for the server and asks what it can do."""
+        """See `JudgeEngine`: waits for the server and asks what it can do."""
         config = self._config
-        self._transport = Transport(
+        self._transport = HttpTransport(
             root(self._name, config),
             _key(self._name, config),
             config.request_timeout_s,
@@ -69,7 +69,7 @@ class OpenAIEngine:
             raise
         sizes = (offer.context_tokens, config.context_tokens)
         context = min((size for size in sizes if size), default=0)
-        self._asker = Asker(self._transport, config, offer, context)
+        self._server = ServerClient(self._transport, config, offer, context)
         self._info = ModelInfo(
             name=self._name,
             engine="openai",
@@ -81,7 +81,7 @@ class OpenAIEngine:
             splitting=config.splitting,
         )
 
-    async def _meet(self, transport: Transport) -> Offer:
+    async def _meet(self, transport: HttpTransport) -> Offer:
         limit_s = self._config.start_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -91,34 +91,34 @@ class OpenAIEngine:
                 f"model {self._name}: no server answers at {self._config.base_url} in "
                 f"{limit_s:g} s: start it, or correct base_url"
             ) from None
-        except EngineTrouble as trouble:
-            raise StartupError(f"model {self._name}: {trouble.message}") from trouble
+        except EngineError as error:
+            raise StartupError(f"model {self._name}: {error.message}") from error
         except (StartupError, ConfigError) as error:
             raise type(error)(f"model {self._name}: {error}") from error
 
-    async def _wait(self, transport: Transport) -> Offer:
+    async def _wait(self, transport: HttpTransport) -> Offer:
         while True:
             try:
                 return await look(transport, self._config)
-            except EngineTrouble as trouble:
-                if trouble.reason != Reason.ENGINE_DIED:
+            except EngineError as error:
+                if error.reason != Reason.ENGINE_DIED:
                     raise
                 await asyncio.sleep(_WAIT_S)
 
     async def ask(self, request: Request) -> Answer:
-        """See `Engine`. The server may come back: a later request asks it anew."""
-        if self._asker is None:
-            raise EngineTrouble(Reason.ENGINE_DIED, f"model {self._name} is closed")
+        """See `JudgeEngine`. The server may come back: a later request asks it anew."""
+        if self._server is None:
+            raise EngineError(Reason.ENGINE_DIED, f"model {self._name} is closed")
         async with self._slots:
-            return await self._answer(self._asker, request)
+            return await self._answer(self._server, request)
 
-    async def _answer(self, asker: Asker, request: Request) -> Answer:
+    async def _answer(self, server: ServerClient, request: Request) -> Answer:
         prompt = request.prompt
         match request:
             case Choose():
                 self._can("choose")
                 return await fitted(
-                    prompt, request.keep_ends, 1, lambda p, cut: asker.choose(p, request, cut)
+                    prompt, request.keep_ends, 1, lambda p, cut: server.choose(p, request, cut)
                 )
             case Write():
                 self._can("write")
@@ -126,33 +126,33 @@ class OpenAIEngine:
                     prompt,
                     request.keep_ends,
                     request.max_tokens,
-                    lambda p, cut: asker.write(p, request, cut),
+                    lambda p, cut: server.write(p, request, cut),
                 )
             case Rate():
                 self._can("rate")
-                return await fitted(prompt, request.keep_ends, 0, asker.rate)
+                return await fitted(prompt, request.keep_ends, 0, server.rate)
             case RateSteps():
                 self._can("rate-steps")
                 return await fitted(
-                    prompt, False, 0, lambda p, _: asker.rate_steps(p, request.steps)
+                    prompt, False, 0, lambda p, _: server.rate_steps(p, request.steps)
                 )
 
     def _can(self, capability: Capability) -> None:
         if capability not in self.info.capabilities:
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.INVALID_PARAMETER,
                 f"model {self._name} cannot answer {capability!r}: its server offers "
                 f"{', '.join(sorted(self.info.capabilities))}",
             )
 
     async def close(self) -> None:
-        """See `Engine`: closes the connections; the server goes on."""
-        self._asker = None
+        """See `JudgeEngine`: closes the connections; the server goes on."""
+        self._server = None
         if self._transport is not None:
             await self._transport.close()
 
 
-def root(name: str, config: ModelConfig) -> str:
+def root(name: str, config: EngineConfig) -> str:
     """The server's address without /v1.
 
     Raises:
@@ -169,7 +169,7 @@ def root(name: str, config: ModelConfig) -> str:
     return config.base_url.rstrip("/").removesuffix("/v1")
 
 
-def _key(name: str, config: ModelConfig) -> str:
+def _key(name: str, config: EngineConfig) -> str:
     if not config.api_key_env:
         return ""
     key = os.environ.get(config.api_key_env, "").strip()

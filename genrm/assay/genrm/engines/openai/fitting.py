@@ -13,14 +13,14 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from assay.genrm.engines.base import EngineTrouble, Prompt
+from assay.genrm.engines.base import EngineError, Prompt
 from assay.genrm.engines.openai import texts
 from assay.genrm.engines.openai.transport import Refused
-from assay.rpc.reasons import Reason
+from assay.kit.reasons import Reason
 
 _TRIES = 8
 _SHRINK = 0.7
-# About the line that stands where something was cut, and what tokens at its borders may add.
+# About the line that stands where something was cut, and what tokens at its ends may add.
 _LINE_CHARS = 80
 _LEAST_CHARS = 8
 _SAYS_TOO_LONG = re.compile(
@@ -61,10 +61,10 @@ def read(refused: Refused, reserve: int) -> TooLong:
         reserve: tokens that the answer may take.
 
     Raises:
-        EngineTrouble: it is about something else.
+        EngineError: it is about something else.
     """
     if not _SAYS_TOO_LONG.search(refused.message):
-        raise EngineTrouble(
+        raise EngineError(
             Reason.ENGINE_FAILED, f"the server refused the request ({refused.message})"
         ) from refused
     limit = _LIMIT.search(refused.message)
@@ -87,10 +87,10 @@ async def fitted(
         prompt: the whole.
         keep_ends: the cuttable pieces may lose their middles.
         reserve: tokens that the answer may take.
-        attempt: asks; told whether the prompt was cut. Raises Refused or TooLong.
+        attempt: asks; takes whether the prompt was cut. Raises Refused or TooLong.
 
     Raises:
-        EngineTrouble: CONTEXT_TOO_LONG, or what `attempt` met.
+        EngineError: CONTEXT_TOO_LONG, or what `attempt` met.
     """
     chars = texts.cuttable_chars(prompt)
     asked, reason = prompt, ""
@@ -106,7 +106,7 @@ async def fitted(
         if not keep_ends or chars <= 0:
             break
         asked = texts.keep(prompt, chars)
-    raise EngineTrouble(
+    raise EngineError(
         Reason.CONTEXT_TOO_LONG,
         f"the prompt does not fit into the model's context ({reason}): shorten the candidate"
         + ("" if keep_ends else ", or allow it to be cut (overflow)"),

@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assay.genrm.engines.base import Capability, EngineTrouble
-from assay.genrm.engines.config import ModelConfig
+from assay.genrm.engines.base import Capability, EngineError
+from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.openai import answers
-from assay.genrm.engines.openai.transport import Absent, Refused, Transport
-from assay.rpc.errors import ConfigError, StartupError
+from assay.genrm.engines.openai.transport import Absent, HttpTransport, Refused
+from assay.kit.errors import ConfigError, StartupError
 
-# Those that go on with an assistant message that is not finished, when told to.
+# Those that go on with an assistant message that is not finished, when asked to.
 _CONTINUE = frozenset({"vllm", "sglang"})
 _TOP = (20, 5)
 _HELLO = [{"role": "user", "content": "Say A."}]
@@ -58,13 +58,13 @@ class Offer:
         return self.owner in _CONTINUE
 
 
-async def look(transport: Transport, config: ModelConfig) -> Offer:
+async def look(transport: HttpTransport, config: EngineConfig) -> Offer:
     """Asks the server.
 
     Raises:
         ConfigError: it does not serve the model.
         StartupError: it can do nothing that we need, or not what `head` asks for.
-        EngineTrouble: it failed.
+        EngineError: it failed.
     """
     owner, context = await _model(transport, config.path)
     chat, tokens = await _tokenizer(transport, config.path)
@@ -86,7 +86,7 @@ async def look(transport: Transport, config: ModelConfig) -> Offer:
     )
 
 
-async def _model(transport: Transport, name: str) -> tuple[str, int]:
+async def _model(transport: HttpTransport, name: str) -> tuple[str, int]:
     """Who owns the model, and its context."""
     try:
         listed = (await transport.get("/v1/models")).get("data")
@@ -103,7 +103,7 @@ async def _model(transport: Transport, name: str) -> tuple[str, int]:
     return "", 0
 
 
-async def _tokenizer(transport: Transport, name: str) -> tuple[bool, bool]:
+async def _tokenizer(transport: HttpTransport, name: str) -> tuple[bool, bool]:
     """Whether the server has a chat template (believed until refused), and tokenises dialogues."""
     text = {"model": name, "prompt": "A", "add_special_tokens": False}
     if await _ids(transport, text) is None:
@@ -114,18 +114,18 @@ async def _tokenizer(transport: Transport, name: str) -> tuple[bool, bool]:
     return False, True
 
 
-async def _ids(transport: Transport, body: Json) -> list[int] | None:
+async def _ids(transport: HttpTransport, body: Json) -> list[int] | None:
     try:
         found = (await transport.post("/tokenize", body)).get("tokens")
-    except (Refused, EngineTrouble):
+    except (Refused, EngineError):
         return None
     return found if isinstance(found, list) and found else None
 
 
-async def _special(transport: Transport) -> tuple[str, ...]:
+async def _special(transport: HttpTransport) -> tuple[str, ...]:
     try:
         table = (await transport.get("/tokenizer_info")).get("added_tokens_decoder")
-    except (Refused, EngineTrouble):
+    except (Refused, EngineError):
         return ()
     entries = table.values() if isinstance(table, dict) else ()
     return tuple(
@@ -135,7 +135,7 @@ async def _special(transport: Transport) -> tuple[str, ...]:
     )
 
 
-async def _generative(transport: Transport, name: str, offer: Offer) -> Offer | None:
+async def _generative(transport: HttpTransport, name: str, offer: Offer) -> Offer | None:
     """What a server that writes can do; None for one that does not."""
     tops = await _top_of_chat(transport, name)
     if offer.tokens:
@@ -151,14 +151,14 @@ async def _generative(transport: Transport, name: str, offer: Offer) -> Offer | 
     return await _writer(transport, name, replace(offer, chat=False, tokens=False, top=tops))
 
 
-async def _writer(transport: Transport, name: str, offer: Offer) -> Offer:
+async def _writer(transport: HttpTransport, name: str, offer: Offer) -> Offer:
     capabilities: set[Capability] = {"write", "choose"} if offer.top else {"write"}
     path = "/v1/chat/completions"
     system = not offer.chat or await _takes_system(transport, path, name)
     return replace(offer, capabilities=frozenset(capabilities), system=system)
 
 
-async def _takes_system(transport: Transport, path: str, name: str) -> bool:
+async def _takes_system(transport: HttpTransport, path: str, name: str) -> bool:
     """Whether the chat template takes a system message: some refuse it."""
     messages = [{"role": "system", "content": "Be brief."}, *_HELLO]
     body: Json = {"model": name, "messages": messages}
@@ -171,7 +171,7 @@ async def _takes_system(transport: Transport, path: str, name: str) -> bool:
     return True
 
 
-async def _completes_ids(transport: Transport, name: str) -> tuple[bool, int] | None:
+async def _completes_ids(transport: HttpTransport, name: str) -> tuple[bool, int] | None:
     """Whether it picks, and how many it lists; None if it does not complete ids."""
     ids = await _ids(transport, {"model": name, "prompt": "A B", "add_special_tokens": False})
     for top in _TOP if ids else ():
@@ -183,22 +183,22 @@ async def _completes_ids(transport: Transport, name: str) -> tuple[bool, int] | 
             )
         except Refused:
             continue
-        except EngineTrouble:
+        except EngineError:
             return None
         return await _picks(transport, body, (ids or [0])[0]), top
     return None
 
 
-async def _picks(transport: Transport, body: Json, token: int) -> bool:
+async def _picks(transport: HttpTransport, body: Json, token: int) -> bool:
     body = {**body, "logprobs": 1, "logprob_token_ids": [token]}
     try:
         found = answers.top_of_completion(await transport.post("/v1/completions", body))
         return token in answers.tokens_of(found) and len(found) <= 2
-    except (Refused, EngineTrouble):
+    except (Refused, EngineError):
         return False
 
 
-async def _top_of_chat(transport: Transport, name: str) -> int | None:
+async def _top_of_chat(transport: HttpTransport, name: str) -> int | None:
     """How many log-probabilities a chat gives, 0 for none; None if there is no chat."""
     for top in _TOP:
         body = {
@@ -214,7 +214,7 @@ async def _top_of_chat(transport: Transport, name: str) -> int | None:
             continue
         except Absent:
             return None
-        except EngineTrouble as error:
+        except EngineError as error:
             if "log-probabilities" not in error.message:
                 raise
             return 0
@@ -224,7 +224,7 @@ async def _top_of_chat(transport: Transport, name: str) -> int | None:
     )
 
 
-async def _top_of_completion(transport: Transport, name: str) -> int | None:
+async def _top_of_completion(transport: HttpTransport, name: str) -> int | None:
     for top in _TOP:
         body = {"model": name, "prompt": "A", "max_tokens": 1, "logprobs": top}
         try:
@@ -233,7 +233,7 @@ async def _top_of_completion(transport: Transport, name: str) -> int | None:
             continue
         except Absent:
             return None
-        except EngineTrouble as error:
+        except EngineError as error:
             if "log-probabilities" not in error.message:
                 raise
             return 0
@@ -243,7 +243,7 @@ async def _top_of_completion(transport: Transport, name: str) -> int | None:
     )
 
 
-async def _writes(transport: Transport, path: str, body: Json) -> int | None:
+async def _writes(transport: HttpTransport, path: str, body: Json) -> int | None:
     """0 if it writes without log-probabilities, None if it does not write."""
     try:
         answers.choice(await transport.post(path, body))
@@ -252,7 +252,7 @@ async def _writes(transport: Transport, path: str, body: Json) -> int | None:
     return 0
 
 
-async def _classifies(transport: Transport, name: str, chat: bool) -> bool:
+async def _classifies(transport: HttpTransport, name: str, chat: bool) -> bool:
     """Whether /classify gives logits.
 
     Raises:
@@ -274,7 +274,7 @@ async def _classifies(transport: Transport, name: str, chat: bool) -> bool:
     return True
 
 
-async def _pools(transport: Transport, name: str) -> bool:
+async def _pools(transport: HttpTransport, name: str) -> bool:
     ids = await _ids(transport, {"model": name, "prompt": "A B", "add_special_tokens": False})
     body = {"model": name, "input": ids, "task": "token_classify", "use_activation": False}
     try:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from assay.genrm.engines import fitting
-from assay.genrm.engines.base import Message, Piece, Prompt
+from assay.genrm.engines.base import Piece, Prompt, PromptMessage
 
 # Every quantifier is bounded and no two of them meet, so a search takes linear time.
 _FORMS = (
@@ -134,7 +134,7 @@ def keep(prompt: Prompt, chars: int) -> Prompt:
         for piece in message.pieces:
             shorter = piece.cuttable and len(piece.text) > cap
             pieces += fitting.ends(piece, cap) if shorter else (piece,)
-        messages.append(Message(message.role, tuple(pieces)))
+        messages.append(PromptMessage(message.role, tuple(pieces)))
     return replace(prompt, messages=tuple(messages))
 
 

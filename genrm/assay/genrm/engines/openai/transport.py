@@ -22,9 +22,9 @@ from typing import Any
 
 import httpx2
 
-from assay.genrm.engines.base import EngineTrouble
-from assay.rpc import tracing
-from assay.rpc.reasons import Reason
+from assay.genrm.engines.base import EngineError
+from assay.kit import tracing
+from assay.kit.reasons import Reason
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _BUSY = frozenset({429, 502, 503, 504})
@@ -55,11 +55,11 @@ class Refused(Exception):
         self.message = message
 
 
-class Absent(EngineTrouble):
+class Absent(EngineError):
     """The server has no such route (404, 405, 501)."""
 
 
-class Transport:
+class HttpTransport:
     """One server, and the time that one request may take, with all its retries.
 
     Args:
@@ -91,7 +91,7 @@ class Transport:
         Raises:
             Refused: the request is wrong in the server's eyes.
             Absent: there is no such route.
-            EngineTrouble: ENGINE_DIED or ENGINE_FAILED.
+            EngineError: ENGINE_DIED or ENGINE_FAILED.
         """
         return await self._ask("POST", path, json.dumps(body).encode())
 
@@ -105,7 +105,7 @@ class Transport:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + self._timeout_s):
                 return await self._tries(method, path, content, deadline)
         except TimeoutError:
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.ENGINE_FAILED,
                 f"the server did not answer {path} in {self._timeout_s:g} s: allow more time "
                 "(request_timeout_s) or send less at once",
@@ -129,7 +129,7 @@ class Transport:
             pause = _pause(headers, busy)
             busy += 1
             if time.monotonic() + pause >= deadline:
-                raise EngineTrouble(
+                raise EngineError(
                     Reason.ENGINE_FAILED,
                     f"the server is busy ({status}) and stayed so for {busy} tries of {path}: "
                     "send less at once (max_concurrent) or allow more time (request_timeout_s)",
@@ -147,7 +147,7 @@ class Transport:
             async for part in answer.aiter_bytes():
                 size += len(part)
                 if size > MAX_ANSWER_BYTES:
-                    raise EngineTrouble(
+                    raise EngineError(
                         Reason.ENGINE_FAILED,
                         f"the server's answer to {path} is over {MAX_ANSWER_BYTES} bytes",
                     )
@@ -162,14 +162,14 @@ class Transport:
                 Reason.ENGINE_FAILED, f"the server has no {path} ({status}): {self._said(text)}"
             )
         if status in (401, 403):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.ENGINE_FAILED,
                 f"the server does not accept the key ({status}): set api_key_env to the "
                 "variable that holds it",
                 {"http_status": str(status)},
             )
         if status // 100 != 2:
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.ENGINE_FAILED,
                 f"the server failed at {path} ({status}): {self._said(text)}",
                 {"http_status": str(status)},
@@ -179,14 +179,14 @@ class Transport:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise EngineTrouble(
+            raise EngineError(
                 Reason.ENGINE_FAILED,
                 f"the server's answer to {path} is not a JSON object: {self._said(text)}",
             )
         return answer
 
-    def _died(self, path: str, error: Exception) -> EngineTrouble:
-        return EngineTrouble(
+    def _died(self, path: str, error: Exception) -> EngineError:
+        return EngineError(
             Reason.ENGINE_DIED,
             f"the server at {self._client.base_url} cannot be reached ({type(error).__name__} at "
             f"{path}): is it running?",

@@ -3,7 +3,7 @@
     __main__    starts: loads the model, says so, serves until its parent is gone
     frames      what travels between the processes
     network     the model: weights on a device, one forward pass over rows of tokens
-    slab        the keys and values of those rows, in one tensor
+    kv_cache    the keys and values of those rows, in one tensor
     prefixes    keys and values of token sequences that were read, as a tree
     jobs        requests in the worker: which positions to read, what to make of the logits
     reading     which sequences go into the next forward pass
@@ -14,7 +14,6 @@
 It is a process of its own so that a crash of native code, or the kernel's memory killer, costs the
 requests at work and not the service; and so that computing never holds up the event loop.
 
-Why the batching is ours: the continuous batching of transformers 5.19 (`ContinuousBatchingManager`)
-samples from one global generator, so that a request cannot have a seed; it gives no log-probability
-of texts that were not sampled; and its paged cache serves no classification heads.
+Why the batching is ours, and not transformers': docs/adr/0026-the-judges-own-batching.md, by
+`python -m bench judge-batching`.
 """

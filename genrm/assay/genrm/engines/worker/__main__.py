@@ -1,11 +1,21 @@
 """Loads a model, says so, and serves until the engine that started this process is gone.
 
-Not for people: `assay.genrm.engines.link` starts it, with one end of a socket pair.
+Not for people: the engine starts it, with one end of a socket pair. What travels are the kit's
+frames (`assay.kit.pool.frames`), of which each holds JSON for many requests:
+
+    X  to the worker      {"ask": [job, ...]}, handed over together, see jobs.py; or
+                          {"cancel": [id, ...]}: nobody waits for these any more
+    R  from the worker    loaded; what the engine must know of the model
+    N                     it cannot be loaded; why, in a line
+    D                     {"answers": [answer, ...], "batches", "rows"}
+
+JSON as Python writes it: NaN and infinities travel.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import os
@@ -15,95 +25,80 @@ import socket
 import threading
 from typing import Any
 
-from assay.genrm.engines.worker.frames import HEADER, MAX_BYTES, Settings, pack
-from assay.rpc import log_format
+from assay.genrm.engines.worker.settings import WorkerSettings
+from assay.kit import log_format
+from assay.kit.pool import frames
 
 
 def main() -> None:
     """Runs the worker."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument("--link-fd", type=int, required=True)
+    parser.add_argument("--settings", required=True)
     parser.add_argument(log_format.WORKER_FLAG, action="store_true")
     arguments = parser.parse_args()
     # A terminal's Ctrl-C is for the service: it drains, and needs its worker for that.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     log_format.set_up_worker(arguments.log_json)
-    _serve(socket.socket(fileno=arguments.fd))
+    settings = WorkerSettings(**json.loads(arguments.settings))
+    _serve(socket.socket(fileno=arguments.link_fd), settings)
 
 
-def _serve(line: socket.socket) -> None:
-    first = _receive(line)
-    if first is None:
-        return
-    settings = Settings(**first["settings"])
+def _serve(line: socket.socket, settings: WorkerSettings) -> None:
     inbox: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(line, inbox), daemon=True).start()
     try:
         loop = _load(settings, line, inbox)
     except Exception as error:
-        # The worker's border: why it cannot be loaded is for the engine to say.
+        # The worker's fault boundary: why it cannot be loaded is for the engine to say.
         logging.getLogger(__name__).debug("loading failed", exc_info=error)
         text = " ".join((str(error).strip() or type(error).__name__).split())
-        line.sendall(pack({"failed": text[:400]}))
+        line.sendall(frames.pack(frames.NOT_READY, 0, text[:400].encode()))
         return
     loop.run()
 
 
-def _load(settings: Settings, line: socket.socket, inbox: Any) -> Any:
+def _load(settings: WorkerSettings, line: socket.socket, inbox: Any) -> Any:
     # torch and transformers take seconds, and their failure is a failure to load.
     import transformers  # noqa: PLC0415
     from transformers import AutoTokenizer  # noqa: PLC0415
 
     from assay.genrm.engines.prompts import PromptEncoder  # noqa: PLC0415
-    from assay.genrm.engines.worker.loop import Loop  # noqa: PLC0415
+    from assay.genrm.engines.worker.loop import BatchLoop  # noqa: PLC0415
     from assay.genrm.engines.worker.network import Network  # noqa: PLC0415
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     network = Network(settings)
     tokenizer = AutoTokenizer.from_pretrained(settings.location, **settings.arguments)
-    loop = Loop(
+    loop = BatchLoop(
         network,
         settings,
         network.end_tokens(tokenizer),
         PromptEncoder(tokenizer).decode,
-        lambda answers, ran: line.sendall(
-            pack({"answers": answers, "batches": ran[0], "rows": ran[1]})
+        lambda answers, ran: _say(
+            line, frames.DONE, {"answers": answers, "batches": ran[0], "rows": ran[1]}
         ),
         inbox=inbox,
     )
-    line.sendall(pack({"ready": {"write": network.shape is not None, "labels": network.labels}}))
+    _say(line, frames.READY, {"write": network.shape is not None, "labels": network.labels})
     return loop
+
+
+def _say(line: socket.socket, kind: bytes, body: dict[str, Any]) -> None:
+    data = json.dumps(body, separators=(",", ":")).encode("ascii")
+    line.sendall(frames.pack(kind, 0, data))
 
 
 def _listen(line: socket.socket, inbox: Any) -> None:
     """Passes on what arrives; ends the process when the other side is gone."""
-    while (message := _receive(line)) is not None:
-        inbox.put(message)
+    reader = frames.FrameReader()
+    with contextlib.suppress(OSError, frames.FrameError):
+        while data := line.recv(1 << 20):
+            for frame in reader.feed(data):
+                inbox.put(json.loads(frame.payload))
     os._exit(0)
-
-
-def _receive(line: socket.socket) -> dict[str, Any] | None:
-    """The next message; None when the other side is gone."""
-    try:
-        (size,) = HEADER.unpack(_exactly(line, HEADER.size))
-        if size > MAX_BYTES:
-            return None
-        body: dict[str, Any] = json.loads(_exactly(line, size))
-    except (OSError, EOFError):
-        return None
-    return body
-
-
-def _exactly(line: socket.socket, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        part = line.recv(min(1 << 20, size - len(parts)))
-        if not part:
-            raise EOFError
-        parts += part
-    return bytes(parts)
 
 
 if __name__ == "__main__":

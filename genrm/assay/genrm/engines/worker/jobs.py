@@ -7,7 +7,7 @@
     {"id", "kind": "rate-steps", "ids", "positions"}    -> {"id", "probabilities"}
 
 Every request has "request_id" too, of its call, for logs. Every answer has "cached", the tokens of
-the prompt that were known; {"id", "trouble": [reason, message]} says why there is none.
+the prompt that were known; {"id", "error": [reason, message]} says why there is none.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import Any, Protocol
 
 import torch
 
-from assay.genrm.engines.worker.sampling import Sampler
-from assay.rpc.reasons import Reason
+from assay.genrm.engines.steps import chance
+from assay.genrm.engines.worker.sampling import RowSampler
+from assay.kit.reasons import Reason
 
 Ids = tuple[int, ...]
 NOT_FINITE = (
@@ -39,7 +40,7 @@ class Sequence:
         reads: positions at which logits are wanted, ascending.
     """
 
-    job: Job
+    job: WorkerJob
     ids: Ids
     reads: Ids
 
@@ -55,7 +56,7 @@ class Logits:
         return bool(torch.logsumexp(self.values, -1).isfinite().all())
 
 
-class Job(Protocol):
+class WorkerJob(Protocol):
     """A request at work."""
 
     id: int
@@ -91,7 +92,7 @@ class ChooseJob:
     def take(self, sequence: Sequence, logits: Logits) -> dict[str, Any] | None:
         """Adds up what the sequence says of each option that it begins."""
         if not logits.finite():
-            return trouble(self.id, *NOT_FINITE)
+            return error_answer(self.id, *NOT_FINITE)
         logprobs_NV = torch.log_softmax(logits.values, -1)
         beginning = sequence.ids[len(self.ids) :]
         self._waiting.pop(beginning)
@@ -114,7 +115,7 @@ class WriteJob:
     ids: Ids
     max_tokens: int
     stop: tuple[str, ...]
-    sampler: Sampler
+    sampler: RowSampler
     start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
     cached: int | None = None
     written: list[int] = field(default_factory=list)
@@ -152,16 +153,13 @@ class RateJob:
     def take(self, sequence: Sequence, logits: Logits) -> dict[str, Any] | None:
         """The logits as they are."""
         if not bool(logits.values.isfinite().all()):
-            return trouble(self.id, *NOT_FINITE)
+            return error_answer(self.id, *NOT_FINITE)
         return {"logits": logits.values[0].tolist()}
 
 
 @dataclass(slots=True, eq=False)
 class RateStepsJob:
-    """The chance that each step is right: softmax over the labels, or sigmoid of one logit.
-
-    Where the one output is a score from -1 to 1 (`scores`), half of it and one half.
-    """
+    """The chance that each step is right; see `steps.chance`."""
 
     id: int
     ids: Ids
@@ -178,14 +176,9 @@ class RateStepsJob:
         """One chance for each step."""
         values_SV = logits.values
         if not bool(values_SV.isfinite().all()):
-            return trouble(self.id, *NOT_FINITE)
-        if self.scores:
-            chances = ((values_SV[:, 0] + 1) / 2).clamp(0, 1)
-        elif values_SV.shape[1] == 1:
-            chances = torch.sigmoid(values_SV[:, 0])
-        else:
-            chances = torch.softmax(values_SV, -1)[:, self.good_label]
-        return {"probabilities": chances.tolist()}
+            return error_answer(self.id, *NOT_FINITE)
+        chances = [chance(row, self.good_label, scores=self.scores) for row in values_SV.tolist()]
+        return {"probabilities": chances}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +190,7 @@ class Maker:
     start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
     scores: bool = False
 
-    def __call__(self, body: dict[str, Any]) -> Job:
+    def __call__(self, body: dict[str, Any]) -> WorkerJob:
         """The job of a message."""
         number, ids = int(body["id"]), tuple(body["ids"])
         match body["kind"]:
@@ -210,11 +203,11 @@ class Maker:
                 return RateStepsJob(number, ids, positions, self.good_label, self.scores)
             case _:
                 numbers = random.Random(int(body["seed"]))  # noqa: S311  # sampling, not secrets
-                sampler = Sampler(float(body["temperature"]), float(body["top_p"]), numbers)
+                sampler = RowSampler(float(body["temperature"]), float(body["top_p"]), numbers)
                 stop = tuple(body["stop"])
                 return WriteJob(number, ids, int(body["max_tokens"]), stop, sampler, self.start)
 
 
-def trouble(number: int, reason: str, message: str) -> dict[str, Any]:
+def error_answer(number: int, reason: str, message: str) -> dict[str, Any]:
     """The answer that there is none."""
-    return {"id": number, "trouble": [str(reason), message]}
+    return {"id": number, "error": [str(reason), message]}

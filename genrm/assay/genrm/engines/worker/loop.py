@@ -13,27 +13,34 @@ from typing import Any
 
 import torch
 
-from assay.genrm.engines.worker.frames import Settings
-from assay.genrm.engines.worker.jobs import Job, Logits, Maker, Sequence, WriteJob, trouble
-from assay.genrm.engines.worker.network import Network, Row
+from assay.genrm.engines.worker.jobs import (
+    Logits,
+    Maker,
+    Sequence,
+    WorkerJob,
+    WriteJob,
+    error_answer,
+)
+from assay.genrm.engines.worker.kv_cache import KvCache, KvSegment
+from assay.genrm.engines.worker.network import Network, RowInput
 from assay.genrm.engines.worker.prefixes import PrefixTree
-from assay.genrm.engines.worker.reading import PLANNED, Limits, Planned, plan
-from assay.genrm.engines.worker.slab import Slab, Stretch
+from assay.genrm.engines.worker.reading import PLANNED, BatchLimits, Planned, plan
+from assay.genrm.engines.worker.settings import WorkerSettings
 from assay.genrm.engines.worker.writing import Decode, Writer
-from assay.rpc.reasons import Reason
+from assay.kit.reasons import Reason
 
 _FREE_TOKENS = {"cpu": 256, "cuda": 8192}
 
 _log = logging.getLogger(__name__)
 
 
-class Loop:
+class BatchLoop:
     """Serves requests, one thread."""
 
     def __init__(
         self,
         network: Network,
-        settings: Settings,
+        settings: WorkerSettings,
         ends: set[int],
         decode: Decode,
         answer: Callable[[list[dict[str, Any]], tuple[int, int]], None],
@@ -53,7 +60,7 @@ class Loop:
         self.inbox = inbox or queue.SimpleQueue()
         self._network = network
         self._answer = answer
-        self._limits = Limits(
+        self._limits = BatchLimits(
             settings.max_batch_tokens,
             settings.max_batch_items,
             free=_FREE_TOKENS[network.device.type],
@@ -64,7 +71,7 @@ class Loop:
             network.pad_token, settings.good_label, self._first, settings.step_scores
         )
         self._waiting: list[Sequence] = []
-        self._begun: dict[int, Job] = {}
+        self._begun: dict[int, WorkerJob] = {}
         self._request_ids: dict[int, str] = {}
         self._joining: list[WriteJob] = []
         self._passes = self._rows = 0
@@ -138,11 +145,11 @@ class Loop:
             self._attempt(batch)
 
     def _attempt(self, batch: list[Planned]) -> None:
-        """Reads a batch; where that fails, its halves, so that one request's trouble is its own."""
+        """Reads a batch; where that fails, its halves, so that one request's failure is its own."""
         try:
             self._finish(self._read_batch(batch))
         except Exception as error:
-            # The worker's border: whatever a model raises becomes the fault of whom it concerns.
+            # The fault boundary: what a model raises becomes the fault of whom it concerns.
             if _fatal(error):
                 raise
             if isinstance(error, torch.OutOfMemoryError):
@@ -150,7 +157,7 @@ class Loop:
             if len(batch) == 1:
                 job = batch[0].sequence.job
                 self._log_failure([job])
-                self._finish([trouble(job.id, Reason.ENGINE_FAILED, _failure(error))])
+                self._finish([error_answer(job.id, Reason.ENGINE_FAILED, _failure(error))])
                 return
             half = len(batch) // 2
             for part in (batch[:half], batch[half:]):
@@ -158,12 +165,13 @@ class Loop:
                     self._attempt(left)
 
     def _read_batch(self, batch: list[Planned]) -> list[dict[str, Any]]:
-        slab = self._loaded(batch)
+        kv = self._loaded(batch)
         rows = [
-            Row(p.match.length, p.sequence.ids[p.match.length :], p.sequence.reads) for p in batch
+            RowInput(p.match.length, p.sequence.ids[p.match.length :], p.sequence.reads)
+            for p in batch
         ]
         self._ran(len(rows))
-        logits_NV = self._network.run(rows, slab)
+        logits_NV = self._network.run(rows, kv)
         answers: dict[int, dict[str, Any]] = {}
         at = 0
         for index, planned in enumerate(batch):
@@ -178,37 +186,37 @@ class Loop:
                 job.cached = planned.match.length
             if made := job.take(sequence, values):
                 answers[job.id] = {"id": job.id, **made}
-            if "trouble" not in answers.get(job.id, {}) and slab is not None:
-                self._keep(slab, index, sequence)
+            if "error" not in answers.get(job.id, {}) and kv is not None:
+                self._keep(kv, index, sequence)
         return list(answers.values())
 
-    def _loaded(self, batch: list[Planned]) -> Slab | None:
-        """A slab with what is known of each sequence."""
+    def _loaded(self, batch: list[Planned]) -> KvCache | None:
+        """The cache with what is known of each sequence."""
         if self._network.shape is None:
             return None
         known = max(planned.match.length for planned in batch)
-        slab = self._network.slab(len(batch), known + max(planned.added for planned in batch))
-        places: dict[tuple[int, int, int], tuple[list[int], Stretch]] = {}
+        kv = self._network.kv_cache(len(batch), known + max(planned.added for planned in batch))
+        places: dict[tuple[int, int, int], tuple[list[int], KvSegment]] = {}
         for index, planned in enumerate(batch):
             start = 0
             for node, used in planned.match.path:
-                stretch = node.kept
-                if not isinstance(stretch, Stretch):
-                    raise TypeError("the tree keeps stretches")
-                if used < len(stretch):
-                    stretch = Stretch(stretch.keys[:, :, :used], stretch.values[:, :, :used])
-                place = places.setdefault((id(node), start, used), ([], stretch))
+                segment = node.kept
+                if not isinstance(segment, KvSegment):
+                    raise TypeError("the tree keeps segments")
+                if used < len(segment):
+                    segment = KvSegment(segment.keys[:, :, :used], segment.values[:, :, :used])
+                place = places.setdefault((id(node), start, used), ([], segment))
                 place[0].append(index)
                 start += used
-        for (_, start, _), (indices, stretch) in places.items():
-            slab.load(indices, start, stretch)
-        return slab
+        for (_, start, _), (indices, segment) in places.items():
+            kv.load(indices, start, segment)
+        return kv
 
-    def _keep(self, slab: Slab, index: int, sequence: Sequence) -> None:
+    def _keep(self, kv: KvCache, index: int, sequence: Sequence) -> None:
         """Remembers what was read, and hands a prompt over to the writer."""
 
-        def cut(start: int, end: int) -> Stretch:
-            return slab.stretch(index, start, end)
+        def cut(start: int, end: int) -> KvSegment:
+            return kv.segment(index, start, end)
 
         if self._tree is not None:
             self._tree.store(sequence.ids, cut)
@@ -241,15 +249,15 @@ class Loop:
                 self._return(left)
                 return
             self._log_failure(left)
-            answers = [trouble(job.id, Reason.ENGINE_FAILED, _failure(error)) for job in left]
+            answers = [error_answer(job.id, Reason.ENGINE_FAILED, _failure(error)) for job in left]
         self._finish(answers)
 
-    def _log_failure(self, jobs: Iterable[Job]) -> None:
+    def _log_failure(self, jobs: Iterable[WorkerJob]) -> None:
         """Writes down the exception at hand, with the request ids of whom it concerns."""
         ids = dict.fromkeys(self._request_ids.get(job.id, "") for job in jobs)
         _log.exception("a request failed", extra={"request_id": ",".join(filter(None, ids))})
 
-    def _store(self, ids: tuple[int, ...], cut: Callable[[int, int], Stretch]) -> None:
+    def _store(self, ids: tuple[int, ...], cut: Callable[[int, int], KvSegment]) -> None:
         if self._tree is not None:
             self._tree.store(ids, cut)
 

@@ -3,12 +3,12 @@
 What is read is read where it is asked for: the language model's head is applied to those positions
 alone, never to a whole [B, T, V].
 
-Two ways of running. With a slab, where the model's attention is plain or by sliding windows: rows
-go on from what is known of them. Without, where it is not (state-space layers, encoders): each row
-is read from its beginning, and nothing is written. Which one serves is tried out at the start, by
-comparing both on a few tokens.
+Two ways of running. With a KV cache, where the model's attention is plain or by sliding windows:
+rows go on from what is known of them. Without, where it is not (state-space layers, encoders): each
+row is read from its beginning, and nothing is written. Which one serves is tried out at the start,
+by comparing both on a few tokens.
 
-Shape suffixes as in slab.py; V vocabulary or labels, N positions read.
+Shape suffixes as in kv_cache.py; V vocabulary or labels, N positions read.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay.genrm.engines.worker.frames import Settings
-from assay.genrm.engines.worker.slab import Place, Shape, Slab, cache_of
+from assay.genrm.engines.worker.kv_cache import KvCache, KvShape, Place, cache_of
+from assay.genrm.engines.worker.settings import WorkerSettings
 
 _CHUNK_TOKENS = 2048
 _PROBE_TOKENS = 24
@@ -33,11 +33,11 @@ class LoadError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RowInput:
     """Part of a forward pass: tokens to add behind `start` known ones, and which to read.
 
     Attributes:
-        start: tokens that the slab holds already.
+        start: tokens that the cache holds already.
         ids: tokens to add.
         reads: positions to read, counted from the row's first token, not below `start`.
     """
@@ -50,7 +50,7 @@ class Row:
 class Network:
     """A loaded model."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: WorkerSettings) -> None:
         """Loads it.
 
         Raises:
@@ -82,25 +82,25 @@ class Network:
         ends = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])}
         return {int(token) for token in ends if token is not None}
 
-    def slab(self, rows: int, tokens: int) -> Slab:
+    def kv_cache(self, rows: int, tokens: int) -> KvCache:
         """Room for rows; only with a `shape`."""
         if self.shape is None:
             raise RuntimeError("this model keeps no keys and values")
-        return Slab(self.shape, rows, tokens, self.dtype, self.device)
+        return KvCache(self.shape, rows, tokens, self.dtype, self.device)
 
     @torch.inference_mode()
-    def run(self, rows: Sequence[Row], slab: Slab | None) -> torch.Tensor:
+    def run(self, rows: Sequence[RowInput], kv: KvCache | None) -> torch.Tensor:
         """One forward pass, in chunks where rows are long.
 
         Args:
-            rows: at least one; the slab's rows in order.
-            slab: where their keys and values are and go; None: all starts are 0.
+            rows: at least one; the cache's rows in order.
+            kv: where their keys and values are and go; None: all starts are 0.
 
         Returns:
             Logits of what is read, row by row: [N, V], float32.
         """
         longest = max(len(row.ids) for row in rows)
-        step = longest if slab is None else min(longest, _CHUNK_TOKENS)
+        step = longest if kv is None else min(longest, _CHUNK_TOKENS)
         found: dict[tuple[int, int], torch.Tensor] = {}
         for begin in range(0, longest, step):
             size = min(step, longest - begin)
@@ -113,7 +113,7 @@ class Network:
             tokens_BS = torch.tensor(
                 [_padded(row.ids[begin : begin + size], size) for row in rows], device=self.device
             )
-            logits = self._pass(rows, begin, tokens_BS, wanted, slab)
+            logits = self._pass(rows, begin, tokens_BS, wanted, kv)
             for (number, offset), value in zip(wanted, logits, strict=False):
                 found[number, rows[number].start + begin + offset] = value
         ordered = [found[number, at] for number, row in enumerate(rows) for at in row.reads]
@@ -121,17 +121,17 @@ class Network:
 
     def _pass(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[RowInput],
         begin: int,
         tokens_BS: torch.Tensor,
         wanted: list[tuple[int, int]],
-        slab: Slab | None,
+        kv: KvCache | None,
     ) -> torch.Tensor:
         """One call of the model; logits at (row, offset) of `wanted`: [N, V], float32."""
         picked = torch.tensor(wanted or [(0, 0)], device=self.device)
         self._picked = (picked[:, 0], picked[:, 1])
         arguments: dict[str, Any] = {"input_ids": tokens_BS}
-        if slab is None:
+        if kv is None:
             lengths = torch.tensor([len(row.ids) for row in rows], device=self.device)
             columns = torch.arange(tokens_BS.shape[1], device=self.device)
             arguments["attention_mask"] = (columns[None] < lengths[:, None]).long()
@@ -140,7 +140,7 @@ class Network:
         else:
             place = Place([row.start + begin for row in rows], tokens_BS.shape[1], self.device)
             arguments |= {
-                "past_key_values": cache_of(slab, len(rows), place),
+                "past_key_values": cache_of(kv, len(rows), place),
                 "position_ids": place.positions_BS,
                 "attention_mask": self._mask(place) if place.end > place.added else None,
                 "use_cache": True,
@@ -185,7 +185,7 @@ class Network:
         if scores_BSV.dim() == 3:
             self._scores = scores_BSV
 
-    def _probe(self) -> Shape | None:
+    def _probe(self) -> KvShape | None:
         """The shape of keys and values, if going on from them gives what reading anew gives."""
         if self._windows is _UNKNOWN:
             return None
@@ -194,13 +194,16 @@ class Network:
         if self.pad_token in ids:
             ids = [token if token != self.pad_token else (token + 1) % vocabulary for token in ids]
         last = len(ids) - 1
-        anew = self.run([Row(0, ids, [last]), Row(0, ids[:-5], [last - 5])], None)
+        anew = self.run([RowInput(0, ids, [last]), RowInput(0, ids[:-5], [last - 5])], None)
         try:
             self.shape = self._shape_of(ids[:2])
-            slab = self.slab(2, len(ids))
-            self.run([Row(0, ids[:-3], []), Row(0, ids[:-8], [])], slab)
-            rows = [Row(last - 2, ids[-3:], [last]), Row(last - 7, ids[-8:-5], [last - 5])]
-            going_on = self.run(rows, slab)
+            kv = self.kv_cache(2, len(ids))
+            self.run([RowInput(0, ids[:-3], []), RowInput(0, ids[:-8], [])], kv)
+            rows = [
+                RowInput(last - 2, ids[-3:], [last]),
+                RowInput(last - 7, ids[-8:-5], [last - 5]),
+            ]
+            going_on = self.run(rows, kv)
         except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
             return None
         scale = 1e-3 if self.dtype == torch.float32 else 5e-2
@@ -209,7 +212,7 @@ class Network:
         return self.shape if same else None
 
     @torch.inference_mode()
-    def _shape_of(self, ids: list[int]) -> Shape:
+    def _shape_of(self, ids: list[int]) -> KvShape:
         self._picked = None
         tokens = torch.tensor([ids], device=self.device)
         cache = self._model(input_ids=tokens, use_cache=True).past_key_values
@@ -218,7 +221,7 @@ class Network:
         ((keys, values),) = sizes  # ValueError where layers differ
         if keys[1] != len(ids) or keys[0] != values[0]:
             raise ValueError("keys and values are not one per token")
-        return Shape(len(cache.layers), keys[0], keys[2], values[2])
+        return KvShape(len(cache.layers), keys[0], keys[2], values[2])
 
 
 _UNKNOWN: dict[str, int | None] = {}
@@ -251,20 +254,20 @@ def _dtype(name: str, device: torch.device) -> torch.dtype:
     return _DTYPES[name]
 
 
-def _load(settings: Settings, dtype: torch.dtype) -> Any:
+def _load(settings: WorkerSettings, dtype: torch.dtype) -> Any:
     kind = _kind(settings)
     arguments = {**settings.arguments, "dtype": dtype, "output_loading_info": True}
     try:
-        model, told = kind.from_pretrained(
+        model, report = kind.from_pretrained(
             settings.location, attn_implementation="sdpa", **arguments
         )
     except ValueError as error:
         if "scaled_dot_product_attention" not in str(error):
             raise
-        model, told = kind.from_pretrained(
+        model, report = kind.from_pretrained(
             settings.location, attn_implementation="eager", **arguments
         )
-    missing = sorted(told["missing_keys"])
+    missing = sorted(report["missing_keys"])
     if missing:
         raise LoadError(
             f"its files lack {len(missing)} weights, such as {missing[0]}, so it has no "
@@ -273,7 +276,7 @@ def _load(settings: Settings, dtype: torch.dtype) -> Any:
     return model
 
 
-def _kind(settings: Settings) -> Any:
+def _kind(settings: WorkerSettings) -> Any:
     """The class of transformers, or ours, that loads the model."""
     from transformers import (  # noqa: PLC0415  # each takes its time
         AutoConfig,

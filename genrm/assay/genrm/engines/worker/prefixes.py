@@ -1,10 +1,10 @@
 """Keys and values of token sequences that were read, as a tree: what begins alike is kept once.
 
-A node holds a stretch of tokens; a path from the root is a sequence. Looking up a sequence walks
+A node holds a segment of tokens; a path from the root is a sequence. Looking up a sequence walks
 down as far as it agrees. Storing one adds what is new, and splits a node where paths part. What was
 used longest ago goes first, leaves before what they hang on.
 
-The idea is RadixAttention's (SGLang, arXiv 2312.07104); here the stretches are copied into the rows
+The idea is RadixAttention's (SGLang, arXiv 2312.07104); here the segments are copied into the rows
 of a batch instead of being paged.
 """
 
@@ -17,29 +17,29 @@ from typing import Protocol
 Ids = tuple[int, ...]
 
 
-class Stretchable(Protocol):
+class Cacheable(Protocol):
     """What a node keeps for its tokens."""
 
-    def part(self, start: int, end: int) -> Stretchable:
+    def part(self, start: int, end: int) -> Cacheable:
         """A copy of some of its tokens."""
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class PrefixNode:
     """Some tokens behind those of its parent."""
 
     ids: Ids
-    kept: Stretchable
-    parent: Node | None
-    children: dict[int, Node] = field(default_factory=dict)
+    kept: Cacheable
+    parent: PrefixNode | None
+    children: dict[int, PrefixNode] = field(default_factory=dict)
     used: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PrefixMatch:
     """How far a sequence is known: each node, and how many of its tokens. `length` is the sum."""
 
-    path: tuple[tuple[Node, int], ...] = ()
+    path: tuple[tuple[PrefixNode, int], ...] = ()
     length: int = 0
 
     @property
@@ -58,14 +58,14 @@ class PrefixTree:
             budget: tokens to keep; 0 keeps none but those that waiting sequences need.
         """
         self._budget = budget
-        self._children: dict[int, Node] = {}
+        self._children: dict[int, PrefixNode] = {}
         self._clock = 0
         self.tokens = 0
 
-    def match(self, ids: Ids, limit: int) -> Match:
+    def match(self, ids: Ids, limit: int) -> PrefixMatch:
         """The longest known beginning of a sequence, at most `limit` tokens of it."""
         self._clock += 1
-        path: list[tuple[Node, int]] = []
+        path: list[tuple[PrefixNode, int]] = []
         length = 0
         children = self._children
         while length < limit and (node := children.get(ids[length])) is not None:
@@ -78,9 +78,9 @@ class PrefixTree:
             if same < len(node.ids):
                 break
             children = node.children
-        return Match(tuple(path), length)
+        return PrefixMatch(tuple(path), length)
 
-    def store(self, ids: Ids, cut: Callable[[int, int], Stretchable]) -> None:
+    def store(self, ids: Ids, cut: Callable[[int, int], Cacheable]) -> None:
         """Remembers a sequence.
 
         Args:
@@ -92,12 +92,14 @@ class PrefixTree:
         match = self.match(ids, len(ids))
         if match.length == len(ids):
             return
-        parent: Node | None = None
+        parent: PrefixNode | None = None
         if match.path:
             parent, same = match.path[-1]
             if same < len(parent.ids):
                 parent = self._split(parent, same)
-        node = Node(ids[match.length :], cut(match.length, len(ids)), parent, used=self._clock)
+        node = PrefixNode(
+            ids[match.length :], cut(match.length, len(ids)), parent, used=self._clock
+        )
         (parent.children if parent else self._children)[node.ids[0]] = node
         self.tokens += len(node.ids)
 
@@ -123,7 +125,7 @@ class PrefixTree:
         self._children.clear()
         self.tokens = 0
 
-    def _drop_oldest(self, leaves: list[Node]) -> None:
+    def _drop_oldest(self, leaves: list[PrefixNode]) -> None:
         for node in sorted(leaves, key=lambda leaf: leaf.used):
             siblings = node.parent.children if node.parent else self._children
             del siblings[node.ids[0]]
@@ -131,9 +133,9 @@ class PrefixTree:
             if self.tokens <= self._budget:
                 return
 
-    def _split(self, node: Node, at: int) -> Node:
+    def _split(self, node: PrefixNode, at: int) -> PrefixNode:
         """Cuts a node in two; returns the upper one."""
-        upper = Node(node.ids[:at], node.kept.part(0, at), node.parent, used=node.used)
+        upper = PrefixNode(node.ids[:at], node.kept.part(0, at), node.parent, used=node.used)
         siblings = node.parent.children if node.parent else self._children
         siblings[upper.ids[0]] = upper
         node.kept = node.kept.part(at, len(node.ids))
@@ -142,7 +144,7 @@ class PrefixTree:
         upper.children[node.ids[0]] = node
         return upper
 
-    def _walk(self) -> Iterator[Node]:
+    def _walk(self) -> Iterator[PrefixNode]:
         stack = list(self._children.values())
         while stack:
             node = stack.pop()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from assay.genrm.engines.worker.jobs import Sequence
-from assay.genrm.engines.worker.prefixes import Match, PrefixTree
+from assay.genrm.engines.worker.prefixes import PrefixMatch, PrefixTree
 
 SHARED_TOKENS = 16
 """Beginnings that agree for fewer tokens are not worth a pass of their own."""
@@ -22,7 +22,7 @@ PLANNED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """Of one forward pass.
 
     Attributes:
@@ -43,7 +43,7 @@ class Planned:
     """A sequence in a batch, and what is known of it."""
 
     sequence: Sequence
-    match: Match
+    match: PrefixMatch
 
     @property
     def added(self) -> int:
@@ -54,7 +54,7 @@ class Planned:
 def plan(
     waiting: list[Sequence],
     tree: PrefixTree | None,
-    limits: Limits,
+    limits: BatchLimits,
     admit: Callable[[Sequence], bool],
 ) -> list[Planned]:
     """The next batch.
@@ -68,7 +68,7 @@ def plan(
     leaders: list[Planned] = []
     taken: set[tuple[object, ...]] = set()
     for sequence in waiting[: PLANNED * limits.items]:
-        match = Match() if tree is None else tree.match(sequence.ids, sequence.reads[0])
+        match = PrefixMatch() if tree is None else tree.match(sequence.ids, sequence.reads[0])
         ahead = sequence.ids[match.length : sequence.reads[0]][:SHARED_TOKENS]
         if tree is not None and len(ahead) == SHARED_TOKENS:
             if (match.key, ahead) in taken:
@@ -79,7 +79,7 @@ def plan(
     return _batch_of_oldest(leaders, limits)
 
 
-def _batch_of_oldest(leaders: list[Planned], limits: Limits) -> list[Planned]:
+def _batch_of_oldest(leaders: list[Planned], limits: BatchLimits) -> list[Planned]:
     if not leaders:
         return []
     oldest = leaders[0]
@@ -96,7 +96,7 @@ def _batch_of_oldest(leaders: list[Planned], limits: Limits) -> list[Planned]:
     return batch
 
 
-def _fits(batch: list[Planned], limits: Limits) -> bool:
+def _fits(batch: list[Planned], limits: BatchLimits) -> bool:
     widest = max(planned.added for planned in batch)
     known = max(planned.match.length for planned in batch)
     if len(batch) * (known + widest) > limits.tokens:

@@ -15,7 +15,7 @@ _TOP = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Sampler:
+class RowSampler:
     """How one row is sampled.
 
     Attributes:
@@ -29,7 +29,7 @@ class Sampler:
     numbers: random.Random
 
 
-def next_tokens(logits_BV: torch.Tensor, samplers: Sequence[Sampler]) -> list[int | None]:
+def next_tokens(logits_BV: torch.Tensor, samplers: Sequence[RowSampler]) -> list[int | None]:
     """The next token of each row; None where the row's logits are not finite.
 
     A draw is by the inverse of the distribution function, over the tokens in vocabulary order, or
@@ -46,7 +46,7 @@ def next_tokens(logits_BV: torch.Tensor, samplers: Sequence[Sampler]) -> list[in
     return [token if fine else None for token, fine in zip(tokens, sound, strict=True)]
 
 
-def _draw(probabilities_BV: torch.Tensor, samplers: list[Sampler]) -> list[int]:
+def _draw(probabilities_BV: torch.Tensor, samplers: list[RowSampler]) -> list[int]:
     # In (0, 1], so that a token of probability 0 is never drawn.
     chances = [1.0 - sampler.numbers.random() for sampler in samplers]
     whole = [n for n, sampler in enumerate(samplers) if sampler.top_p >= 1]

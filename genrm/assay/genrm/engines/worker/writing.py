@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.genrm.engines.worker.jobs import NOT_FINITE, Logits, WriteJob, trouble
-from assay.genrm.engines.worker.network import Network, Row
-from assay.genrm.engines.worker.reading import Limits
+from assay.genrm.engines.worker.jobs import NOT_FINITE, Logits, WriteJob, error_answer
+from assay.genrm.engines.worker.kv_cache import KvCache, KvSegment
+from assay.genrm.engines.worker.network import Network, RowInput
+from assay.genrm.engines.worker.reading import BatchLimits
 from assay.genrm.engines.worker.sampling import next_tokens
-from assay.genrm.engines.worker.slab import Slab, Stretch
 
 _ROOM_TOKENS = 64
 _STOP_TOKENS = 4  # more than a text's bytes, so that a stop text is seen across token borders
 Decode = Callable[[list[int], tuple[int, ...]], str]
-Store = Callable[[tuple[int, ...], Callable[[int, int], Stretch]], None]
+Store = Callable[[tuple[int, ...], Callable[[int, int], KvSegment]], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +34,7 @@ class Active:
 class Writer:
     """The rows at work."""
 
-    def __init__(self, network: Network, limits: Limits, ends: Iterable[int], decode: Decode):
+    def __init__(self, network: Network, limits: BatchLimits, ends: Iterable[int], decode: Decode):
         """Starts without rows.
 
         Args:
@@ -48,7 +48,7 @@ class Writer:
         self._ends = frozenset(ends)
         self._decode = decode
         self._rows: list[Active] = []
-        self._slab: Slab | None = None
+        self._kv: KvCache | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -65,21 +65,21 @@ class Writer:
         """The token after what was read; the answer if it is the last one."""
         return self._add(job, next_tokens(logits.values, [job.sampler])[0])
 
-    def join(self, job: WriteJob, stretch: Stretch) -> None:
-        """Takes up a job whose prompt was read: the stretch is its keys and values."""
-        self._reserve(len(self._rows) + 1, len(stretch) + 1)
-        slab = self._slab
-        if slab is None:
-            raise RuntimeError("the rows have no slab")
-        slab.clear(len(self._rows))
-        slab.load([len(self._rows)], 0, stretch)
-        self._rows.append(Active(job, len(stretch)))
+    def join(self, job: WriteJob, segment: KvSegment) -> None:
+        """Takes up a job whose prompt was read: the segment is its keys and values."""
+        self._reserve(len(self._rows) + 1, len(segment) + 1)
+        kv = self._kv
+        if kv is None:
+            raise RuntimeError("the rows have no cache")
+        kv.clear(len(self._rows))
+        kv.load([len(self._rows)], 0, segment)
+        self._rows.append(Active(job, len(segment)))
 
     def step(self, store: Store) -> list[dict[str, Any]]:
         """Writes one token in each row; the answers of those that ended."""
         self._reserve(len(self._rows), max(row.known for row in self._rows) + 1)
-        rows = [Row(row.known, row.job.written[-1:], (row.known,)) for row in self._rows]
-        logits = self._network.run(rows, self._slab)
+        rows = [RowInput(row.known, row.job.written[-1:], (row.known,)) for row in self._rows]
+        logits = self._network.run(rows, self._kv)
         tokens = next_tokens(logits, [row.job.sampler for row in self._rows])
         answers = []
         for index in reversed(range(len(self._rows))):
@@ -87,7 +87,7 @@ class Writer:
             row.known += 1
             if answer := self._add(row.job, tokens[index]):
                 answers.append(answer)
-                if "trouble" not in answer:
+                if "error" not in answer:
                     self._remember(index, store)
                 self._leave(index)
         return answers
@@ -120,7 +120,7 @@ class Writer:
     def _add(self, job: WriteJob, token: int | None) -> dict[str, Any] | None:
         """Writes a token down; the answer if the text ends with it."""
         if token is None:
-            return trouble(job.id, *NOT_FINITE)
+            return error_answer(job.id, *NOT_FINITE)
         job.written.append(token)
         if token in self._ends:
             return self._answer(job, "stop", self._text(job, job.written[:-1]))
@@ -150,31 +150,31 @@ class Writer:
         return {"id": job.id, "text": text, "finish": finish, "completion": len(job.written)}
 
     def _reserve(self, rows: int, tokens: int) -> None:
-        """Makes the slab large enough."""
-        slab = self._slab
-        if slab is not None and slab.rows >= rows and slab.tokens >= tokens:
+        """Makes the cache large enough."""
+        kv = self._kv
+        if kv is not None and kv.rows >= rows and kv.tokens >= tokens:
             return
-        old_rows, old_tokens = (slab.rows, slab.tokens) if slab else (0, 0)
+        old_rows, old_tokens = (kv.rows, kv.tokens) if kv else (0, 0)
         rows = old_rows if rows <= old_rows else max(rows, min(2 * old_rows, self._limits.items))
         if tokens > old_tokens:
             tokens += max(_ROOM_TOKENS, tokens // 4)
-        new = self._network.slab(rows, max(tokens, old_tokens))
-        if slab is not None:
-            slab.copy_into(new, old_rows)
-        self._slab = new
+        new = self._network.kv_cache(rows, max(tokens, old_tokens))
+        if kv is not None:
+            kv.copy_into(new, old_rows)
+        self._kv = new
 
     def _remember(self, index: int, store: Store) -> None:
-        row, slab = self._rows[index], self._slab
-        if slab is not None:
+        row, kv = self._rows[index], self._kv
+        if kv is not None:
             ids = (*row.job.ids, *row.job.written)[: row.known]
-            store(ids, lambda start, end: slab.stretch(index, start, end))
+            store(ids, lambda start, end: kv.segment(index, start, end))
 
     def _leave(self, index: int) -> None:
         """Takes a row out; the last one moves into its place."""
         last = len(self._rows) - 1
-        if index != last and self._slab is not None:
-            self._slab.move(last, index)
+        if index != last and self._kv is not None:
+            self._kv.move(last, index)
         self._rows[index] = self._rows[last]
         self._rows.pop()
         if not self._rows:
-            self._slab = None
+            self._kv = None

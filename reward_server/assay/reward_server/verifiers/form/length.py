@@ -40,25 +40,21 @@ tokens for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNSUPPORTED_INPUT,
-    Candidate,
     Component,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import Range, verifier
 
 _MOST = 100.0
 _MAX_LENGTH = 100_000_000
+_BOUNDS = Range(-_MOST, _MOST)
 
 
 def soft_overlong(length: int, max_length: int, cache_length: int, factor: float = 1.0) -> float:
@@ -109,125 +105,94 @@ def target(length: int, wanted: int, scale: int) -> float:
     return max(0.0, 1.0 - abs(length - wanted) / scale)
 
 
-_SPEC = VerifierSpec(
-    name="length",
-    version="1",
+@verifier(
+    "length",
+    verdicts=("within-limit", "near-limit", "over-limit"),
+    rewards=(-_MOST, _MOST),
     description="A reward for the length of the response: soft overlong punishment, cosine, "
     "linear, up to or near a length.",
-    tasks=("length",),
-    min_reward=-_MOST,
-    max_reward=_MOST,
-    verdicts=("within-limit", "near-limit", "over-limit"),
-    parameters=(
-        ParameterSpec(
-            "shape",
-            "string",
-            "soft-overlong",
-            "The shape of the reward.",
-            allowed_values=("soft-overlong", "cosine", "linear", "up-to", "target"),
-        ),
-        ParameterSpec(
-            "unit",
-            "string",
-            "tokens",
-            "What length is counted in; tokens are the caller's count.",
-            allowed_values=("tokens", "characters", "words"),
-        ),
-        ParameterSpec(
-            "max_length",
-            "int",
-            20_480,
-            "The greatest length, or the one wanted, in units.",
-            minimum=1,
-            maximum=_MAX_LENGTH,
-        ),
-        ParameterSpec(
-            "cache_length",
-            "int",
-            4_096,
-            "Of soft-overlong: the last units before max_length, over which the punishment grows; "
-            "at most max_length.",
-            minimum=1,
-            maximum=_MAX_LENGTH,
-        ),
-        ParameterSpec(
-            "factor",
-            "float",
-            1.0,
-            "Of soft-overlong: the greatest punishment.",
-            minimum=0.0,
-            maximum=_MOST,
-        ),
-        ParameterSpec(
-            "scale",
-            "int",
-            8_192,
-            "Of up-to and target: over how many units the reward falls from 1 to 0.",
-            minimum=1,
-            maximum=_MAX_LENGTH,
-        ),
-        ParameterSpec("correct", "bool", True, "Of cosine: whether the answer is right."),
-        *(
-            ParameterSpec(
-                name, "float", default, f"Of cosine: {what}.", minimum=-_MOST, maximum=_MOST
-            )
-            for name, default, what in (
-                ("correct_least", 0.0, "the reward of the longest right response"),
-                ("correct_most", 1.0, "the reward of the shortest right response"),
-                ("wrong_least", -1.0, "the reward of the shortest wrong response"),
-                ("wrong_most", 0.0, "the reward of the longest wrong response"),
-                ("exceed", -10.0, "the reward of a response that reaches max_length"),
-            )
-        ),
-        ParameterSpec(
-            "margin",
-            "int",
-            0,
-            "Of cosine: lengths this near to max_length count as reaching it.",
-            minimum=0,
-            maximum=_MAX_LENGTH,
-        ),
-    ),
-    cacheable=False,  # judging again costs less than looking up
-    needs_reference=False,
     isolation="inline",
+    needs_reference=False,
+    cacheable=False,
 )
+def length(
+    item: Item,
+    *,
+    shape: Annotated[
+        Literal["soft-overlong", "cosine", "linear", "up-to", "target"], "The shape of the reward."
+    ] = "soft-overlong",
+    unit: Annotated[
+        Literal["tokens", "characters", "words"],
+        "What length is counted in; tokens are the caller's count.",
+    ] = "tokens",
+    max_length: Annotated[
+        int, Range(1, _MAX_LENGTH), "The greatest length, or the one wanted, in units."
+    ] = 20_480,
+    cache_length: Annotated[
+        int,
+        Range(1, _MAX_LENGTH),
+        "Of soft-overlong: the last units before max_length, over which the punishment grows; "
+        "at most max_length.",
+    ] = 4_096,
+    factor: Annotated[float, Range(0.0, _MOST), "Of soft-overlong: the greatest punishment."] = 1.0,
+    scale: Annotated[
+        int,
+        Range(1, _MAX_LENGTH),
+        "Of up-to and target: over how many units the reward falls from 1 to 0.",
+    ] = 8_192,
+    correct: Annotated[bool, "Of cosine: whether the answer is right."] = True,
+    correct_least: Annotated[
+        float, _BOUNDS, "Of cosine: the reward of the longest right response."
+    ] = 0.0,
+    correct_most: Annotated[
+        float, _BOUNDS, "Of cosine: the reward of the shortest right response."
+    ] = 1.0,
+    wrong_least: Annotated[
+        float, _BOUNDS, "Of cosine: the reward of the shortest wrong response."
+    ] = -1.0,
+    wrong_most: Annotated[
+        float, _BOUNDS, "Of cosine: the reward of the longest wrong response."
+    ] = 0.0,
+    exceed: Annotated[
+        float, _BOUNDS, "Of cosine: the reward of a response that reaches max_length."
+    ] = -10.0,
+    margin: Annotated[
+        int,
+        Range(0, _MAX_LENGTH),
+        "Of cosine: lengths this near to max_length count as reaching it.",
+    ] = 0,
+) -> Judgement:
+    """Measures the response.
 
-
-class LengthVerifier(Verifier):
-    """Rewards or punishes length."""
-
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """A short, a long and a too long response."""
-        return (
-            Example(_example(16_384), "within-limit"),
-            Example(_example(18_432), "near-limit"),
-            Example(_example(20_481), "over-limit"),
-        )
-
-    def judge(self, item: Item) -> Judgement:
-        """Measures the response.
-
-        Raises:
-            Unjudgeable: UNSUPPORTED_INPUT when tokens are asked for and not counted,
-                INVALID_PARAMETER when cache_length exceeds max_length.
-        """
-        values = item.parameters
-        unit, most = str(values["unit"]), _whole(values, "max_length")
-        length = _length(item, unit)
-        reward, near = _reward(length, most, values)
-        verdict = "over-limit" if length > most else "near-limit" if near else "within-limit"
-        return Judgement.composed(
-            verdict,
-            (Component("length", reward), Component(unit, float(length), 0.0)),
-            explanation=f"{length} {unit}, limit {most}, {values['shape']}",
-        )
+    Raises:
+        Unjudgeable: UNSUPPORTED_INPUT when tokens are asked for and not counted,
+            INVALID_PARAMETER when cache_length exceeds max_length.
+    """
+    count = _length(item, unit)
+    near = False
+    if shape == "soft-overlong":
+        if cache_length > max_length:
+            raise Unjudgeable(
+                INVALID_PARAMETER,
+                f"parameter 'cache_length' ({cache_length}) must not exceed 'max_length' "
+                f"({max_length})",
+            )
+        near = count > max_length - cache_length
+        reward = soft_overlong(count, max_length, cache_length, factor)
+    elif shape == "cosine":
+        near = count + margin >= max_length
+        span = (correct_least, correct_most) if correct else (wrong_most, wrong_least)
+        reward = cosine(count, max_length, span, exceed=exceed, margin=margin)
+    elif shape == "linear":
+        reward = linear(count, max_length)
+    else:
+        reward = (up_to if shape == "up-to" else target)(count, max_length, scale)
+    verdict = "over-limit" if count > max_length else "near-limit" if near else "within-limit"
+    return Judgement.composed(
+        verdict,
+        (Component("length", reward), Component(unit, float(count), 0.0)),
+        explanation=f"{count} {unit}, limit {max_length}, {shape}",
+    )
 
 
 def _length(item: Item, unit: str) -> int:
@@ -245,51 +210,3 @@ def _length(item: Item, unit: str) -> int:
             "length in tokens needs response_token_count: send it, or set unit to words",
         )
     return item.response_token_count
-
-
-def _reward(length: int, most: int, values: Mapping[str, ParameterValue]) -> tuple[float, bool]:
-    """The reward of a length, and whether it is inside the stretch before the limit.
-
-    Raises:
-        Unjudgeable: INVALID_PARAMETER when cache_length exceeds max_length.
-    """
-    shape = values["shape"]
-    if shape == "soft-overlong":
-        cache = _whole(values, "cache_length")
-        if cache > most:
-            raise Unjudgeable(
-                INVALID_PARAMETER,
-                f"parameter 'cache_length' ({cache}) must not exceed 'max_length' ({most})",
-            )
-        near = length > most - cache
-        return soft_overlong(length, most, cache, _real(values, "factor")), near
-    if shape == "cosine":
-        margin = _whole(values, "margin")
-        ends = ("correct_least", "correct_most") if values["correct"] else _WRONG_SPAN
-        span = (_real(values, ends[0]), _real(values, ends[1]))
-        exceed = _real(values, "exceed")
-        reward = cosine(length, most, span, exceed=exceed, margin=margin)
-        return reward, length + margin >= most
-    if shape == "linear":
-        return linear(length, most), False
-    scale = _whole(values, "scale")
-    return (up_to if shape == "up-to" else target)(length, most, scale), False
-
-
-_WRONG_SPAN = ("wrong_most", "wrong_least")
-
-
-def _whole(values: Mapping[str, ParameterValue], name: str) -> int:
-    value = values[name]
-    return value if isinstance(value, int) else 0
-
-
-def _real(values: Mapping[str, ParameterValue], name: str) -> float:
-    value = values[name]
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _example(tokens: int, **parameters: ParameterValue) -> Item:
-    return Item(
-        Candidate("words"), parameters=_SPEC.complete(parameters), response_token_count=tokens
-    )

@@ -38,18 +38,14 @@ import zlib
 from array import array
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
+from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
-    Candidate,
     Component,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import Range, verifier
 
 MAX_NGRAM = 40
 _MOST = 100.0
@@ -127,112 +123,58 @@ def compression_ratio(text: str) -> float:
     return len(data) / len(zlib.compress(data, 1))
 
 
-_SPEC = VerifierSpec(
-    name="repetition",
-    version="1",
-    description="A penalty for the share of n-grams that repeat earlier ones.",
-    tasks=("repetition",),
-    min_reward=-_MOST,
-    max_reward=0.0,
+@verifier(
+    "repetition",
     verdicts=("varied", "repetitive"),
-    parameters=(
-        ParameterSpec(
-            "ngram", "int", 3, "How many units an n-gram has.", minimum=1, maximum=MAX_NGRAM
-        ),
-        ParameterSpec(
-            "max_penalty",
-            "float",
-            -1.0,
-            "The reward when everything repeats.",
-            minimum=-_MOST,
-            maximum=0.0,
-        ),
-        ParameterSpec(
-            "unit",
-            "string",
-            "auto",
-            "What n-grams are made of; auto takes words, and characters of scripts that are "
-            "written without spaces.",
-            allowed_values=("auto", "words", "characters"),
-        ),
-        ParameterSpec(
-            "tolerance",
-            "float",
-            0.2,
-            "The share of repeated n-grams above which the verdict is repetitive.",
-            minimum=0.0,
-            maximum=1.0,
-        ),
-        ParameterSpec(
-            "long_repeat",
-            "int",
-            50,
-            "How many units in a row may occur twice before long-repeat is suspected.",
-            minimum=2,
-            maximum=_MAX_REPEAT,
-        ),
-        ParameterSpec(
-            "compression",
-            "float",
-            8.0,
-            "The compression ratio above which highly-compressible is suspected.",
-            minimum=1.0,
-            maximum=1000.0,
-        ),
-    ),
+    rewards=(-_MOST, 0.0),
     needs_reference=False,
+    glance=_GLANCE_CHARS,
 )
-
-
-class RepetitionVerifier(Verifier):
-    """Punishes repetition."""
-
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """A sentence and a loop."""
-        return (
-            Example(_example("Six times seven is forty-two."), "varied"),
-            Example(_example("wait, let me think again. " * 9), "repetitive"),
-        )
-
-    def glance(self, item: Item) -> Judgement | None:
-        """Judges short responses at once."""
-        return self.judge(item) if len(item.response()) <= _GLANCE_CHARS else None
-
-    def judge(self, item: Item) -> Judgement:
-        """Counts what repeats."""
-        text, values = item.response(), item.parameters
-        ngram, penalty = _number(values["ngram"]), _number(values["max_penalty"])
-        numbers = numbered(units(text, str(values["unit"])))
-        share = repeated_share(numbers, int(ngram))
-        run = longest_repeat(numbers)
-        ratio = compression_ratio(text)
-        suspicions = []
-        if run >= _number(values["long_repeat"]):
-            suspicions.append("long-repeat")
-        if ratio > _number(values["compression"]):
-            suspicions.append("highly-compressible")
-        return Judgement.composed(
-            "repetitive" if share > _number(values["tolerance"]) else "varied",
-            (
-                Component("repetition", share * penalty or 0.0),
-                Component("repeated-share", share, 0.0),
-                Component("longest-repeat", float(run), 0.0),
-                Component("compression-ratio", ratio, 0.0),
-            ),
-            explanation=f"{share:.1%} of {ngram:g}-grams repeat; longest repeat {run} units",
-            suspicions=tuple(suspicions),
-        )
-
-
-def _number(value: ParameterValue) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _example(response: str) -> Item:
-    return Item(Candidate(response), parameters=_SPEC.complete({}))
+def repetition(
+    item: Item,
+    *,
+    ngram: Annotated[int, Range(1, MAX_NGRAM), "How many units an n-gram has."] = 3,
+    max_penalty: Annotated[float, Range(-_MOST, 0.0), "The reward when everything repeats."] = -1.0,
+    unit: Annotated[
+        Literal["auto", "words", "characters"],
+        "What n-grams are made of; auto takes words, and characters of scripts that are "
+        "written without spaces.",
+    ] = "auto",
+    tolerance: Annotated[
+        float,
+        Range(0.0, 1.0),
+        "The share of repeated n-grams above which the verdict is repetitive.",
+    ] = 0.2,
+    long_repeat: Annotated[
+        int,
+        Range(2, _MAX_REPEAT),
+        "How many units in a row may occur twice before long-repeat is suspected.",
+    ] = 50,
+    compression: Annotated[
+        float,
+        Range(1.0, 1000.0),
+        "The compression ratio above which highly-compressible is suspected.",
+    ] = 8.0,
+) -> Judgement:
+    """A penalty for the share of n-grams that repeat earlier ones."""
+    text = item.response()
+    numbers = numbered(units(text, unit))
+    share = repeated_share(numbers, ngram)
+    run = longest_repeat(numbers)
+    ratio = compression_ratio(text)
+    suspicions = []
+    if run >= long_repeat:
+        suspicions.append("long-repeat")
+    if ratio > compression:
+        suspicions.append("highly-compressible")
+    return Judgement.composed(
+        "repetitive" if share > tolerance else "varied",
+        (
+            Component("repetition", share * max_penalty or 0.0),
+            Component("repeated-share", share, 0.0),
+            Component("longest-repeat", float(run), 0.0),
+            Component("compression-ratio", ratio, 0.0),
+        ),
+        explanation=f"{share:.1%} of {ngram}-grams repeat; longest repeat {run} units",
+        suspicions=tuple(suspicions),
+    )

@@ -38,18 +38,14 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 from assay.reward_server.domain import (
-    Candidate,
     Component,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import OneOf, verifier
 
 MAX_JSON_CHARS = 262_144
 _SHOWN_CHARS = 200
@@ -221,86 +217,42 @@ _STRUCTURES: dict[str, Callable[[str, bool, str], Form]] = {
     "tag-count": lambda text, newlines, _: tag_count(text, newlines=newlines),
 }
 
-_SPEC = VerifierSpec(
-    name="format",
-    version="1",
+
+@verifier(
+    "format",
+    verdicts=("well-formed", "partly-formed", "malformed"),
     description="The response has a named structure: thought and answer tags, a box, a code "
     "block, JSON or ReAct.",
-    tasks=("format",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("well-formed", "partly-formed", "malformed"),
-    parameters=(
-        ParameterSpec(
-            "structure",
-            "string",
-            "think-answer",
-            "The structure that is asked for.",
-            allowed_values=tuple(_STRUCTURES),
-        ),
-        ParameterSpec(
-            "newlines",
-            "bool",
-            False,
-            "Whether each tag stands on a line of its own; for the structures of tags.",
-        ),
-        ParameterSpec(
-            "opened",
-            "bool",
-            False,
-            "Whether the prompt ends with <think>, which the response then need not hold.",
-        ),
-        ParameterSpec(
-            "language", "string", "", "What a code fence must be marked as; empty for anything."
-        ),
-    ),
-    cacheable=False,  # judging again costs less than looking up
     needs_reference=False,
+    cacheable=False,
+    glance=_GLANCE_CHARS,
 )
-
-
-class FormatVerifier(Verifier):
-    """Looks at the structure of a response."""
-
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """A whole, a broken and a half structure."""
-        good = "<think>6 * 7</think>\n<answer>42</answer>"
-        return (
-            Example(_example(good), "well-formed"),
-            Example(_example(f"{good} Thanks!"), "malformed"),
-            Example(_example("<think>6 * 7</think> 42", structure="tag-count"), "partly-formed"),
-            Example(_example(r"It is \boxed{42}.", structure="boxed"), "well-formed"),
-        )
-
-    def glance(self, item: Item) -> Judgement | None:
-        """Judges all but the longest responses at once."""
-        return self.judge(item) if len(item.response()) <= _GLANCE_CHARS else None
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the response with the structure."""
-        text = item.response()
-        if item.parameters["opened"] and not text.lstrip().startswith("<think>"):
-            text = f"<think>\n{text}"
-        form = _STRUCTURES[str(item.parameters["structure"])](
-            text, bool(item.parameters["newlines"]), str(item.parameters["language"])
-        )
-        verdict = "malformed"
-        if form.share:
-            verdict = "well-formed" if form.share == 1.0 else "partly-formed"
-        shown = None if form.answer is None else form.answer[:_SHOWN_CHARS]
-        return Judgement.composed(
-            verdict,
-            (Component("form", form.share),),
-            extracted_answer=shown,
-            explanation=form.trouble or f"is {item.parameters['structure']}",
-        )
-
-
-def _example(response: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), parameters=_SPEC.complete(parameters))
+def well_formed(
+    item: Item,
+    *,
+    structure: Annotated[
+        str, OneOf(tuple(_STRUCTURES)), "The structure that is asked for."
+    ] = "think-answer",
+    newlines: Annotated[
+        bool, "Whether each tag stands on a line of its own; for the structures of tags."
+    ] = False,
+    opened: Annotated[
+        bool, "Whether the prompt ends with <think>, which the response then need not hold."
+    ] = False,
+    language: Annotated[str, "What a code fence must be marked as; empty for anything."] = "",
+) -> Judgement:
+    """Compares the response with the structure."""
+    text = item.response()
+    if opened and not text.lstrip().startswith("<think>"):
+        text = f"<think>\n{text}"
+    form = _STRUCTURES[structure](text, newlines, language)
+    verdict = "malformed"
+    if form.share:
+        verdict = "well-formed" if form.share == 1.0 else "partly-formed"
+    shown = None if form.answer is None else form.answer[:_SHOWN_CHARS]
+    return Judgement.composed(
+        verdict,
+        (Component("form", form.share),),
+        extracted_answer=shown,
+        explanation=form.trouble or f"is {structure}",
+    )

@@ -21,6 +21,7 @@ from typing import Generic, Literal, Protocol, TypeVar, cast
 from assay.clients.judging import AsyncJudgeClient, JudgeRef, JudgeSettings, Timings, Usage
 from assay.clients.judging.types import Overflow, ScoringMode
 from assay.clients.types import Fault as ClientFault
+from assay.kit.reasons import Reason
 from assay.reward_server.domain import (
     MISSING_REFERENCE,
     UNSUPPORTED_INPUT,
@@ -35,7 +36,6 @@ from assay.reward_server.domain import (
     RemoteVerifier,
     Unjudgeable,
 )
-from assay.rpc.reasons import Reason
 
 Parameters = Mapping[str, ParameterValue]
 

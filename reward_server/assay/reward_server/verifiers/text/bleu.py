@@ -21,51 +21,16 @@ Sources: Papineni et al., BLEU, ACL 2002; Post, A call for clarity in reporting 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, cast
+from typing import Annotated, Any, Literal
 
 from assay.reward_server.domain import (
-    Candidate,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import Range, verifier
 from assay.reward_server.verifiers.text import overlap
 
-_SPEC = VerifierSpec(
-    name="bleu",
-    version="1",
-    description="Sentence BLEU of the response against the references, 0 to 1.",
-    tasks=("translation",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=overlap.VERDICTS,
-    parameters=(
-        overlap.PART,
-        ParameterSpec(
-            "tokenize",
-            "string",
-            "13a",
-            "sacrebleu's tokenizer: 13a (WMT), intl (Unicode), zh, char, or none (at spaces).",
-            allowed_values=("13a", "intl", "zh", "char", "none"),
-        ),
-        ParameterSpec(
-            "smooth",
-            "string",
-            "exp",
-            "What orders without a match count: exp, halves; floor, 0.1; add-k, 1 added; none, 0.",
-            allowed_values=("exp", "floor", "add-k", "none"),
-        ),
-        ParameterSpec(
-            "max_order", "int", 4, "The longest n-grams that count.", minimum=1, maximum=6
-        ),
-        ParameterSpec("lowercase", "bool", False, "Whether case is ignored."),
-    ),
-    isolation="process",
-)
+_FOX = "The quick brown fox jumps."
 
 
 @lru_cache(maxsize=32)
@@ -81,54 +46,52 @@ def _metric(tokenize: str, smooth: str, max_order: int, *, lowercase: bool) -> A
     )
 
 
-class BleuVerifier(Verifier):
-    """Scores by BLEU."""
+@verifier(
+    "bleu",
+    tasks=("translation",),
+    verdicts=overlap.VERDICTS,
+    prepare=lambda: _metric("13a", "exp", 4, lowercase=False),
+    examples=[
+        {"response": _FOX, "reference": _FOX, "verdict": "correct"},
+        {"response": "The quick brown dog jumps.", "reference": _FOX, "verdict": "partial"},
+        {"response": "Rien ne va plus", "reference": _FOX, "verdict": "incorrect"},
+        overlap.OVERLONG,
+    ],
+)
+def bleu(
+    item: Item,
+    *,
+    part: overlap.Part = "final",
+    tokenize: Annotated[
+        Literal["13a", "intl", "zh", "char", "none"],
+        "sacrebleu's tokenizer: 13a (WMT), intl (Unicode), zh, char, or none (at spaces).",
+    ] = "13a",
+    smooth: Annotated[
+        Literal["exp", "floor", "add-k", "none"],
+        "What orders without a match count: exp, halves; floor, 0.1; add-k, 1 added; none, 0.",
+    ] = "exp",
+    max_order: Annotated[int, Range(1, 6), "The longest n-grams that count."] = 4,
+    lowercase: Annotated[bool, "Whether case is ignored."] = False,
+) -> Judgement:
+    """Sentence BLEU of the response against the references, 0 to 1.
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """Equal, alike, different, and far too long."""
-        fox = "The quick brown fox jumps."
-        return (
-            Example(_example(fox, fox), "correct"),
-            Example(_example("The quick brown dog jumps.", fox), "partial"),
-            Example(_example("Rien ne va plus", fox), "incorrect"),
-            Example(_example("a" * (overlap.MAX_CHARS + 1), fox), "overlong"),
-        )
-
-    def prepare(self) -> None:
-        """Loads the package."""
-        _metric("13a", "exp", 4, lowercase=False)
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the response with the references.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference.
-        """
-        response, references = overlap.texts(item)
-        if len(response) > overlap.MAX_CHARS:
-            return overlap.overlong("bleu")
-        metric = _metric(
-            str(item.parameters["tokenize"]),
-            str(item.parameters["smooth"]),
-            cast("int", item.parameters["max_order"]),
-            lowercase=bool(item.parameters["lowercase"]),
-        )
-        found = metric.sentence_score(response, list(references))
-        _forget(metric.tokenizer)
-        return overlap.judged(
-            "bleu",
-            found.score / 100.0,
-            {
-                "brevity-penalty": found.bp,
-                **{f"precision-{n}": p / 100.0 for n, p in enumerate(found.precisions, start=1)},
-            },
-        )
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference.
+    """
+    response, references = overlap.texts(item, part)
+    if len(response) > overlap.MAX_CHARS:
+        return overlap.overlong("bleu")
+    metric = _metric(tokenize, smooth, max_order, lowercase=lowercase)
+    found = metric.sentence_score(response, list(references))
+    _forget(metric.tokenizer)
+    return overlap.judged(
+        "bleu",
+        found.score / 100.0,
+        {
+            "brevity-penalty": found.bp,
+            **{f"precision-{n}": p / 100.0 for n, p in enumerate(found.precisions, start=1)},
+        },
+    )
 
 
 def _forget(tokenizer: Any) -> None:
@@ -137,7 +100,3 @@ def _forget(tokenizer: Any) -> None:
         clear = getattr(type(part).__call__, "cache_clear", None) if part is not None else None
         if clear is not None:
             clear()
-
-
-def _example(response: str, reference: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete(parameters))

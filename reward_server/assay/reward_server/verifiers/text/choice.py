@@ -33,79 +33,31 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, cast
+from typing import Annotated, Final, Literal
 
+from assay.math import Reading, compare, read
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
-from assay.reward_server.verifiers import maths
+from assay.reward_server.functions import OneOf, Range, verifier
 from assay.reward_server.verifiers.text import letters
 from assay.reward_server.verifiers.text.parts import (
     MARKS,
     NoPart,
+    Part,
     flagged,
-    item_part,
+    part_of,
     shown,
     unparsed,
 )
 
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _VALUE_CHARS: Final = 300
-
-_SPEC = VerifierSpec(
-    name="choice",
-    version="1",
-    description="The response chooses the right option of a multiple-choice question.",
-    tasks=("multiple-choice",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("correct", "partial", "incorrect", "hedged", "unparsed"),
-    parameters=(
-        ParameterSpec(
-            "choices",
-            "string-list",
-            (),
-            "The options' texts, A first, at most 26; with or without their labels. Empty: only "
-            "letters are read.",
-        ),
-        ParameterSpec(
-            "options",
-            "int",
-            10,
-            "How many letters are options when choices is empty: 4 is A to D.",
-            minimum=2,
-            maximum=26,
-        ),
-        ParameterSpec(
-            "select",
-            "string",
-            "one",
-            "one: exactly one option is chosen; all: all right ones and no other; partial: the "
-            "share of the right ones, 0 if a wrong one is among them.",
-            allowed_values=("one", "all", "partial"),
-        ),
-        ParameterSpec(
-            "extract",
-            "string",
-            "auto",
-            "Where the answer stands: in the whole response, behind the last </think> (final), or "
-            "at a mark as the math verifier finds it.",
-            allowed_values=("whole", "final", *MARKS),
-        ),
-    ),
-    isolation="inline",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +87,18 @@ class Options:
         """The one option that is mathematically equal to this text; none if several are."""
         if not self.raw or len(text) > _VALUE_CHARS:
             return frozenset()
-        answer = maths.read(text)
+        answer = read(text)
         equal = [
             letter
             for letter, own in zip(self.letters, self.raw, strict=False)
-            if maths.compare(_reading(own), answer).equal
+            if compare(_reading(own), answer).equal
         ]
         return frozenset(equal) if len(equal) == 1 else frozenset()
 
 
 @lru_cache(maxsize=4096)
-def _reading(text: str) -> maths.Reading:
-    return maths.read(text[:_VALUE_CHARS])
+def _reading(text: str) -> Reading:
+    return read(text[:_VALUE_CHARS])
 
 
 @lru_cache(maxsize=1024)
@@ -190,45 +142,55 @@ def text_form(text: str) -> str:
     return text.casefold().rstrip(".。;,")
 
 
-class ChoiceVerifier(Verifier):
-    """Compares option letters."""
+@verifier(
+    "choice",
+    tasks=("multiple-choice",),
+    verdicts=("correct", "partial", "incorrect", "hedged", "unparsed"),
+    isolation="inline",
+)
+def choice(
+    item: Item,
+    *,
+    choices: Annotated[
+        tuple[str, ...],
+        "The options' texts, A first, at most 26; with or without their labels. Empty: only "
+        "letters are read.",
+    ] = (),
+    options: Annotated[
+        int, Range(2, 26), "How many letters are options when choices is empty: 4 is A to D."
+    ] = 10,
+    select: Annotated[
+        Literal["one", "all", "partial"],
+        "one: exactly one option is chosen; all: all right ones and no other; partial: the "
+        "share of the right ones, 0 if a wrong one is among them.",
+    ] = "one",
+    extract: Annotated[
+        str,
+        OneOf(("whole", "final", *MARKS)),
+        "Where the answer stands: in the whole response, behind the last </think> (final), or "
+        "at a mark as the math verifier finds it.",
+    ] = "auto",
+) -> Judgement:
+    """The response chooses the right option of a multiple-choice question.
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """Right, wrong, hedged and absent choices."""
-        return (
-            Example(_example(r"\boxed{(B)}", "B"), "correct"),
-            Example(_example("The answer is option B.", "(B)"), "correct"),
-            Example(_example("Answer: Lyon", "B", choices=("Paris", "Lyon")), "correct"),
-            Example(_example("Answer: B", "Lyon", choices=("Paris", "Lyon")), "correct"),
-            Example(_example("Answer: AC", "A, C", select="all"), "correct"),
-            Example(_example("Answer: A", "A, C", select="partial"), "partial"),
-            Example(_example("Answer: C", "B"), "incorrect"),
-            Example(_example(r"\boxed{A \text{ or } B}", "A"), "hedged"),
-            Example(_example("I do not know.", "A"), "unparsed"),
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a reference that is no option, INVALID_PARAMETER for
+            one text of option, or more than 26.
+    """
+    if len(choices) == 1 or len(choices) > len(_ALPHABET):
+        raise Unjudgeable(
+            INVALID_PARAMETER,
+            f"parameter 'choices' takes 2 to 26 texts, or none, not {len(choices)}",
         )
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the options that the response names with the right ones.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE for a reference that is no option, INVALID_PARAMETER for
-                one text of option, or more than 26.
-        """
-        options = _options(item)
-        select = str(item.parameters["select"])
-        right = [some for text in item.answers() for some in _right(text, options, select)]
-        return flagged(item, _judged(item, options, right))
+    known = options_of(choices, options)
+    right = [some for text in item.answers() for some in _right(text, known, select)]
+    part = part_of(item.response(), extract, letter=True)
+    return flagged(item, _judged(part, known, right, select))
 
 
-def _judged(item: Item, options: Options, right: list[frozenset[str]]) -> Judgement:
-    select = str(item.parameters["select"])
-    part = item_part(item, letter=True)
+def _judged(
+    part: Part | NoPart, options: Options, right: list[frozenset[str]], select: str
+) -> Judgement:
     if isinstance(part, NoPart):
         return unparsed("correctness", part.why)
     chosen = _chosen(part.text, options, select)
@@ -249,16 +211,6 @@ def _judgement(verdict: str, score: float, answer: str, why: str) -> Judgement:
         extracted_answer=shown(answer),
         explanation=why,
     )
-
-
-def _options(item: Item) -> Options:
-    choices = cast("tuple[str, ...]", item.parameters["choices"])
-    if len(choices) == 1 or len(choices) > len(_ALPHABET):
-        raise Unjudgeable(
-            INVALID_PARAMETER,
-            f"parameter 'choices' takes 2 to 26 texts, or none, not {len(choices)}",
-        )
-    return options_of(choices, cast("int", item.parameters["options"]))
 
 
 def _right(reference: str, options: Options, select: str) -> tuple[frozenset[str], ...]:
@@ -338,7 +290,3 @@ def _score(chosen: frozenset[str], right: frozenset[str], select: str) -> float:
     if select == "partial":
         return len(chosen & right) / len(right) if chosen <= right else 0.0
     return float(chosen == right)
-
-
-def _example(response: str, reference: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete(parameters))

@@ -20,50 +20,16 @@ Sources: Popovic, chrF, WMT 2015; chrF++: words helping character n-grams, WMT 2
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, cast
+from typing import Annotated, Any
 
 from assay.reward_server.domain import (
-    Candidate,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import Range, verifier
 from assay.reward_server.verifiers.text import overlap
 
-_SPEC = VerifierSpec(
-    name="chrf",
-    version="1",
-    description="Character n-gram F-score of the response against the references, 0 to 1.",
-    tasks=("translation-chrf",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=overlap.VERDICTS,
-    parameters=(
-        overlap.PART,
-        ParameterSpec(
-            "char_order", "int", 6, "The longest character n-grams.", minimum=1, maximum=10
-        ),
-        ParameterSpec(
-            "word_order", "int", 0, "The longest word n-grams; 2 is chrF++.", minimum=0, maximum=4
-        ),
-        ParameterSpec(
-            "beta", "int", 2, "How much recall weighs against precision.", minimum=1, maximum=5
-        ),
-        ParameterSpec("lowercase", "bool", False, "Whether case is ignored."),
-        ParameterSpec("whitespace", "bool", False, "Whether white space is part of n-grams."),
-        ParameterSpec(
-            "eps_smoothing",
-            "bool",
-            False,
-            "Whether empty orders count as nearly 0, as in chrF++.py, instead of not at all.",
-        ),
-    ),
-    isolation="process",
-)
+_WORLD = "Bonjour le monde"
 
 
 @lru_cache(maxsize=32)
@@ -81,49 +47,39 @@ def _metric(char_order: int, word_order: int, beta: int, flags: tuple[bool, bool
     )
 
 
-class ChrfVerifier(Verifier):
-    """Scores by chrF."""
+@verifier(
+    "chrf",
+    tasks=("translation-chrf",),
+    verdicts=overlap.VERDICTS,
+    prepare=lambda: _metric(6, 0, 2, (False, False, False)),
+    examples=[
+        {"response": _WORLD, "reference": _WORLD, "verdict": "correct"},
+        {"response": "Bonjour le mond", "reference": _WORLD, "verdict": "partial"},
+        {"response": "xyz", "reference": _WORLD, "verdict": "incorrect"},
+        overlap.OVERLONG,
+    ],
+)
+def chrf(
+    item: Item,
+    *,
+    part: overlap.Part = "final",
+    char_order: Annotated[int, Range(1, 10), "The longest character n-grams."] = 6,
+    word_order: Annotated[int, Range(0, 4), "The longest word n-grams; 2 is chrF++."] = 0,
+    beta: Annotated[int, Range(1, 5), "How much recall weighs against precision."] = 2,
+    lowercase: Annotated[bool, "Whether case is ignored."] = False,
+    whitespace: Annotated[bool, "Whether white space is part of n-grams."] = False,
+    eps_smoothing: Annotated[
+        bool, "Whether empty orders count as nearly 0, as in chrF++.py, instead of not at all."
+    ] = False,
+) -> Judgement:
+    """Character n-gram F-score of the response against the references, 0 to 1.
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """Equal, alike, different, and far too long."""
-        return (
-            Example(_example("Bonjour le monde", "Bonjour le monde"), "correct"),
-            Example(_example("Bonjour le mond", "Bonjour le monde"), "partial"),
-            Example(_example("xyz", "Bonjour le monde"), "incorrect"),
-            Example(_example("a" * (overlap.MAX_CHARS + 1), "monde"), "overlong"),
-        )
-
-    def prepare(self) -> None:
-        """Loads the package."""
-        _metric(6, 0, 2, (False, False, False))
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the response with the references.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference.
-        """
-        response, references = overlap.texts(item)
-        if len(response) > overlap.MAX_CHARS:
-            return overlap.overlong("chrf")
-        flags = tuple(
-            bool(item.parameters[name]) for name in ("lowercase", "whitespace", "eps_smoothing")
-        )
-        metric = _metric(
-            cast("int", item.parameters["char_order"]),
-            cast("int", item.parameters["word_order"]),
-            cast("int", item.parameters["beta"]),
-            cast("tuple[bool, bool, bool]", flags),
-        )
-        found = metric.sentence_score(response, list(references))
-        return overlap.judged("chrf", found.score / 100.0)
-
-
-def _example(response: str, reference: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete(parameters))
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference.
+    """
+    response, references = overlap.texts(item, part)
+    if len(response) > overlap.MAX_CHARS:
+        return overlap.overlong("chrf")
+    metric = _metric(char_order, word_order, beta, (lowercase, whitespace, eps_smoothing))
+    found = metric.sentence_score(response, list(references))
+    return overlap.judged("chrf", found.score / 100.0)

@@ -23,27 +23,23 @@ to MER and WIL, Interspeech 2004.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.distances import edit_distance
 from assay.reward_server.verifiers.text.forms import Form
 from assay.reward_server.verifiers.text.parts import (
+    Extract,
     NoPart,
-    extract_parameter,
     graded,
-    item_part,
+    part_of,
     shown,
     unparsed,
     usable_answers,
@@ -54,76 +50,53 @@ _MOST_UNITS = 20_000
 _MOST_CHARS = 100_000
 _GLANCE_PAIRS = 4_000_000  # about 1 ms
 
-_SPEC = VerifierSpec(
-    name="error-rate",
-    version="1",
-    description="Word or character error rate of a transcript; the reward is 1 minus the rate.",
+
+def _glance(item: Item, **_: object) -> Judgement | None:
+    """Judges in the server's process when the texts are short."""
+    longest = max((len(text) for text in item.references), default=0)
+    if len(item.references) > 8 or longest * len(item.response()) > _GLANCE_PAIRS:
+        return None
+    return error_rate.judge(item)
+
+
+@verifier(
+    "error-rate",
     tasks=("transcription",),
-    min_reward=0.0,
-    max_reward=1.0,
     verdicts=("correct", "partial", "incorrect", "unparsed"),
-    parameters=(
-        extract_parameter("final"),
-        ParameterSpec(
-            "unit",
-            "string",
-            "word",
-            "What errors are counted in: word, or character without white space.",
-            allowed_values=("word", "character"),
-        ),
-        ParameterSpec(
-            "normalise", "bool", True, "Whether case, punctuation and white space are ignored."
-        ),
-    ),
-    isolation="process",
+    glance=_glance,
 )
+def error_rate(
+    item: Item,
+    *,
+    extract: Extract = "final",
+    unit: Annotated[
+        Literal["word", "character"],
+        "What errors are counted in: word, or character without white space.",
+    ] = "word",
+    normalise: Annotated[bool, "Whether case, punctuation and white space are ignored."] = True,
+) -> Judgement:
+    """Word or character error rate of a transcript; the reward is 1 minus the rate.
 
-
-class ErrorRateVerifier(Verifier):
-    """Counts errors."""
-
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """No error, one, all wrong, and no answer."""
-        return (
-            Example(_example("The cat sat.", "the cat sat"), "correct"),
-            Example(_example("the cat sits", "the cat sat"), "partial"),
-            Example(_example("a dog barks", "the cat sat"), "incorrect"),
-            Example(_example(" ", "the cat sat"), "unparsed"),
-        )
-
-    def glance(self, item: Item) -> Judgement | None:
-        """Judges in the server's process when the texts are short."""
-        longest = max((len(text) for text in item.references), default=0)
-        if len(item.references) > 8 or longest * len(item.response()) > _GLANCE_PAIRS:
-            return None
-        return self.judge(item)
-
-    def judge(self, item: Item) -> Judgement:
-        """Counts the errors against each reference.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE for a reference that is blank or over-long, or of which
-                normalisation leaves nothing.
-        """
-        references = [_reference(text, item) for text in usable_answers(item, _MOST_CHARS)]
-        part = item_part(item, limit=_MOST_CHARS)
-        if isinstance(part, NoPart):
-            return unparsed("accuracy", part.why)
-        answer = _units(part.text, item)
-        rate = min(_rate(answer, reference) for reference in references)
-        score = max(0.0, 1.0 - rate)
-        return Judgement.composed(
-            graded(score),
-            (Component("accuracy", score), Component("error-rate", rate, 0.0)),
-            extracted_answer=shown(part.text),
-            explanation=f"{item.parameters['unit']} error rate {rate:.4f}",
-        )
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a reference that is blank or over-long, or of which
+            normalisation leaves nothing.
+    """
+    references = [
+        _reference(_units(text, unit, normalise=normalise), unit)
+        for text in usable_answers(item, _MOST_CHARS)
+    ]
+    part = part_of(item.response(), extract, limit=_MOST_CHARS)
+    if isinstance(part, NoPart):
+        return unparsed("accuracy", part.why)
+    answer = _units(part.text, unit, normalise=normalise)
+    rate = min(_rate(answer, reference) for reference in references)
+    score = max(0.0, 1.0 - rate)
+    return Judgement.composed(
+        graded(score),
+        (Component("accuracy", score), Component("error-rate", rate, 0.0)),
+        extracted_answer=shown(part.text),
+        explanation=f"{unit} error rate {rate:.4f}",
+    )
 
 
 def _rate(answer: Sequence[str], reference: Sequence[str]) -> float:
@@ -133,21 +106,15 @@ def _rate(answer: Sequence[str], reference: Sequence[str]) -> float:
     return edit_distance(reference, answer) / len(reference)
 
 
-def _units(text: str, item: Item) -> Sequence[str]:
-    text = _FORM.apply(text) if item.parameters["normalise"] else text
-    return text.split() if item.parameters["unit"] == "word" else "".join(text.split())
+def _units(text: str, unit: str, *, normalise: bool) -> Sequence[str]:
+    text = _FORM.apply(text) if normalise else text
+    return text.split() if unit == "word" else "".join(text.split())
 
 
-def _reference(text: str, item: Item) -> Sequence[str]:
-    units = _units(text, item)
+def _reference(units: Sequence[str], unit: str) -> Sequence[str]:
     if not 0 < len(units) <= _MOST_UNITS:
         raise Unjudgeable(
             UNUSABLE_REFERENCE,
-            f"a reference has {len(units)} {item.parameters['unit']}s; 1 to {_MOST_UNITS} can be "
-            "compared",
+            f"a reference has {len(units)} {unit}s; 1 to {_MOST_UNITS} can be compared",
         )
     return units
-
-
-def _example(response: str, reference: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete(parameters))

@@ -35,22 +35,17 @@ faults by the limits above (other documents, own drafts, \p{Letter}), 1 is wrong
 from __future__ import annotations
 
 import itertools
-from typing import Any, cast
+from typing import Annotated, Any, Literal
 
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     JsonValue,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import Range, verifier
 from assay.reward_server.verifiers.text import schemas
 from assay.reward_server.verifiers.text.json_text import (
     MAX_CHARS,
@@ -67,117 +62,65 @@ from assay.reward_server.verifiers.text.parts import final_text, shown
 _MOST_TROUBLES = 200
 _OPENERS = {"array": "[", "object": "{"}
 
-_SPEC = VerifierSpec(
-    name="json-schema",
-    version="1",
-    description="The response is JSON that is valid under the schema of the reference.",
+
+@verifier(
+    "json-schema",
     tasks=("structured-output",),
-    min_reward=0.0,
-    max_reward=1.0,
     verdicts=("correct", "partial", "incorrect", "unparsed"),
-    parameters=(
-        ParameterSpec(
-            "extract",
-            "string",
-            "auto",
-            "Where the JSON stands behind the last </think>: whole, the text is JSON; fence, in "
-            "the last code fence; last, the last object or list in the text; auto, the first of "
-            "these that is there.",
-            allowed_values=("auto", "whole", "fence", "last"),
-        ),
-        ParameterSpec(
-            "credit",
-            "string",
-            "none",
-            "What an invalid value earns: none, 0; fraction, the share of required properties of "
-            "the root, and of one part for the rest, without an error.",
-            allowed_values=("none", "fraction"),
-        ),
-        ParameterSpec(
-            "max_depth",
-            "int",
-            32,
-            "A value nested deeper is unparsed.",
-            minimum=1,
-            maximum=MAX_DEPTH,
-        ),
-        ParameterSpec(
-            "formats", "bool", False, "Whether format counts: date, email, ipv4, ipv6, uuid."
-        ),
-    ),
-    isolation="process",
+    prepare=lambda: schemas.load(True),
 )
+def json_schema(
+    item: Item,
+    *,
+    extract: Annotated[
+        Literal["auto", "whole", "fence", "last"],
+        "Where the JSON stands behind the last </think>: whole, the text is JSON; fence, in "
+        "the last code fence; last, the last object or list in the text; auto, the first of "
+        "these that is there.",
+    ] = "auto",
+    credit: Annotated[
+        Literal["none", "fraction"],
+        "What an invalid value earns: none, 0; fraction, the share of required properties of "
+        "the root, and of one part for the rest, without an error.",
+    ] = "none",
+    max_depth: Annotated[int, Range(1, MAX_DEPTH), "A value nested deeper is unparsed."] = 32,
+    formats: Annotated[bool, "Whether format counts: date, email, ipv4, ipv6, uuid."] = False,
+) -> Judgement:
+    """The response is JSON that is valid under the schema of the reference.
+
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE when the reference is no schema that can be used.
+    """
+    document = item.document()
+    try:
+        schema = schemas.load(document)
+    except schemas.SchemaError as error:
+        raise Unjudgeable(UNUSABLE_REFERENCE, f"the schema cannot be used: {error}") from None
+    text = _extracted(item, extract, document)
+    if isinstance(text, NotJson):
+        return _unparsed(str(text))
+    try:
+        value = read_json(text)
+    except NotJson as error:
+        return _unparsed(f"not JSON: {error}")
+    if depth_of(text) > max_depth:
+        return _unparsed(f"nested deeper than {max_depth} levels")
+    troubles = _troubles(schema, value, formats=formats)
+    if not troubles:
+        return _judgement("correct", 1.0, text, "valid")
+    score = _share(document, value, troubles) if credit == "fraction" else 0.0
+    where = "/".join(map(str, troubles[0].path)) or "the root"
+    why = f"{len(troubles)} errors; at {where[:200]}: {troubles[0].message[:400]}"
+    return _judgement("partial" if score else "incorrect", score, text, why)
 
 
-class JsonSchemaVerifier(Verifier):
-    """Validates JSON."""
-
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """Valid, half valid and invalid JSON, and none."""
-        schema: JsonValue = {
-            "type": "object",
-            "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}},
-            "required": ["name", "age"],
-        }
-        fence = '```json\n{"name": "Ada", "age": 36}\n```'
-        wrong = '{"name": "Ada", "age": -1}'
-        return (
-            Example(_example(fence, schema), "correct"),
-            Example(_example(wrong, schema), "incorrect"),
-            Example(_example(wrong, schema, credit="fraction"), "partial"),
-            Example(_example("Ada is 36.", schema), "unparsed"),
-        )
-
-    def prepare(self) -> None:
-        """Loads the package."""
-        schemas.load(True)
-
-    def judge(self, item: Item) -> Judgement:
-        """Validates the response's JSON.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE when the reference is no schema that can be used.
-        """
-        document = item.document()
-        try:
-            schema = schemas.load(document)
-        except schemas.SchemaError as error:
-            raise Unjudgeable(UNUSABLE_REFERENCE, f"the schema cannot be used: {error}") from None
-        text = _extracted(item, document)
-        if isinstance(text, NotJson):
-            return _unparsed(str(text))
-        try:
-            value = read_json(text)
-        except NotJson as error:
-            return _unparsed(f"not JSON: {error}")
-        depth = cast("int", item.parameters["max_depth"])
-        if depth_of(text) > depth:
-            return _unparsed(f"nested deeper than {depth} levels")
-        formats = bool(item.parameters["formats"])
-        troubles = _troubles(schema, value, formats=formats)
-        if not troubles:
-            return _judgement("correct", 1.0, text, "valid")
-        credit = item.parameters["credit"] == "fraction"
-        score = _share(document, value, troubles) if credit else 0.0
-        where = "/".join(map(str, troubles[0].path)) or "the root"
-        why = f"{len(troubles)} errors; at {where[:200]}: {troubles[0].message[:400]}"
-        return _judgement("partial" if score else "incorrect", score, text, why)
-
-
-def _extracted(item: Item, document: JsonValue) -> str | NotJson:
+def _extracted(item: Item, how: str, document: JsonValue) -> str | NotJson:
     """The text that should be JSON."""
     text = final_text(item.response())
     if text is None:
         return NotJson("the thought is not closed")
     if len(text) > MAX_CHARS:
         return NotJson(f"the text is longer than {MAX_CHARS:,} characters")
-    how = item.parameters["extract"]
     text = text.strip()
     if how == "whole" or (how == "auto" and reads(text)):
         return text
@@ -236,7 +179,3 @@ def _judgement(verdict: str, score: float, text: str, why: str) -> Judgement:
 
 def _unparsed(why: str) -> Judgement:
     return Judgement.composed("unparsed", (Component("valid", 0.0),), explanation=why)
-
-
-def _example(response: str, schema: JsonValue, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), data=schema, parameters=_SPEC.complete(parameters))

@@ -15,7 +15,6 @@ from assay.reward_server.domain import JsonValue
 from assay.reward_server.verifiers.text.json_text import NotJson, fenced, read_json
 
 Separator = Literal["auto", "json", "lines", "commas"]
-SEPARATORS: Final = ("auto", "json", "lines", "commas")
 MAX_ITEMS: Final = 1_000
 
 _BULLET = re.compile(r"\s*(?:[-*\u2022\u2013+]\s+|\(?\d{1,4}[.):、\]]\s*|#\d{1,4}[.:)]?\s+)")

@@ -25,119 +25,77 @@ usually removed.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
-    Candidate,
     Component,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
-    Verifier,
-    VerifierSpec,
 )
-from assay.reward_server.verifiers.text.forms import Form, Punctuation, Unicode, holds
+from assay.reward_server.functions import Range, verifier
+from assay.reward_server.verifiers.text.forms import Form, holds
 from assay.reward_server.verifiers.text.parts import (
+    Extract,
     NoPart,
-    extract_parameter,
+    Part,
     flagged,
-    item_part,
+    part_of,
     shown,
     unparsed,
     usable_answers,
 )
 
-_SPEC = VerifierSpec(
-    name="match",
-    version="1",
-    description="The answer equals a reference after a stated normalisation, or holds it.",
-    tasks=("match",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("correct", "incorrect", "unparsed"),
-    parameters=(
-        extract_parameter("final"),
-        ParameterSpec(
-            "where",
-            "string",
-            "equal",
-            "equal: the answer is the reference; contains, prefix, suffix: it holds it, begins or "
-            "ends with it, which a policy games by naming every candidate.",
-            allowed_values=("equal", "contains", "prefix", "suffix"),
-        ),
-        ParameterSpec(
-            "max_words",
-            "int",
-            0,
-            "An answer of more words is wrong; 0 for no limit. Meant for where=contains.",
-            minimum=0,
-            maximum=10_000,
-        ),
-        ParameterSpec("case_sensitive", "bool", False, "Whether upper and lower case differ."),
-        ParameterSpec(
-            "unicode",
-            "string",
-            "nfkc",
-            "nfkc: full-width and other compatibility characters become plain ones; nfc: they "
-            "stay.",
-            allowed_values=("nfc", "nfkc"),
-        ),
-        ParameterSpec(
-            "punctuation",
-            "string",
-            "edges",
-            "edges: quotes, emphasis and sentence marks at both ends are taken away; remove: "
-            "punctuation is, except in and before numbers; keep: it stays.",
-            allowed_values=("keep", "edges", "remove"),
-        ),
-        ParameterSpec("articles", "bool", False, "Whether a, an and the are taken away."),
-        ParameterSpec(
-            "numbers", "bool", False, "Whether words that are decimal numbers match by value."
-        ),
-    ),
-    isolation="inline",
-)
 
+@verifier("match", verdicts=("correct", "incorrect", "unparsed"), isolation="inline")
+def match(
+    item: Item,
+    *,
+    extract: Extract = "final",
+    where: Annotated[
+        Literal["equal", "contains", "prefix", "suffix"],
+        "equal: the answer is the reference; contains, prefix, suffix: it holds it, begins or "
+        "ends with it, which a policy games by naming every candidate.",
+    ] = "equal",
+    max_words: Annotated[
+        int,
+        Range(0, 10_000),
+        "An answer of more words is wrong; 0 for no limit. Meant for where=contains.",
+    ] = 0,
+    case_sensitive: Annotated[bool, "Whether upper and lower case differ."] = False,
+    unicode: Annotated[
+        Literal["nfc", "nfkc"],
+        "nfkc: full-width and other compatibility characters become plain ones; nfc: they stay.",
+    ] = "nfkc",
+    punctuation: Annotated[
+        Literal["keep", "edges", "remove"],
+        "edges: quotes, emphasis and sentence marks at both ends are taken away; remove: "
+        "punctuation is, except in and before numbers; keep: it stays.",
+    ] = "edges",
+    articles: Annotated[bool, "Whether a, an and the are taken away."] = False,
+    numbers: Annotated[bool, "Whether words that are decimal numbers match by value."] = False,
+) -> Judgement:
+    """The answer equals a reference after a stated normalisation, or holds it.
 
-class MatchVerifier(Verifier):
-    """Compares normalised texts."""
-
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """Equal, held, not held, and no answer."""
-        return (
-            Example(_example("**Paris.**", "paris"), "correct"),
-            Example(_example("It is Paris, I think", "Paris", where="contains"), "correct"),
-            Example(_example("I know", "no", where="contains"), "incorrect"),
-            Example(_example("Lyon", "Paris"), "incorrect"),
-            Example(_example("-5", "5", punctuation="remove"), "incorrect"),
-            Example(_example("no tag", "Paris", extract="answer-tag"), "unparsed"),
-        )
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the answer with each reference.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference.
-        """
-        references = usable_answers(item)
-        return flagged(item, _judged(item, references))
-
-
-def _judged(item: Item, references: tuple[str, ...]) -> Judgement:
-    part = item_part(item)
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference.
+    """
+    references = usable_answers(item)
+    part = part_of(item.response(), extract)
     if isinstance(part, NoPart):
-        return unparsed("correctness", part.why)
-    form = _form(item)
-    where = str(item.parameters["where"])
-    most = cast("int", item.parameters["max_words"])
+        return flagged(item, unparsed("correctness", part.why))
+    form = Form(
+        case_sensitive=case_sensitive,
+        unicode=unicode,
+        punctuation=punctuation,
+        articles=articles,
+        numbers=numbers,
+    )
+    return flagged(item, _judged(part, references, form, where, max_words))
+
+
+def _judged(
+    part: Part, references: tuple[str, ...], form: Form, where: str, most: int
+) -> Judgement:
     answer = form.apply(part.text)
     words = answer.count(" ") + 1
     if most and words > most:
@@ -165,24 +123,9 @@ _WHERE = {
 }
 
 
-def _form(item: Item) -> Form:
-    values = item.parameters
-    return Form(
-        case_sensitive=bool(values["case_sensitive"]),
-        unicode=cast("Unicode", values["unicode"]),
-        punctuation=cast("Punctuation", values["punctuation"]),
-        articles=bool(values["articles"]),
-        numbers=bool(values["numbers"]),
-    )
-
-
 def _fits(answer: str, reference: str, where: str) -> bool:
     if where == "equal":
         return answer == reference
     if where == "prefix":
         return holds(answer, reference, "prefix")
     return holds(answer, reference, "contains" if where == "contains" else "suffix")
-
-
-def _example(response: str, reference: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete(parameters))

@@ -30,28 +30,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     JsonValue,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import Range, verifier
 from assay.reward_server.verifiers.text.forms import Form
 from assay.reward_server.verifiers.text.lists import MAX_ITEMS, read_items
 from assay.reward_server.verifiers.text.parts import (
+    Extract,
     NoPart,
-    extract_parameter,
     graded,
-    item_part,
+    part_of,
     shown,
     unparsed,
 )
@@ -59,30 +55,6 @@ from assay.reward_server.verifiers.text.parts import (
 _MOST_GRADE = 1_000
 _MOST_EXPONENT = 50
 _FORM = Form()
-
-_SPEC = VerifierSpec(
-    name="ndcg",
-    version="1",
-    description="A ranking in the response against graded relevance: NDCG at k.",
-    tasks=("ranking",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("correct", "partial", "incorrect", "unparsed"),
-    parameters=(
-        extract_parameter("final"),
-        ParameterSpec(
-            "k", "int", 0, "How many places count; 0 for all.", minimum=0, maximum=MAX_ITEMS
-        ),
-        ParameterSpec(
-            "gain",
-            "string",
-            "linear",
-            "What a grade is worth: linear, itself; exponential, 2^grade - 1.",
-            allowed_values=("linear", "exponential"),
-        ),
-    ),
-    isolation="inline",
-)
 
 
 def discounted(gains: Sequence[float], k: int = 0) -> float:
@@ -108,53 +80,48 @@ def normalised(gains: Sequence[float], available: Sequence[float], k: int = 0) -
     return min(1.0, discounted(gains, k) / ideal)
 
 
-class NdcgVerifier(Verifier):
-    """Scores rankings."""
+@verifier(
+    "ndcg",
+    tasks=("ranking",),
+    verdicts=("correct", "partial", "incorrect", "unparsed"),
+    isolation="inline",
+)
+def ndcg(
+    item: Item,
+    *,
+    extract: Extract = "final",
+    k: Annotated[int, Range(0, MAX_ITEMS), "How many places count; 0 for all."] = 0,
+    gain: Annotated[
+        Literal["linear", "exponential"],
+        "What a grade is worth: linear, itself; exponential, 2^grade - 1.",
+    ] = "linear",
+) -> Judgement:
+    """A ranking in the response against graded relevance: NDCG at k.
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """The ideal ranking, another one, one of no worth, and none."""
-        return (
-            Example(_example("a > b > c", {"a": 3, "b": 2, "c": 0}), "correct"),
-            Example(_example('["b", "a", "c"]', {"a": 3, "b": 2, "c": 0}), "partial"),
-            Example(_example("c", {"a": 3, "b": 2, "c": 0}, k=1), "incorrect"),
-            Example(_example("", {"a": 3, "b": 2, "c": 0}), "unparsed"),
-        )
-
-    def judge(self, item: Item) -> Judgement:
-        """Scores the response's ranking.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE when the reference is no map of grades, or all are 0.
-        """
-        exponential = item.parameters["gain"] == "exponential"
-        worth = _worth(item.document(), exponential=exponential)
-        part = item_part(item)
-        if isinstance(part, NoPart):
-            return unparsed("ndcg", part.why)
-        ranking = read_items(part.text, ordered=True)
-        if ranking is None:
-            return unparsed("ndcg", f"the answer is not a list of at most {MAX_ITEMS} items")
-        k = int(item.parameters["k"])  # type: ignore[arg-type]
-        names = [_FORM.apply(name) for name in ranking]
-        first = {name: place for place, name in reversed(list(enumerate(names)))}
-        gains = [
-            worth.get(name, 0.0) if first[name] == place else 0.0
-            for place, name in enumerate(names)
-        ]
-        score = normalised(gains, list(worth.values()), k)
-        known = sum(name in worth for name in first)
-        return Judgement.composed(
-            graded(score),
-            (Component("ndcg", score),),
-            extracted_answer=shown(" > ".join(ranking)),
-            explanation=f"{known} of {len(worth)} identifiers are ranked, in {len(names)} places",
-        )
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE when the reference is no map of grades, or all are 0.
+    """
+    exponential = gain == "exponential"
+    worth = _worth(item.document(), exponential=exponential)
+    part = part_of(item.response(), extract)
+    if isinstance(part, NoPart):
+        return unparsed("ndcg", part.why)
+    ranking = read_items(part.text, ordered=True)
+    if ranking is None:
+        return unparsed("ndcg", f"the answer is not a list of at most {MAX_ITEMS} items")
+    names = [_FORM.apply(name) for name in ranking]
+    first = {name: place for place, name in reversed(list(enumerate(names)))}
+    gains = [
+        worth.get(name, 0.0) if first[name] == place else 0.0 for place, name in enumerate(names)
+    ]
+    score = normalised(gains, list(worth.values()), k)
+    known = sum(name in worth for name in first)
+    return Judgement.composed(
+        graded(score),
+        (Component("ndcg", score),),
+        extracted_answer=shown(" > ".join(ranking)),
+        explanation=f"{known} of {len(worth)} identifiers are ranked, in {len(names)} places",
+    )
 
 
 def _worth(value: JsonValue, *, exponential: bool) -> dict[str, float]:
@@ -180,7 +147,3 @@ def _worth(value: JsonValue, *, exponential: bool) -> dict[str, float]:
     if not any(worth.values()):
         raise Unjudgeable(UNUSABLE_REFERENCE, "every grade of the reference is 0")
     return worth
-
-
-def _example(response: str, grades: dict[str, JsonValue], **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), data=grades, parameters=_SPEC.complete(parameters))

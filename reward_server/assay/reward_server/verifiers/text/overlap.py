@@ -6,32 +6,31 @@ memory, and a policy must not earn a time-out instead of a score.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final, Literal
 
-from assay.reward_server.domain import Component, Item, Judgement, ParameterSpec
+from assay.reward_server.domain import Component, Item, Judgement
 from assay.reward_server.verifiers.text.parts import final_text, graded, usable_answers
 
 MAX_CHARS: Final = 100_000
 
 VERDICTS: Final = ("correct", "partial", "incorrect", "overlong")
 
-PART: Final = ParameterSpec(
-    "part",
-    "string",
-    "final",
-    "whole: the response; final: what follows the last </think>.",
-    allowed_values=("whole", "final"),
-)
+Part = Annotated[
+    Literal["whole", "final"], "whole: the response; final: what follows the last </think>."
+]
+
+OVERLONG: Final = {"response": "a" * (MAX_CHARS + 1), "reference": "text", "verdict": "overlong"}
+"""The example of a response that is too long."""
 
 
-def texts(item: Item) -> tuple[str, tuple[str, ...]]:
+def texts(item: Item, part: str) -> tuple[str, tuple[str, ...]]:
     """The judged text, empty where a thought is not closed, and the references.
 
     Raises:
         Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference.
     """
     response = item.response()
-    text = response if item.parameters["part"] == "whole" else final_text(response)
+    text = response if part == "whole" else final_text(response)
     return text or "", usable_answers(item, MAX_CHARS)
 
 

@@ -28,29 +28,25 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     JsonValue,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.forms import Form
 from assay.reward_server.verifiers.text.json_text import NotJson, fenced, read_json
 from assay.reward_server.verifiers.text.lists import MAX_ITEMS, read_items, text_of
 from assay.reward_server.verifiers.text.parts import (
+    Extract,
     NoPart,
-    extract_parameter,
     graded,
-    item_part,
+    part_of,
     shown,
     unparsed,
 )
@@ -62,78 +58,48 @@ _SCORED = re.compile(
     re.MULTILINE,
 )
 
-_SPEC = VerifierSpec(
-    name="pairwise-accuracy",
-    version="1",
-    description="Scores or an order stated in the response against known preferences.",
+
+@verifier(
+    "pairwise-accuracy",
     tasks=("pairwise",),
-    min_reward=0.0,
-    max_reward=1.0,
     verdicts=("correct", "partial", "incorrect", "unparsed"),
-    parameters=(
-        extract_parameter("final"),
-        ParameterSpec(
-            "form",
-            "string",
-            "auto",
-            "scores: a number for each identifier; order: identifiers, best first; auto: scores "
-            "where there are any, else an order.",
-            allowed_values=("auto", "scores", "order"),
-        ),
-        ParameterSpec(
-            "ties",
-            "string",
-            "wrong",
-            "What equal scores for a pair with a preference count: wrong, 0; half, 0.5.",
-            allowed_values=("wrong", "half"),
-        ),
-    ),
     isolation="inline",
 )
+def pairwise_accuracy(
+    item: Item,
+    *,
+    extract: Extract = "final",
+    form: Annotated[
+        Literal["auto", "scores", "order"],
+        "scores: a number for each identifier; order: identifiers, best first; auto: scores "
+        "where there are any, else an order.",
+    ] = "auto",
+    ties: Annotated[
+        Literal["wrong", "half"],
+        "What equal scores for a pair with a preference count: wrong, 0; half, 0.5.",
+    ] = "wrong",
+) -> Judgement:
+    """Scores or an order stated in the response against known preferences.
 
-
-class PairwiseAccuracyVerifier(Verifier):
-    """Counts preferences on which the response agrees."""
-
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """Agreement, some, none, and nothing to compare."""
-        pairs: JsonValue = [["a", "b"], ["b", "c"]]
-        return (
-            Example(_example("a > b > c", pairs), "correct"),
-            Example(_example('{"a": 9, "b": 4, "c": 4}', pairs), "partial"),
-            Example(_example("a: 1\nb: 2\nc: 3", pairs), "incorrect"),
-            Example(_example("a > b > c", {"a": 0.9, "b": 0.5, "c": 0.1}), "correct"),
-            Example(_example("", pairs), "unparsed"),
-        )
-
-    def judge(self, item: Item) -> Judgement:
-        """Counts the preferences that the response shares.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE when the reference states no preferences.
-        """
-        pairs = _preferences(item.document())
-        part = item_part(item)
-        if isinstance(part, NoPart):
-            return unparsed("accuracy", part.why)
-        scores = _stated(part.text, str(item.parameters["form"]))
-        if not scores:
-            return unparsed("accuracy", "the answer states neither scores nor an order")
-        tie = 0.5 if item.parameters["ties"] == "half" else 0.0
-        agreed = math.fsum(_agreement(scores, better, worse, tie) for better, worse in pairs)
-        accuracy = agreed / len(pairs)
-        return Judgement.composed(
-            graded(accuracy),
-            (Component("accuracy", accuracy),),
-            extracted_answer=shown(part.text),
-            explanation=f"agrees on {agreed:g} of {len(pairs)} preferences",
-        )
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE when the reference states no preferences.
+    """
+    pairs = _preferences(item.document())
+    part = part_of(item.response(), extract)
+    if isinstance(part, NoPart):
+        return unparsed("accuracy", part.why)
+    scores = _stated(part.text, form)
+    if not scores:
+        return unparsed("accuracy", "the answer states neither scores nor an order")
+    tie = 0.5 if ties == "half" else 0.0
+    agreed = math.fsum(_agreement(scores, better, worse, tie) for better, worse in pairs)
+    accuracy = agreed / len(pairs)
+    return Judgement.composed(
+        graded(accuracy),
+        (Component("accuracy", accuracy),),
+        extracted_answer=shown(part.text),
+        explanation=f"agrees on {agreed:g} of {len(pairs)} preferences",
+    )
 
 
 def _agreement(scores: dict[str, float], better: str, worse: str, tie: float) -> float:
@@ -240,7 +206,3 @@ def _of_pairs(value: JsonValue) -> list[tuple[str, str]]:
             )
         pairs.append((_FORM.apply(text_of(pair[0])), _FORM.apply(text_of(pair[1]))))
     return pairs
-
-
-def _example(response: str, reference: JsonValue, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), data=reference, parameters=_SPEC.complete(parameters))

@@ -1,6 +1,6 @@
 """Which part of a response is judged: the `extract` parameter that the text verifiers share.
 
-The marks (a box, an answer tag, "the answer is") are those of `verifiers/extraction.py`. This adds
+The marks (a box, an answer tag, "the answer is") are those of `assay.math.extraction`. This adds
 two parts that are the texts themselves: `whole`, the response untouched, and `final`, what follows
 the last `</think>`; a response that opens a thought and never closes it has no final part.
 """
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
+from assay.math import extraction
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
     Item,
     Judgement,
-    ParameterSpec,
     Unjudgeable,
 )
-from assay.reward_server.verifiers import extraction, suspicions
+from assay.reward_server.functions import OneOf
+from assay.reward_server.verifiers import suspicions
 
 MARKS: Final = (
     "auto",
@@ -35,6 +36,13 @@ MARKS: Final = (
 
 MAX_CHARS: Final = 20_000
 """A longer part is no answer; it bounds the work of the verifiers that run inline."""
+
+Extract = Annotated[
+    str,
+    OneOf(("whole", "final", *MARKS)),
+    "The part that is judged: the whole response, what follows the last </think> (final), or "
+    "a marked answer as the math verifier finds it; verdict unparsed where there is none.",
+]
 
 SHOWN_CHARS: Final = 200
 _THOUGHT_OPENS = "<think>"
@@ -59,18 +67,6 @@ class NoPart:
     """The response has no such part, and why."""
 
     why: str
-
-
-def extract_parameter(default: str) -> ParameterSpec:
-    """The parameter `extract` of a verifier that reads an answer."""
-    return ParameterSpec(
-        "extract",
-        "string",
-        default,
-        "The part that is judged: the whole response, what follows the last </think> (final), or "
-        "a marked answer as the math verifier finds it; verdict unparsed where there is none.",
-        allowed_values=("whole", "final", *MARKS),
-    )
 
 
 def part_of(
@@ -102,15 +98,6 @@ def final_text(response: str) -> str | None:
     _, found, after = response.rpartition(_THOUGHT_ENDS)
     opened = _THOUGHT_OPENS in after if found else response.lstrip().startswith(_THOUGHT_OPENS)
     return None if opened else after
-
-
-def item_part(item: Item, *, letter: bool = False, limit: int = MAX_CHARS) -> Part | NoPart:
-    """The part of an item's response that its parameter `extract` names.
-
-    Raises:
-        Unjudgeable: UNSUPPORTED_INPUT for a dialogue of several turns.
-    """
-    return part_of(item.response(), str(item.parameters["extract"]), letter=letter, limit=limit)
 
 
 def unparsed(component: str, why: str) -> Judgement:

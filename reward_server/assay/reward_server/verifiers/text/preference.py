@@ -25,20 +25,16 @@ from typing import Final
 
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     Judgement,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.parts import (
+    Extract,
     NoPart,
-    extract_parameter,
-    item_part,
+    part_of,
     shown,
     unparsed,
 )
@@ -62,65 +58,35 @@ _BARE = re.compile(
 )
 _NAMES: Final = {"a": "A", "1": "A", "b": "B", "2": "B", "c": "tie", "tie": "tie", "equal": "tie"}
 
-_SPEC = VerifierSpec(
-    name="preference",
-    version="1",
-    description="The response says which of two responses is better, or that they are equal.",
-    tasks=("preference",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("correct", "incorrect", "hedged", "unparsed"),
-    parameters=(extract_parameter("final"),),
-    isolation="inline",
-)
 
+@verifier("preference", verdicts=("correct", "incorrect", "hedged", "unparsed"), isolation="inline")
+def preference(item: Item, *, extract: Extract = "final") -> Judgement:
+    """The response says which of two responses is better, or that they are equal.
 
-class PreferenceVerifier(Verifier):
-    """Compares verdicts on a pair."""
-
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """Right, wrong, two and no verdicts."""
-        return (
-            Example(_example("A is more helpful.\n[[A]]", "A"), "correct"),
-            Example(_example("My verdict: B>>A", "2"), "correct"),
-            Example(_example("Response 1 is better.", "B"), "incorrect"),
-            Example(_example("[[A]] or [[B]]", "A"), "hedged"),
-            Example(_example("Both have merits.", "A"), "unparsed"),
-        )
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the response's verdict with the reference.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE for a reference that is not A, B, 1, 2 or tie.
-        """
-        right = {_reference(text) for text in item.answers()}
-        part = item_part(item)
-        if isinstance(part, NoPart):
-            return unparsed("correctness", part.why)
-        found = verdicts(part.text)
-        if not found:
-            return unparsed("correctness", "the answer holds no verdict on the pair")
-        if len(found) > 1:
-            return Judgement.composed(
-                "hedged",
-                (Component("correctness", 0.0),),
-                extracted_answer=shown(part.text[-200:]),
-                explanation=f"two verdicts in one line: {' and '.join(sorted(found))}",
-            )
-        (verdict,) = found
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a reference that is not A, B, 1, 2 or tie.
+    """
+    right = {_reference(text) for text in item.answers()}
+    part = part_of(item.response(), extract)
+    if isinstance(part, NoPart):
+        return unparsed("correctness", part.why)
+    found = verdicts(part.text)
+    if not found:
+        return unparsed("correctness", "the answer holds no verdict on the pair")
+    if len(found) > 1:
         return Judgement.composed(
-            "correct" if verdict in right else "incorrect",
-            (Component("correctness", float(verdict in right)),),
-            extracted_answer=verdict,
-            explanation=f"prefers {verdict}",
+            "hedged",
+            (Component("correctness", 0.0),),
+            extracted_answer=shown(part.text[-200:]),
+            explanation=f"two verdicts in one line: {' and '.join(sorted(found))}",
         )
+    (verdict,) = found
+    return Judgement.composed(
+        "correct" if verdict in right else "incorrect",
+        (Component("correctness", float(verdict in right)),),
+        extracted_answer=verdict,
+        explanation=f"prefers {verdict}",
+    )
 
 
 def verdicts(text: str) -> frozenset[str]:
@@ -158,7 +124,3 @@ def _reference(text: str) -> str:
             UNUSABLE_REFERENCE, f"the reference {text[:80]!r} is not A, B, 1, 2 or tie"
         )
     return name
-
-
-def _example(response: str, reference: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete(parameters))

@@ -26,25 +26,21 @@ Sources: RE2's syntax and guarantees, Cox, Regular Expression Matching in the Wi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, Literal
 
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     JsonValue,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.parts import final_text
 
 _KINDS: Final = ("all_of", "any_of", "none_of")
@@ -53,41 +49,6 @@ _MOST_CHARS = 2_000
 _MEMORY_BYTES = 1 << 20
 _MOST_TEXT = 1 << 20
 _GLANCE_STEPS = 400_000  # text times program size; below it the slowest matcher takes milliseconds
-
-_SPEC = VerifierSpec(
-    name="regex",
-    version="1",
-    description="The response matches all, any or none of given RE2 patterns.",
-    tasks=("regex",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("correct", "partial", "incorrect"),
-    parameters=(
-        ParameterSpec("all_of", "string-list", (), "Patterns that must each be found."),
-        ParameterSpec("any_of", "string-list", (), "Patterns of which one must be found."),
-        ParameterSpec("none_of", "string-list", (), "Patterns that must not be found."),
-        ParameterSpec(
-            "part",
-            "string",
-            "whole",
-            "whole: the response; final: what follows the last </think>.",
-            allowed_values=("whole", "final"),
-        ),
-        ParameterSpec("whole", "bool", False, "Whether a pattern must match the text whole."),
-        ParameterSpec("case_sensitive", "bool", True, "Whether upper and lower case differ."),
-        ParameterSpec("dot_all", "bool", False, "Whether a dot matches line ends."),
-        ParameterSpec("multi_line", "bool", False, "Whether ^ and $ match at lines."),
-        ParameterSpec(
-            "scoring",
-            "string",
-            "all",
-            "all: 1 if every condition holds, else 0; fraction: the share that holds.",
-            allowed_values=("all", "fraction"),
-        ),
-    ),
-    needs_reference=False,
-    isolation="process",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,57 +106,72 @@ def _trouble(pattern: str, error: Exception) -> str:
     return f"{where}{what}{f' ({fragment[:40]!r})' if fragment else ''}"
 
 
-class RegexVerifier(Verifier):
-    """Matches patterns."""
+def _glance(
+    item: Item,
+    *,
+    part: str,
+    whole: bool,
+    case_sensitive: bool,
+    dot_all: bool,
+    multi_line: bool,
+    scoring: str,
+    **patterns: tuple[str, ...],
+) -> Judgement | None:
+    """Matches in the server's process when texts and patterns are small."""
+    conditions = _conditions(item, patterns, Flags(case_sensitive, dot_all, multi_line))
+    if len(item.response()) > _GLANCE_STEPS:
+        return None
+    size = sum(one.programsize for kind in _KINDS for one in conditions[kind])
+    if size * (len(item.response()) + 1) > _GLANCE_STEPS:
+        return None
+    return _judged(item, conditions, part, scoring, whole=whole)
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
 
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """Conditions that hold, fail, and hold in part."""
-        both = (r"^\d+", "apples$")
-        return (
-            Example(_example("12 apples", all_of=both), "correct"),
-            Example(_example("12 pears", all_of=both), "incorrect"),
-            Example(_example("12 pears", all_of=both, scoring="fraction"), "partial"),
-            Example(_example("a dog", any_of=("cat", "dog"), none_of=("bird",)), "correct"),
-            Example(_example("", none_of=("bird",)), "incorrect"),
-        )
+@verifier(
+    "regex", verdicts=("correct", "partial", "incorrect"), needs_reference=False, glance=_glance
+)
+def regex(
+    item: Item,
+    *,
+    all_of: Annotated[tuple[str, ...], "Patterns that must each be found."] = (),
+    any_of: Annotated[tuple[str, ...], "Patterns of which one must be found."] = (),
+    none_of: Annotated[tuple[str, ...], "Patterns that must not be found."] = (),
+    part: Annotated[
+        Literal["whole", "final"], "whole: the response; final: what follows the last </think>."
+    ] = "whole",
+    whole: Annotated[bool, "Whether a pattern must match the text whole."] = False,
+    case_sensitive: Annotated[bool, "Whether upper and lower case differ."] = True,
+    dot_all: Annotated[bool, "Whether a dot matches line ends."] = False,
+    multi_line: Annotated[bool, "Whether ^ and $ match at lines."] = False,
+    scoring: Annotated[
+        Literal["all", "fraction"],
+        "all: 1 if every condition holds, else 0; fraction: the share that holds.",
+    ] = "all",
+) -> Judgement:
+    """The response matches all, any or none of given RE2 patterns.
 
-    def glance(self, item: Item) -> Judgement | None:
-        """Matches in the server's process when texts and patterns are small."""
-        conditions = _conditions(item)
-        if len(item.response()) > _GLANCE_STEPS:
-            return None
-        size = sum(one.programsize for kind in _KINDS for one in conditions[kind])
-        if size * (len(item.response()) + 1) > _GLANCE_STEPS:
-            return None
-        return _judged(item, conditions)
-
-    def judge(self, item: Item) -> Judgement:
-        """Matches each pattern.
-
-        Raises:
-            Unjudgeable: INVALID_PARAMETER or UNUSABLE_REFERENCE for a pattern that RE2 does not
-                take, or when there is none.
-        """
-        return _judged(item, _conditions(item))
+    Raises:
+        Unjudgeable: INVALID_PARAMETER or UNUSABLE_REFERENCE for a pattern that RE2 does not
+            take, or when there is none.
+    """
+    patterns = {"all_of": all_of, "any_of": any_of, "none_of": none_of}
+    conditions = _conditions(item, patterns, Flags(case_sensitive, dot_all, multi_line))
+    return _judged(item, conditions, part, scoring, whole=whole)
 
 
 _Conditions = dict[str, list[Any]]
 
 
-def _judged(item: Item, conditions: _Conditions) -> Judgement:
+def _judged(
+    item: Item, conditions: _Conditions, part: str, scoring: str, *, whole: bool
+) -> Judgement:
     response = item.response()
-    text = response if item.parameters["part"] == "whole" else final_text(response)
+    text = response if part == "whole" else final_text(response)
     if text is None or len(text) > _MOST_TEXT:
         why = "the thought is not closed" if text is None else "the response is too long"
         return Judgement.composed("incorrect", (Component("conditions", 0.0),), explanation=why)
     text = text.encode(errors="replace").decode()
-    how = "fullmatch" if item.parameters["whole"] else "search"
+    how = "fullmatch" if whole else "search"
     found = {
         kind: [getattr(one, how)(text) is not None for one in conditions[kind]] for kind in _KINDS
     }
@@ -205,7 +181,7 @@ def _judged(item: Item, conditions: _Conditions) -> Judgement:
     if not text.strip() and not any(found["all_of"]) and not any(found["any_of"]):
         holds = [False] * len(holds)
     share = sum(holds) / len(holds)
-    score = share if item.parameters["scoring"] == "fraction" else float(all(holds))
+    score = share if scoring == "fraction" else float(all(holds))
     verdict = "correct" if score == 1.0 else "partial" if score else "incorrect"
     return Judgement.composed(
         verdict,
@@ -214,17 +190,13 @@ def _judged(item: Item, conditions: _Conditions) -> Judgement:
     )
 
 
-def _conditions(item: Item) -> _Conditions:
+def _conditions(item: Item, told: Mapping[str, tuple[str, ...]], flags: Flags) -> _Conditions:
     """The compiled patterns of each kind, of the parameters and of the reference."""
     conditions: _Conditions = {kind: [] for kind in _KINDS}
-    flags = Flags(
-        bool(item.parameters["case_sensitive"]),
-        bool(item.parameters["dot_all"]),
-        bool(item.parameters["multi_line"]),
-    )
     for kind in _KINDS:
-        patterns = cast("tuple[str, ...]", item.parameters[kind])
-        conditions[kind] += _all_compiled(patterns, flags, f"parameter {kind!r}", INVALID_PARAMETER)
+        conditions[kind] += _all_compiled(
+            told[kind], flags, f"parameter {kind!r}", INVALID_PARAMETER
+        )
     if item.data is not None or item.references:
         for kind, patterns in _of_document(item.document()).items():
             own = _all_compiled(patterns, flags, f"reference {kind!r}", UNUSABLE_REFERENCE)
@@ -263,7 +235,3 @@ def _of_document(value: JsonValue) -> dict[str, tuple[str, ...]]:
             raise Unjudgeable(UNUSABLE_REFERENCE, f"{kind} must be a list of patterns")
         patterns[kind] = tuple(str(one) for one in some)
     return patterns
-
-
-def _example(response: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), parameters=_SPEC.complete(parameters))

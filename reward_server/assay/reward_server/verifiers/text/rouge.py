@@ -29,24 +29,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Candidate,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text import overlap
 from assay.reward_server.verifiers.text.distances import lcs_length
 
 _MOST_PAIRS = 4_000_000
+_WORDS = "testing one two"
 _COMPONENTS: Final = {
     "rouge1": "rouge-1",
     "rouge2": "rouge-2",
@@ -57,45 +53,6 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 )
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
-
-_SPEC = VerifierSpec(
-    name="rouge",
-    version="1",
-    description="Overlap of n-grams or longest common subsequences with a reference (ROUGE).",
-    tasks=("summarisation",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=overlap.VERDICTS,
-    parameters=(
-        overlap.PART,
-        ParameterSpec(
-            "rouge_type",
-            "string",
-            "rougeL",
-            "rouge1 and rouge2 compare n-grams; rougeL the longest common subsequence of the whole "
-            "texts; rougeLsum of their lines.",
-            allowed_values=("rouge1", "rouge2", "rougeL", "rougeLsum"),
-        ),
-        ParameterSpec(
-            "measure",
-            "string",
-            "fmeasure",
-            "Which number of the best reference is rewarded.",
-            allowed_values=("fmeasure", "precision", "recall"),
-        ),
-        ParameterSpec("stemmer", "bool", False, "Whether words are stemmed (Porter, English)."),
-        ParameterSpec(
-            "tokens",
-            "string",
-            "ascii",
-            "ascii: a-z and 0-9, as published; unicode: words of any script, single characters of "
-            "those without spaces; not stemmed.",
-            allowed_values=("ascii", "unicode"),
-        ),
-    ),
-    isolation="process",
-    lazy=True,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,59 +82,64 @@ def _scorer(rouge_type: str, *, stemmer: bool, tokens: str) -> tuple[Any, Any]:
     return rouge_scorer.RougeScorer([rouge_type], tokenizer=tokenizer), tokenizer
 
 
-class RougeVerifier(Verifier):
-    """Scores by ROUGE."""
+@verifier(
+    "rouge",
+    tasks=("summarisation",),
+    verdicts=overlap.VERDICTS,
+    lazy=True,
+    prepare=lambda: _scorer("rougeL", stemmer=False, tokens="ascii"),
+    examples=[
+        {"response": _WORDS, "reference": _WORDS, "verdict": "correct"},
+        {"response": "testing two", "reference": _WORDS, "verdict": "partial"},
+        {"response": "nothing", "reference": _WORDS, "verdict": "incorrect"},
+        overlap.OVERLONG,
+    ],
+)
+def rouge(
+    item: Item,
+    *,
+    part: overlap.Part = "final",
+    rouge_type: Annotated[
+        Literal["rouge1", "rouge2", "rougeL", "rougeLsum"],
+        "rouge1 and rouge2 compare n-grams; rougeL the longest common subsequence of the whole "
+        "texts; rougeLsum of their lines.",
+    ] = "rougeL",
+    measure: Annotated[
+        Literal["fmeasure", "precision", "recall"],
+        "Which number of the best reference is rewarded.",
+    ] = "fmeasure",
+    stemmer: Annotated[bool, "Whether words are stemmed (Porter, English)."] = False,
+    tokens: Annotated[
+        Literal["ascii", "unicode"],
+        "ascii: a-z and 0-9, as published; unicode: words of any script, single characters of "
+        "those without spaces; not stemmed.",
+    ] = "ascii",
+) -> Judgement:
+    """Overlap of n-grams or longest common subsequences with a reference (ROUGE).
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """All, some and none of the words, and far too many."""
-        return (
-            Example(_example("testing one two", "testing one two"), "correct"),
-            Example(_example("testing two", "testing one two"), "partial"),
-            Example(_example("nothing", "testing one two"), "incorrect"),
-            Example(_example("a" * (overlap.MAX_CHARS + 1), "testing"), "overlong"),
-        )
-
-    def prepare(self) -> None:
-        """Loads the package."""
-        _scorer("rougeL", stemmer=False, tokens="ascii")
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the response with each reference.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference, or one without
-                tokens.
-        """
-        response, references = overlap.texts(item)
-        rouge_type = str(item.parameters["rouge_type"])
-        component = _COMPONENTS[rouge_type]
-        if len(response) > overlap.MAX_CHARS:
-            return overlap.overlong(component)
-        scorer, tokenizer = _scorer(
-            rouge_type,
-            stemmer=bool(item.parameters["stemmer"]),
-            tokens=str(item.parameters["tokens"]),
-        )
-        answer = tokenizer.tokenize(response)
-        shares = []
-        for reference in references:
-            right = _tokens(tokenizer, reference)
-            if rouge_type == "rougeLsum" and len(answer) * len(right) > _MOST_PAIRS:
-                return overlap.overlong(component, f"too long: {len(answer):,} tokens")
-            if rouge_type == "rougeL":
-                shares.append(_common(answer, right))
-            else:
-                shares.append(_of(scorer.score(reference, response)[rouge_type]))
-        best = max(shares, key=lambda one: one.fmeasure)
-        numbers = {name: getattr(best, name) for name in ("fmeasure", "precision", "recall")}
-        score = numbers.pop(str(item.parameters["measure"]))
-        return overlap.judged(component, score, numbers)
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference, or one without
+            tokens.
+    """
+    response, references = overlap.texts(item, part)
+    component = _COMPONENTS[rouge_type]
+    if len(response) > overlap.MAX_CHARS:
+        return overlap.overlong(component)
+    scorer, tokenizer = _scorer(rouge_type, stemmer=stemmer, tokens=tokens)
+    answer = tokenizer.tokenize(response)
+    shares = []
+    for reference in references:
+        right = _tokens(tokenizer, reference)
+        if rouge_type == "rougeLsum" and len(answer) * len(right) > _MOST_PAIRS:
+            return overlap.overlong(component, f"too long: {len(answer):,} tokens")
+        if rouge_type == "rougeL":
+            shares.append(_common(answer, right))
+        else:
+            shares.append(_of(scorer.score(reference, response)[rouge_type]))
+    best = max(shares, key=lambda one: one.fmeasure)
+    numbers = {name: getattr(best, name) for name in ("fmeasure", "precision", "recall")}
+    score = numbers.pop(measure)
+    return overlap.judged(component, score, numbers)
 
 
 def _tokens(tokenizer: Any, reference: str) -> list[str]:
@@ -201,7 +163,3 @@ def _common(answer: list[str], right: list[str]) -> _Shares:
 
 def _of(score: Any) -> _Shares:
     return _Shares(float(score.precision), float(score.recall), float(score.fmeasure))
-
-
-def _example(response: str, reference: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete(parameters))

@@ -27,69 +27,33 @@ QAMPARI (arXiv 2205.12665), whose recall and precision over aliases are the same
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Candidate,
     Component,
-    Example,
     Item,
     JsonValue,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
     Unjudgeable,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.forms import Form
 from assay.reward_server.verifiers.text.json_text import NotJson, read_json
 from assay.reward_server.verifiers.text.lists import (
     MAX_ITEMS,
-    SEPARATORS,
     Separator,
     read_items,
     text_of,
     texts_of,
 )
 from assay.reward_server.verifiers.text.parts import (
+    Extract,
     NoPart,
-    extract_parameter,
     graded,
-    item_part,
+    part_of,
     shown,
     unparsed,
-)
-
-_SPEC = VerifierSpec(
-    name="set-f1",
-    version="1",
-    description="The items of a list in the response against a set of right items.",
-    tasks=("set-f1",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("correct", "partial", "incorrect", "unparsed"),
-    parameters=(
-        extract_parameter("final"),
-        ParameterSpec(
-            "measure",
-            "string",
-            "f1",
-            "f1, precision, recall, jaccard (matched over all that is named or right), or exact: 1 "
-            "when the sets are equal and nothing is repeated, else 0.",
-            allowed_values=("f1", "precision", "recall", "jaccard", "exact"),
-        ),
-        ParameterSpec(
-            "separator",
-            "string",
-            "auto",
-            "How the response lists its items; auto decides by the answer's form.",
-            allowed_values=SEPARATORS,
-        ),
-        ParameterSpec("case_sensitive", "bool", False, "Whether upper and lower case differ."),
-    ),
-    isolation="inline",
 )
 
 
@@ -143,60 +107,54 @@ def match_items(named: list[str], right: list[tuple[str, ...]]) -> Match:
     return Match(len(matched), len(named), len(right))
 
 
-class SetF1Verifier(Verifier):
-    """Compares sets."""
+@verifier("set-f1", verdicts=("correct", "partial", "incorrect", "unparsed"), isolation="inline")
+def set_f1(
+    item: Item,
+    *,
+    extract: Extract = "final",
+    measure: Annotated[
+        Literal["f1", "precision", "recall", "jaccard", "exact"],
+        "f1, precision, recall, jaccard (matched over all that is named or right), or exact: 1 "
+        "when the sets are equal and nothing is repeated, else 0.",
+    ] = "f1",
+    separator: Annotated[
+        Separator, "How the response lists its items; auto decides by the answer's form."
+    ] = "auto",
+    case_sensitive: Annotated[bool, "Whether upper and lower case differ."] = False,
+) -> Judgement:
+    """The items of a list in the response against a set of right items.
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """The whole set, a part of it, none of it, and no list."""
-        return (
-            Example(_example("- Red\n- green", ["red", "green"]), "correct"),
-            Example(_example('["red", "blue"]', ["red", "green"]), "partial"),
-            Example(_example("red, red", ["red", "green"], measure="exact"), "incorrect"),
-            Example(_example("black, white", ["red", "green"]), "incorrect"),
-            Example(_example("", ["red", "green"]), "unparsed"),
-        )
-
-    def judge(self, item: Item) -> Judgement:
-        """Matches the response's items with the reference's.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE when the reference is no list of items.
-        """
-        form = Form(case_sensitive=bool(item.parameters["case_sensitive"]))
-        references = _references(item, form)
-        measure = str(item.parameters["measure"])
-        part = item_part(item)
-        if isinstance(part, NoPart):
-            return unparsed(measure, part.why)
-        items = read_items(part.text, cast("Separator", item.parameters["separator"]))
-        if items is None:
-            return unparsed(measure, "the answer is not a list of at most 1,000 items")
-        named = [form.apply(one) for one in items]
-        best = max(
-            (match_items(named, right) for right in references),
-            key=lambda match: match.measured(measure),
-        )
-        score = best.measured(measure)
-        return Judgement.composed(
-            graded(score),
-            (
-                Component(measure, score),
-                *(
-                    Component(name, value, 0.0)
-                    for name, value in (("precision", best.precision), ("recall", best.recall))
-                    if name != measure
-                ),
-                Component("repetitions", float(len(named) - len(set(named))), 0.0),
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE when the reference is no list of items.
+    """
+    form = Form(case_sensitive=case_sensitive)
+    references = _references(item, form)
+    part = part_of(item.response(), extract)
+    if isinstance(part, NoPart):
+        return unparsed(measure, part.why)
+    items = read_items(part.text, separator)
+    if items is None:
+        return unparsed(measure, "the answer is not a list of at most 1,000 items")
+    named = [form.apply(one) for one in items]
+    best = max(
+        (match_items(named, right) for right in references),
+        key=lambda match: match.measured(measure),
+    )
+    score = best.measured(measure)
+    return Judgement.composed(
+        graded(score),
+        (
+            Component(measure, score),
+            *(
+                Component(name, value, 0.0)
+                for name, value in (("precision", best.precision), ("recall", best.recall))
+                if name != measure
             ),
-            extracted_answer=shown(", ".join(items)),
-            explanation=f"{best.matched} of {best.named} items are right, of {best.right} in all",
-        )
+            Component("repetitions", float(len(named) - len(set(named))), 0.0),
+        ),
+        extracted_answer=shown(", ".join(items)),
+        explanation=f"{best.matched} of {best.named} items are right, of {best.right} in all",
+    )
 
 
 def _references(item: Item, form: Form) -> list[list[tuple[str, ...]]]:
@@ -253,7 +211,3 @@ def _distinct(items: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     if len(set(spellings)) != len(spellings):
         raise Unjudgeable(UNUSABLE_REFERENCE, "two items of the reference share a spelling")
     return distinct
-
-
-def _example(response: str, right: list[JsonValue], **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), data=right, parameters=_SPEC.complete(parameters))

@@ -29,58 +29,25 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
-    Candidate,
     Component,
-    Example,
     Item,
     Judgement,
-    ParameterSpec,
-    ParameterValue,
-    Verifier,
-    VerifierSpec,
 )
+from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.forms import answer_words
 from assay.reward_server.verifiers.text.parts import (
+    Extract,
     NoPart,
-    extract_parameter,
+    Part,
     flagged,
     graded,
-    item_part,
+    part_of,
     shown,
     unparsed,
     usable_answers,
-)
-
-_SPEC = VerifierSpec(
-    name="token-f1",
-    version="1",
-    description="The answer's words overlap with a reference's: SQuAD's F1, exact match, or SubEM.",
-    tasks=("question-answering",),
-    min_reward=0.0,
-    max_reward=1.0,
-    verdicts=("correct", "partial", "incorrect", "unparsed"),
-    parameters=(
-        extract_parameter("final"),
-        ParameterSpec(
-            "measure",
-            "string",
-            "f1",
-            "f1: overlap of words; em: equal after normalisation; subem: the answer holds the "
-            "reference's words in a row.",
-            allowed_values=("f1", "em", "subem"),
-        ),
-        ParameterSpec(
-            "tokens",
-            "string",
-            "words",
-            "words: parted by spaces; characters: each character of Chinese, Japanese, Korean, "
-            "Thai, Lao, Khmer and Burmese is a word.",
-            allowed_values=("words", "characters"),
-        ),
-    ),
-    isolation="inline",
 )
 
 
@@ -113,42 +80,42 @@ def holds_in_a_row(answer: list[str], reference: list[str]) -> bool:
     return f" {' '.join(reference)} " in f" {' '.join(answer)} "
 
 
-class TokenF1Verifier(Verifier):
-    """Compares words."""
+@verifier(
+    "token-f1",
+    tasks=("question-answering",),
+    verdicts=("correct", "partial", "incorrect", "unparsed"),
+    isolation="inline",
+)
+def token_f1(
+    item: Item,
+    *,
+    extract: Extract = "final",
+    measure: Annotated[
+        Literal["f1", "em", "subem"],
+        "f1: overlap of words; em: equal after normalisation; subem: the answer holds the "
+        "reference's words in a row.",
+    ] = "f1",
+    tokens: Annotated[
+        Literal["words", "characters"],
+        "words: parted by spaces; characters: each character of Chinese, Japanese, Korean, "
+        "Thai, Lao, Khmer and Burmese is a word.",
+    ] = "words",
+) -> Judgement:
+    """The answer's words overlap with a reference's: SQuAD's F1, exact match, or SubEM.
 
-    @property
-    def spec(self) -> VerifierSpec:
-        """What it is."""
-        return _SPEC
-
-    @property
-    def examples(self) -> tuple[Example, ...]:
-        """All, some and none of the words, and no answer."""
-        return (
-            Example(_example("The Broncos.", "Broncos"), "correct"),
-            Example(_example("Denver Broncos", "Broncos"), "partial"),
-            Example(_example("Panthers", "Broncos"), "incorrect"),
-            Example(_example("Denver Broncos", "Broncos", measure="em"), "incorrect"),
-            Example(_example("the Denver Broncos", "Broncos", measure="subem"), "correct"),
-            Example(_example("no tag", "Broncos", extract="answer-tag"), "unparsed"),
-        )
-
-    def judge(self, item: Item) -> Judgement:
-        """Compares the answer's words with each reference's.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference.
-        """
-        references = usable_answers(item)
-        return flagged(item, _judged(item, references))
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for a blank or over-long reference.
+    """
+    references = usable_answers(item)
+    part = part_of(item.response(), extract)
+    return flagged(item, _judged(part, references, measure, characters=tokens == "characters"))
 
 
-def _judged(item: Item, references: tuple[str, ...]) -> Judgement:
-    measure = str(item.parameters["measure"])
-    part = item_part(item)
+def _judged(
+    part: Part | NoPart, references: tuple[str, ...], measure: str, *, characters: bool
+) -> Judgement:
     if isinstance(part, NoPart):
         return unparsed(measure, part.why)
-    characters = item.parameters["tokens"] == "characters"
     answer = answer_words(part.text, characters=characters)
     best = max(
         (
@@ -178,7 +145,3 @@ def _measured(answer: list[str], reference: list[str], measure: str) -> tuple[fl
     if measure == "em":
         return float(answer == reference), shares
     return float(holds_in_a_row(answer, reference)), shares
-
-
-def _example(response: str, reference: str, **parameters: ParameterValue) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete(parameters))

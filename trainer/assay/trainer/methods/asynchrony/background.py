@@ -36,19 +36,25 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from assay.rpc import tracing
-from assay.rpc.errors import ConfigError
+from assay.kit import tracing
+from assay.kit.errors import ConfigError
 from assay.trainer.engines.engine import Id, Sampler
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import OutageError
 from assay.trainer.methods.asynchrony.settings import admits
 from assay.trainer.rollouts.dynamic import Tally
 from assay.trainer.rollouts.exchange import SINGLE, Talk
-from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
-from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.rounds import Round
-from assay.trainer.rollouts.types import Collected, Group, Ranks, ScoringRound
+from assay.trainer.rollouts.sharing import dealt, read_groups, saved_groups
+from assay.trainer.rollouts.types import (
+    Collected,
+    KnownGroup,
+    Ranks,
+    ScoringRound,
+    Then,
+    nothing_more,
+)
 from assay.trainer.settings.sections import RolloutConfig
 
 
@@ -85,7 +91,7 @@ class Drawing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class DrawSchedule:
     """Who draws what when.
 
     Attributes:
@@ -132,10 +138,10 @@ class Flight:
         self.drawn: Future[float] = Future()
         self._whole = [threading.Event() for _ in self.rounds]
         self._clock = clock
-        self._parts: list[list[Group]] = []
+        self._parts: list[list[KnownGroup]] = []
 
     @classmethod
-    def landed(cls, step: int, policy_step: int, groups: list[Group]) -> Flight:
+    def landed(cls, step: int, policy_step: int, groups: list[KnownGroup]) -> Flight:
         """One whose groups are known, as a checkpoint has it."""
         flight = cls(step, policy_step, [], time.perf_counter)
         flight._parts.append(groups)
@@ -176,7 +182,7 @@ class Flight:
         """Whether it could not be drawn; waits for its responses."""
         return self.drawn.exception() is not None
 
-    def parts(self) -> Iterator[list[Group]]:
+    def parts(self) -> Iterator[list[KnownGroup]]:
         """The groups of one portion after another, each as soon as it is drawn and judged.
 
         Raises:
@@ -189,7 +195,7 @@ class Flight:
             yield self._parts[number]
             number += 1
 
-    def _waited_for(self, number: int) -> list[Group]:
+    def _waited_for(self, number: int) -> list[KnownGroup]:
         part, began = self.rounds[number], self._clock()
         self._whole[number].wait()
         if not part.whole:
@@ -200,7 +206,7 @@ class Flight:
         self.wait_s += self._clock() - drawn
         return part.groups(self.policy_step)
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[KnownGroup]:
         """All of them, in the order of their draws."""
         return [group for part in self.parts() for group in part]
 
@@ -229,7 +235,7 @@ class BackgroundCollector:
         *,
         engine: Drawing,
         weights: Weights,
-        schedule: Schedule,
+        schedule: DrawSchedule,
         config: RolloutConfig,
         ranks: Ranks,
         talk: Talk = SINGLE,
@@ -252,18 +258,22 @@ class BackgroundCollector:
         self._worn = -1
         self._drawn_with = 0
 
-    def collect(self, policy_step: int) -> Collected:
+    def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
         """The groups of the next step.
 
         Args:
             policy_step: optimizer steps that the policy has made.
+            then: called with them; where it raises, they are those of the next call again.
 
         Raises:
             Exception: what drawing them raised.
             ConfigError: a prompt does not fit the policy's context.
         """
         flight = self.begin(policy_step)
-        return self.finished(flight, policy_step)
+        collected = self.finished(flight, policy_step)
+        then(collected)
+        self.landed()
+        return collected
 
     def begin(self, policy_step: int) -> Flight:
         """Orders what the gate admits; the batch of the step that begins, drawn or not.
@@ -279,15 +289,14 @@ class BackgroundCollector:
         return flight
 
     def finished(self, flight: Flight, policy_step: int) -> Collected:
-        """What a step is given, once all of its groups are there."""
+        """What a step is given, once all of its groups are there; `landed` says that it was."""
         groups = flight.groups()
         generate_s = flight.drawn.result()
-        self._flights.popleft()
         tally = Tally()
         tally.add(groups)
         age = (policy_step - flight.policy_step) // self._schedule.updates
         return Collected(
-            groups=deal(groups, self._ranks),
+            groups=dealt(groups, self._ranks),
             judged=[rollout for group in groups for rollout in group],
             metrics={
                 **tally.metrics(self._config.group_size),
@@ -303,19 +312,24 @@ class BackgroundCollector:
             blocked_s=flight.blocked_s,
         )
 
+    def landed(self) -> None:
+        """The step has its groups."""
+        self._flights.popleft()
+
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on, in plain containers; waits for it.
 
-        Every process calls it: what was ordered is judged, and gathered.
+        Every process calls it; the first is given all groups, the others none.
         """
         saved: list[dict[str, Any]] = []
         stream = self._stream.state_dict()
-        for flight in self._flights:
-            if flight.failed():
+        for number, flight in enumerate(self._flights):
+            # more than the gate admits between steps: those of a step that was left undone
+            if number == self._schedule.max_staleness or flight.failed():
                 stream["cursor"] = flight.rounds[0].draws[0].number
                 break
             try:
-                groups = [group_to_plain(group) for group in flight.groups()]
+                groups = saved_groups(flight.groups(), self._ranks)
             except OutageError:
                 stream["cursor"] = flight.rounds[0].draws[0].number
                 break
@@ -342,7 +356,7 @@ class BackgroundCollector:
             Flight.landed(
                 one["step"],
                 one["policy_step"],
-                [group_from_plain(group, self._stream.draw) for group in one["groups"]],
+                read_groups(one["groups"], self._stream.draw, self._ranks, self._talk.facts),
             )
             for one in saved
         )

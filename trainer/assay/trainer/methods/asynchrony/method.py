@@ -6,12 +6,13 @@ import copy
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import torch
 from accelerate.utils import DistributedType
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.core.answering import engine_for, first_token, host_of, rollout_sampling
 from assay.trainer.core.batch import Batch
 from assay.trainer.core.build import Workshop
@@ -19,11 +20,12 @@ from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import Policy
-from assay.trainer.methods.asynchrony.background import BackgroundCollector, Flight, Schedule
+from assay.trainer.methods.asynchrony.background import BackgroundCollector, DrawSchedule, Flight
 from assay.trainer.methods.asynchrony.periodic import Iteration
 from assay.trainer.methods.asynchrony.settings import portion_prompts
 from assay.trainer.methods.asynchrony.shadow import Shadow
-from assay.trainer.rollouts.types import Collected, Group, Source
+from assay.trainer.rollouts.sharing import dealt
+from assay.trainer.rollouts.types import Collected, KnownGroup, OneRank, Source
 
 
 class Asynchrony(Hooks):
@@ -97,6 +99,7 @@ class Parts:
         micro = self._iteration.following()
         if not self._iteration.left:
             whole = source.finished(self._flight, step)
+            source.landed()
             whole.groups, whole.judged = trainer.collected.groups, trainer.collected.judged
             trainer.conclude(whole, self._iteration.seen(), judged=self._judged)
         return micro, not self._iteration.left
@@ -112,10 +115,11 @@ class Parts:
             self._iteration = None
         return loss
 
-    def _assembled(self, groups: list[Group]) -> Batch:
+    def _assembled(self, known: list[KnownGroup]) -> Batch:
         started, trainer = time.perf_counter(), self._trainer
+        groups = dealt(known, OneRank())  # it is a run of one process
         trainer.collected.groups += groups
-        trainer.collected.judged += [rollout for group in groups for rollout in group]
+        trainer.collected.judged = [*trainer.collected.judged, *chain.from_iterable(groups)]
         batch = trainer.assembled(Collected(groups, []))
         self._judged += trainer.judged
         trainer.assemble_s += time.perf_counter() - started
@@ -151,7 +155,7 @@ def make_background_source(shop: Workshop, shadow: Shadow) -> BackgroundCollecto
         engine=engine,
         talk=shop.talk,
         weights=shadow,
-        schedule=Schedule(
+        schedule=DrawSchedule(
             steps=config.run.steps,
             updates=config.updates_per_rollout,
             max_staleness=0 if periodic else asynchrony.max_staleness,

@@ -21,7 +21,7 @@ import torch
 from assay.trainer.algos.packing import Packing, cut
 from assay.trainer.core import objective
 from assay.trainer.core.batch import Batch
-from assay.trainer.rollouts.types import Group
+from assay.trainer.rollouts.types import KnownGroup
 from assay.trainer.settings.config import Config
 
 _WANTED = ("advantages", "loss_mask", "rewards")
@@ -59,8 +59,8 @@ class Iteration:
 
     def __init__(
         self,
-        parts: Iterator[list[Group]],
-        assemble: Callable[[list[Group]], Batch],
+        parts: Iterator[list[KnownGroup]],
+        assemble: Callable[[list[KnownGroup]], Batch],
         config: Config,
         packing: Packing,
         device: torch.device,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.methods.cotraining.roles import Partner, settle
 from assay.trainer.methods.cotraining.schedule import State

@@ -8,12 +8,13 @@ a closing sentence, with whatever reasoning in between:
     The answer is wrong.
 
 Strict: the lines are these letter for letter, one for each step, in order, and the closing is
-PAG's, read strictly (assay.clients.verdicts). Tolerant: other letter forms, marks of emphasis and
-"incorrect" will do; of a step's verdicts the last counts.
+PAG's, read strictly (assay.clients.judging.verdicts). Tolerant: other letter forms, marks of
+emphasis and "incorrect" will do; of a step's verdicts the last counts.
 
 What others wrote cannot speak for us: problem and solution stand between lines with a code that
-they do not hold (assay.clients.fencing), their text is never read as special tokens, and only the
-verifier's own response is searched for verdicts. Not covered: text that persuades the verifier.
+they do not hold (assay.clients.judging.fencing), their text is never read as special tokens, and
+only the verifier's own response is searched for verdicts. Not covered: text that persuades the
+verifier.
 
 Differences from the paper (arXiv 2505.15034), whose prompts and rules of form are not its text:
 
@@ -30,9 +31,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from assay.clients.fencing import code_of
-from assay.clients.verdicts import Parsing, Verdict, parse_verdict
-from assay.rpc.errors import ConfigError
+from assay.clients.judging.fencing import code_of
+from assay.clients.judging.verdicts import Parsing, Verdict, parse_verdict
+from assay.kit.errors import ConfigError
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.types import Tokenizer
 from assay.trainer.methods.cotraining.settings import CotrainingConfig

@@ -16,10 +16,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from assay.clients.runs import checkpoints
-from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.records import read_rows, truncate_after
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs import checkpoints
+from assay.kit.runs.interrupt import Interrupt
+from assay.kit.runs.records import read_rows, truncate_after
 from assay.trainer.core.answering import rollout_sampling, sampler
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.build import build_trainer, encoder
@@ -34,7 +34,7 @@ from assay.trainer.methods.cotraining import display as displays
 from assay.trainer.methods.cotraining.protocol import make_prompts
 from assay.trainer.methods.cotraining.schedule import State, schedule_of
 from assay.trainer.methods.cotraining.sources import Asker, Solutions, Verifications
-from assay.trainer.methods.cotraining.turns import OverError, Saves, Turns, Waits
+from assay.trainer.methods.cotraining.turns import Alternation, OverError, Saves, Waits
 from assay.trainer.records.callbacks import StepRecorder
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
@@ -159,7 +159,7 @@ class Partner:
         self._generator = trainer
         self._generator_folder = folder
         self._generator_updates = config.updates_per_rollout
-        self._turns = Turns(schedule_of(config).after(state))
+        self._turns = Alternation(schedule_of(config).after(state))
         self._error: BaseException | None = None
         self._policy = load_policy(self._config.model, display.note)
         ask = Asker(

@@ -19,10 +19,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from assay.clients import Component, Fault, Judgement, Result, Span
-from assay.rpc.reasons import Reason
+from assay.kit.reasons import Reason
 from assay.trainer.core.batch import Scored
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Draw, Generator, Request, Response
@@ -40,29 +40,21 @@ from assay.trainer.rollouts.dynamic import Tally
 from assay.trainer.rollouts.exchange import held
 from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.prompts import PromptStream
-from assay.trainer.rollouts.types import Collected, Group, Rollout, ScoringRound
+from assay.trainer.rollouts.types import (
+    Collected,
+    Group,
+    Rollout,
+    ScoringRound,
+    Source,
+    Then,
+    nothing_more,
+)
 
 _CORRECT = "correct"
 _VERIFY, _SOLVE, _LEARN = 1, 2, 3
 """`turn` of a request: to verify for the generator, to solve for the verifier, to verify there."""
 NAME = "truth-of-the-verdict"
 """Who judges verifications, for records."""
-
-
-class Source(Protocol):
-    """What is wrapped here; see assay.trainer.core.trainer.Source."""
-
-    def collect(self, policy_step: int) -> Collected:
-        """A step's groups."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes up where it was."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +122,26 @@ class Solutions:
         self._config = config
         self._clock = clock
 
-    def collect(self, policy_step: int) -> Collected:
+    def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
         """The groups of the next step; see the inner source."""
-        collected = self._inner.collect(policy_step)
+
+        def verify(collected: Collected) -> None:
+            self._verify(collected)
+            then(collected)
+
+        return self._inner.collect(policy_step, verify)
+
+    def _verify(self, collected: Collected) -> None:
+        """Adds the verifier's verdicts on steps."""
         before = self._clock()
-        found = self._verified(collected.judged)
+        found = self._verified(collected.held)
         collected.metrics |= verifier_metrics([verified for verified, _ in found.values()])
-        collected.metrics |= _step_metrics(collected.judged, found)
-        collected.judged = [_with_steps(rollout, found) for rollout in collected.judged]
+        collected.metrics |= _step_metrics(collected.held, found)
+        collected.judged = [_with_steps(rollout, found) for rollout in collected.held]
         collected.groups = [
             tuple(_with_steps(rollout, found) for rollout in group) for group in collected.groups
         ]
         collected.metrics["verify_s"] = self._clock() - before
-        return collected
 
     def _verified(self, rollouts: Sequence[Rollout]) -> _Found:
         """What the verifier says of each solution that was judged and fits, by its place."""
@@ -259,18 +258,21 @@ class Verifications:
         self._clock = clock
         self.classes = ClassWeights(config.class_decay, enabled=config.class_weights)
 
-    def collect(self, policy_step: int) -> Collected:
+    def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
         """The groups of the next step. If it raises, the source is as it was before the call.
 
         Args:
             policy_step: optimizer steps that the verifier has made.
+            then: called with them; may raise too.
 
         Raises:
             ConfigError: a prompt does not fit the generator's context.
         """
         start, counts = self._stream.cursor, self.classes.state_dict()
         try:
-            return self._collect(policy_step)
+            collected = self._collect(policy_step)
+            then(collected)
+            return collected
         except BaseException:
             self._stream.give_back(self._stream.cursor - start)
             self.classes.load_state_dict(counts)

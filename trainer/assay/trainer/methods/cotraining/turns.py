@@ -25,7 +25,7 @@ class OverError(Exception):
     """There are no more steps for the role that waits: the other has left early, or all is done."""
 
 
-class Turns:
+class Alternation:
     """Says whose step it is; for one thread of each role.
 
     Args:
@@ -91,7 +91,7 @@ class Waits(TrainerCallback):
         updates: optimizer steps in a step.
     """
 
-    def __init__(self, turns: Turns, role: Role, updates: int) -> None:
+    def __init__(self, turns: Alternation, role: Role, updates: int) -> None:
         self._turns = turns
         self._role = role
         self._updates = updates

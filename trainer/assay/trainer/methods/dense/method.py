@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from assay.clients import Fault
-from assay.rpc.reasons import Reason
+from assay.kit.reasons import Reason
 from assay.trainer.algos.dense import dense_group_advantages
 from assay.trainer.core.batch import Batch, Scored
 from assay.trainer.core.hooks import Hooks

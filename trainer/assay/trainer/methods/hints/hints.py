@@ -24,7 +24,7 @@ from typing import Any
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.data.problems import Problem
 from assay.trainer.rollouts.dynamic import kind_of
-from assay.trainer.rollouts.types import Group
+from assay.trainer.rollouts.types import KnownGroup
 
 NOTICE = "\n\nThe beginning of a correct solution is given here. Continue from it.\n\n"
 
@@ -42,7 +42,7 @@ class Hinting(Hooks):
         return len(shares), lambda problem, form: with_hint(problem, shares[form - 1])
 
 
-def failed(group: Group) -> bool:
+def failed(group: KnownGroup) -> bool:
     """Whether nobody was right; fewer than two judgements say nothing."""
     return kind_of(group) == "all_wrong"
 

@@ -10,7 +10,7 @@ from assay.trainer.settings.registry import engine_of, loss_of
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
-    from assay.trainer.settings.method import Engine
+    from assay.trainer.settings.method import Backend
     from assay.trainer.settings.objective import LossConfig
 
 _DAPO = "DAPO, arXiv 2503.14476"
@@ -171,7 +171,7 @@ def lines(config: Config) -> list[str]:
     return lines + _ratio_lines(loss, engine_of(config.rollout))
 
 
-def _ratio_lines(loss: LossConfig, engine: Engine) -> list[str]:
+def _ratio_lines(loss: LossConfig, engine: Backend) -> list[str]:
     lines = [
         "r = pi / pi_old of the token"
         if loss.ratio == "token"

@@ -13,6 +13,7 @@ judge, has no anchor: its responses are faults in training, counted as any other
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,15 +21,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.clients import Result
-from assay.clients.runs.records import JsonLines, Row, mend, read_rows
-from assay.rpc.reasons import Reason
+from assay.kit.reasons import Reason
+from assay.kit.runs.records import JsonLines, Row, mend, read_rows
 from assay.trainer.core.rewards import Judge, sample_of
 from assay.trainer.data.problems import Problem, Problems
 from assay.trainer.engines.types import Draw, Generator, Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
-from assay.trainer.rollouts.outages import refuse_given_up
+from assay.trainer.rollouts.outages import Outage, given_up_by, told_outage
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Ranks
 from assay.trainer.settings.config import Config
@@ -280,39 +281,34 @@ class _Maker:
             yield self._rows(problems[start : start + self._at_once])
 
     def _rows(self, problems: Sequence[tuple[int, Problem]]) -> list[Row]:
+        """Each process makes those of its share of problems, and tells the others."""
+        share = math.ceil(len(problems) / self._ranks.count)
+        first = self._ranks.index * share
+        parcel = json.dumps(self._made(problems[first : first + share])).encode()
+        everyone = [json.loads(one) for one in self._ranks.exchange([parcel] * self._ranks.count)]
+        over = given_up_by(outage for outage, _ in everyone)
+        if over is not None:
+            raise over
+        return [row for _, rows in everyone for row in rows]
+
+    def _made(self, problems: Sequence[tuple[int, Problem]]) -> tuple[Outage | None, list[Row]]:
+        """The rows of these problems, and whether the services were away for too long."""
         requests = [
             Request(Draw(FIRST_DRAW + number, problem, tuple(self._encode(problem))), index)
             for number, problem in problems
             for index in range(self._samples)
         ]
-        told = self._answered(requests)
+        responses = self._generator.generate(requests, _ignore)
+        results: list[Result] = []
+        if self._selector is not None:
+            results = self._selector.score(list(map(sample_of, requests, responses)))
         rows = []
         for n, (_, problem) in enumerate(problems):
-            own = told[n * self._samples : (n + 1) * self._samples]
-            results = [result for _, result in own if result is not None]
-            choice = choose(
-                [text for text, _ in own], results if self._selector is not None else None
-            )
+            own = slice(n * self._samples, (n + 1) * self._samples)
+            texts = [response.text for response in responses[own]]
+            choice = choose(texts, None if self._selector is None else results[own])
             rows.append(_row(problem, choice, self._samples))
-        return rows
-
-    def _answered(self, requests: Sequence[Request]) -> list[tuple[str, Result | None]]:
-        """Texts and the selector's results, over all processes, in order."""
-        share = math.ceil(len(requests) / self._ranks.count)
-        first = self._ranks.index * share
-        mine = requests[first : first + share]
-        responses = self._generator.generate(mine, _ignore)
-        results: Sequence[Result | None] = [None] * len(mine)
-        if self._selector is not None:
-            samples = [
-                sample_of(request, response)
-                for request, response in zip(mine, responses, strict=True)
-            ]
-            results = self._selector.score(samples)
-        texts = [response.text for response in responses]
-        told = self._ranks.gather(list(zip(texts, results, strict=True)))
-        refuse_given_up(result for _, result in told if result is not None)
-        return told
+        return told_outage(results), rows
 
 
 def _row(problem: Problem, choice: Choice, samples: int) -> dict[str, Any]:

@@ -26,15 +26,13 @@ Only the abstract was at hand; from there on it is ours:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.trainer.core.hooks import Hooks
-from assay.trainer.engines.types import Draw
 from assay.trainer.methods.recomposition.settings import RecompositionConfig
-from assay.trainer.rollouts.keepers import Keeper, size_of
-from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
-from assay.trainer.rollouts.types import Group, Place, place
+from assay.trainer.rollouts.keepers import Keeper, Plain, Read, size_of
+from assay.trainer.rollouts.types import KnownGroup, Place, place
 
 
 class Recomposing(Hooks):
@@ -54,15 +52,15 @@ class Recomposition(Keeper):
     def __init__(self, config: RecompositionConfig, prompts_per_step: int) -> None:
         self._config = config
         self._prompts_per_step = prompts_per_step
-        self._waiting: list[Group] = []
+        self._waiting: list[KnownGroup] = []
         self._steps = 0
 
-    def due(self) -> list[Group]:
+    def due(self) -> list[KnownGroup]:
         """The groups of the next batch whose remainders train in it. Changes nothing."""
         count = math.floor(share_at(self._steps, self._config) * self._prompts_per_step + 0.5)
         return self._waiting[:count]
 
-    def left_out(self, groups: Sequence[Group]) -> frozenset[Place]:
+    def left_out(self, groups: Sequence[KnownGroup]) -> frozenset[Place]:
         """What does not train: of groups that are due the priority part, else the remainder."""
         due = {id(group) for group in self.due()}
         found: set[Place] = set()
@@ -77,7 +75,7 @@ class Recomposition(Keeper):
         del replaced
         return {"compensation_groups": float(len(self.due()))}
 
-    def keep(self, groups: Sequence[Group]) -> None:
+    def keep(self, groups: Sequence[KnownGroup]) -> None:
         """Ends a step: what was due has trained, and the batch's other remainders wait."""
         due = self.due()
         come = {id(group) for group in due}
@@ -86,21 +84,21 @@ class Recomposition(Keeper):
         self._waiting = waiting[-self._config.groups :]
         self._steps += 1
 
-    def _waits(self, group: Group) -> bool:
+    def _waits(self, group: KnownGroup) -> bool:
         judged = {place(one) for one in group if one.result.judgement is not None}
         return size_of(group) > 0 and bool(judged - priority_of(group, self._config.share))
 
-    def state_dict(self) -> dict[str, Any]:
-        """What waits, in plain containers."""
-        return {"steps": self._steps, "waiting": [group_to_plain(one) for one in self._waiting]}
+    def state_dict(self, plain: Plain) -> dict[str, Any]:
+        """See Keeper: what waits."""
+        return {"steps": self._steps, "waiting": plain(self._waiting)}
 
-    def load_state_dict(self, state: Mapping[str, Any], draw: Callable[[int], Draw]) -> None:
-        """Takes up what `state_dict` told."""
+    def load_state_dict(self, state: Mapping[str, Any], read: Read) -> None:
+        """See Keeper."""
         self._steps = int(state["steps"])
-        self._waiting = [group_from_plain(saved, draw) for saved in state["waiting"]]
+        self._waiting = read(state["waiting"])
 
 
-def priority_of(group: Group, share: float) -> set[Place]:
+def priority_of(group: KnownGroup, share: float) -> set[Place]:
     """The shortest of the correct responses and the longest of the others. Pure.
 
     Args:

@@ -21,18 +21,16 @@ Differences:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from assay.trainer.core.hooks import Hooks
-from assay.trainer.engines.types import Draw
 from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.rollouts.dynamic import CORRECT, kind_of
-from assay.trainer.rollouts.keepers import Keeper, number_of, size_of
-from assay.trainer.rollouts.plain import group_from_plain, group_to_plain
-from assay.trainer.rollouts.types import Group, Rollout
+from assay.trainer.rollouts.keepers import Keeper, Plain, Read, number_of, size_of
+from assay.trainer.rollouts.types import Known, KnownGroup
 from assay.trainer.selection.orders import dice
 
 
@@ -57,9 +55,9 @@ class Replay(Keeper):
     def __init__(self, config: ReplayConfig, seed: int) -> None:
         self._config = config
         self._seed = seed
-        self._groups: list[Group] = []
+        self._groups: list[KnownGroup] = []
 
-    def mix(self, groups: Sequence[Group], first: int) -> list[Group]:
+    def mix(self, groups: Sequence[KnownGroup], first: int) -> list[KnownGroup]:
         """A step's groups, those without advantage replaced as far as there is something to replay.
 
         Pure: see `keep`.
@@ -86,22 +84,20 @@ class Replay(Keeper):
         """How many groups came again."""
         return {"replayed_groups": float(replaced)}
 
-    def keep(self, groups: Sequence[Group]) -> None:
+    def keep(self, groups: Sequence[KnownGroup]) -> None:
         """Takes in a step's own groups, each once; the oldest make room."""
         size = self._config.groups
         known = {number_of(group) for group in self._groups}
         new = [g for g in groups if size_of(g) > 0 and number_of(g) not in known]
         self._groups = [*self._groups, *new][-size:] if size else []
 
-    def state_dict(self) -> list[dict[str, Any]]:
-        """The groups, in plain containers."""
-        return [group_to_plain(group) for group in self._groups]
+    def state_dict(self, plain: Plain) -> list[dict[str, Any]]:
+        """See Keeper: the groups."""
+        return plain(self._groups)
 
-    def load_state_dict(
-        self, state: Sequence[Mapping[str, Any]], draw: Callable[[int], Draw]
-    ) -> None:
-        """Takes up what `state_dict` told."""
-        self._groups = [group_from_plain(saved, draw) for saved in state]
+    def load_state_dict(self, state: Sequence[Mapping[str, Any]], read: Read) -> None:
+        """See Keeper."""
+        self._groups = read(state)
 
 
 class ReplayedSuccesses(Keeper):
@@ -112,9 +108,9 @@ class ReplayedSuccesses(Keeper):
     def __init__(self, config: ReplayConfig, seed: int) -> None:
         self._most = config.groups
         self._seed = seed
-        self._latest: dict[tuple[str, tuple[int, ...]], Rollout] = {}
+        self._latest: dict[tuple[str, tuple[int, ...]], Known] = {}
 
-    def mix(self, groups: Sequence[Group], first: int) -> list[Group]:
+    def mix(self, groups: Sequence[KnownGroup], first: int) -> list[KnownGroup]:
         """See Keeper: a group in which nobody was right takes an earlier success of its problem."""
         roll = dice(self._seed, first)
         mixed = list(groups)
@@ -131,7 +127,7 @@ class ReplayedSuccesses(Keeper):
         """In how many groups a success came again."""
         return {"replayed_groups": float(replaced)}
 
-    def keep(self, groups: Sequence[Group]) -> None:
+    def keep(self, groups: Sequence[KnownGroup]) -> None:
         """Takes in the successes of a step's own groups; those of the oldest problems make room."""
         for group in groups:
             for rollout in group:
@@ -142,18 +138,15 @@ class ReplayedSuccesses(Keeper):
         for oldest in list(self._latest)[: -self._most]:
             del self._latest[oldest]
 
-    def state_dict(self) -> list[dict[str, Any]]:
-        """The successes, in plain containers."""
-        return [group_to_plain((rollout,)) for rollout in self._latest.values()]
+    def state_dict(self, plain: Plain) -> list[dict[str, Any]]:
+        """See Keeper: the successes, each as a group."""
+        return plain([(rollout,) for rollout in self._latest.values()])
 
-    def load_state_dict(
-        self, state: Sequence[Mapping[str, Any]], draw: Callable[[int], Draw]
-    ) -> None:
-        """Takes up what `state_dict` told."""
-        rollouts = [group_from_plain(saved, draw)[0] for saved in state]
-        self._latest = {_asked(rollout): rollout for rollout in rollouts}
+    def load_state_dict(self, state: Sequence[Mapping[str, Any]], read: Read) -> None:
+        """See Keeper."""
+        self._latest = {_asked(rollout): rollout for (rollout,) in read(state)}
 
 
-def _asked(rollout: Rollout) -> tuple[str, tuple[int, ...]]:
+def _asked(rollout: Known) -> tuple[str, tuple[int, ...]]:
     """The problem, and the prompt that it was shown in."""
     return rollout.request.draw.problem.id, rollout.request.draw.prompt_ids

@@ -22,7 +22,9 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
+
+import numpy as np
 
 from assay.clients import Result
 from assay.trainer.algos.segments import cut_points, segment_advantages, value_of
@@ -31,35 +33,23 @@ from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.segments.settings import SegmentsConfig
 from assay.trainer.rollouts.exchange import Exchange
-from assay.trainer.rollouts.outages import refuse_given_up
+from assay.trainer.rollouts.sharing import share_results
 from assay.trainer.rollouts.types import (
     Collected,
     Group,
     Place,
     Ranks,
     Rollout,
+    Rows,
     ScoringRound,
+    Source,
+    Then,
+    nothing_more,
     place,
 )
 
 State = tuple[int, tuple[int, ...]]
 """Number of a draw, and the tokens behind its prompt."""
-
-
-class Inner(Protocol):
-    """What collects the responses."""
-
-    def collect(self, policy_step: int) -> Collected:
-        """The groups of the next step."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes it up."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +91,7 @@ class SegmentCollector:
 
     def __init__(
         self,
-        inner: Inner,
+        inner: Source,
         sampler: Sampler,
         open_round: Callable[[], ScoringRound],
         *,
@@ -116,24 +106,23 @@ class SegmentCollector:
         self._ranks = ranks
         self._clock = clock
 
-    def collect(self, policy_step: int) -> Collected:
+    def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
         """The groups of the next step. If it raises, the collector is as it was before the call.
 
         Args:
             policy_step: optimizer steps that the policy has made.
+            then: called with them; may raise too.
 
         Raises:
             TrainingStoppedError: the generator told no log-probabilities; or as the inner one.
             ConfigError: a prompt does not fit the policy's context.
         """
-        before = self._inner.state_dict()
-        collected = self._inner.collect(policy_step)
-        try:
+
+        def value(collected: Collected) -> None:
             self._value(collected)
-        except BaseException:
-            self._inner.load_state_dict(before)
-            raise
-        return collected
+            then(collected)
+
+        return self._inner.collect(policy_step, value)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on, in plain containers."""
@@ -158,8 +147,7 @@ class SegmentCollector:
             if result.judgement is not None:
                 rewards[state].append(result.judgement.reward)
         values = {state: value_of(told) for state, told in rewards.items()}
-        collected.continued = self._ranks.gather(results)
-        refuse_given_up(collected.continued)
+        collected.continued = share_results(results, self._ranks)
         collected.notes["segments"] = segments(cuts, values, self._config)
         mine = (
             len(asked),
@@ -173,7 +161,7 @@ class SegmentCollector:
             sum(len(one.places) for one in cuts),
             len(cuts),
         )
-        collected.metrics |= told_metrics(self._ranks.gather([mine]))
+        collected.metrics |= told_metrics(self._ranks.gather(np.array([mine], np.float64)))
         collected.generate_s += self._clock() - began - waited
         collected.wait_s += waited
 
@@ -263,19 +251,19 @@ def segments(
     return found
 
 
-def told_metrics(told: Sequence[tuple[int, ...]]) -> dict[str, float]:
+def told_metrics(told: Rows) -> dict[str, float]:
     """The counts of all processes by name. Pure.
 
     Args:
         told: of each process: continuations, their tokens, those without a judgement, states,
             states without a value, segments, responses.
     """
-    count, tokens, faults, states, unknown, segments_, responses = map(sum, zip(*told, strict=True))
+    count, tokens, faults, states, unknown, segments_, responses = told.sum(axis=0).tolist()
     metrics = {
-        "continuations": float(count),
-        "continuation_tokens": float(tokens),
-        "valued_states": float(states - unknown),
-        "valueless_states": float(unknown),
+        "continuations": count,
+        "continuation_tokens": tokens,
+        "valued_states": states - unknown,
+        "valueless_states": unknown,
     }
     if count:
         metrics["continuation_faults"] = faults / count

@@ -11,8 +11,9 @@ not end keeps its slot.
   the step in which it ends.
 * Slots are in order, and take samples in the order of the stream: the next sample of the prompt at
   hand, else the first of the next prompt. Members of a group may end in different steps.
-* Every process holds all slots and generates for its share; what came back is gathered, so that all
-  agree. Every slot draws in every step: all processes have equally much to do.
+* Every process knows of all slots and draws for its share, whose tokens stay with it; of the others
+  it is told numbers, so that all agree. Every slot draws in every step: all processes have equally
+  much to do.
 * Each token keeps its sampler's log-probability and the policy that drew it.
 * With a window as long as the longest sample, a step is the step of a Collector without dynamic
   sampling.
@@ -25,26 +26,31 @@ was cut; (3) what is unfinished when the run ends is dropped, its tokens have be
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay.rpc.errors import ConfigError
+import numpy as np
+
+from assay.kit.errors import ConfigError
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Exchange, Said, Talk
-from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.plain import said_from_plain, said_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
+from assay.trainer.rollouts.sharing import share
 from assay.trainer.rollouts.types import (
     Collected,
     Ranks,
     Rollout,
     ScoringRound,
     Stretch,
+    Then,
+    nothing_more,
 )
 from assay.trainer.settings.sections import RolloutConfig
 
@@ -56,9 +62,8 @@ class Slot:
     Attributes:
         draw: what is asked.
         index: of the sample.
-        said: so far.
-        versions: who drew it: (optimizer steps that the policy had made, tokens), in order; the
-            tokens add up to those that were said.
+        said: so far, in the process that draws it.
+        versions: who drew it: (optimizer steps that the policy had made, tokens), in order.
         length: tokens of the row that it was last; what stands between turns counts.
     """
 
@@ -67,6 +72,11 @@ class Slot:
     said: Said = field(default_factory=Said)
     versions: tuple[tuple[int, int], ...] = ()
     length: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """That the policy drew."""
+        return sum(tokens for _, tokens in self.versions)
 
     @property
     def request(self) -> Request:
@@ -112,13 +122,14 @@ class SlotCollector:
         self._slots: tuple[Slot | None, ...] = (None,) * count
         self._queue: tuple[Slot, ...] = ()
 
-    def collect(self, policy_step: int) -> Collected:
+    def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
         """What every slot brings to the next step.
 
         If it raises, the collector is as it was before the call.
 
         Args:
             policy_step: optimizer steps that the policy has made.
+            then: called with it; may raise too.
 
         Raises:
             OutageError: the reward services were away for too long.
@@ -126,17 +137,25 @@ class SlotCollector:
         """
         start, queue = self._stream.cursor, self._queue
         try:
-            return self._collect(policy_step, start)
+            return self._collect(policy_step, start, then)
         except BaseException:
             self._stream.give_back(self._stream.cursor - start)
             self._queue = queue
             raise
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in plain containers."""
+        """Everything that the next step depends on, in plain containers.
+
+        Every process calls it; the first is given what was said in all slots, the others nothing.
+        """
+        mine = [
+            None if slot is None else slot_to_plain(slot) for slot in deal(self._slots, self._ranks)
+        ]
+        told = json.dumps(mine).encode()
+        everyone = self._ranks.exchange([told, *[b""] * (self._ranks.count - 1)])
         return {
             "stream": self._stream.state_dict(),
-            "slots": [None if slot is None else slot_to_plain(slot) for slot in self._slots],
+            "slots": [slot for part in everyone if part for slot in json.loads(part)],
             "queue": [slot_to_plain(slot) for slot in self._queue],
         }
 
@@ -165,43 +184,67 @@ class SlotCollector:
                 f"the checkpoint holds an unfinished response of {most} tokens, which "
                 f"rollout.max_new_tokens = {limit} does not allow to go on; raise it"
             )
-        self._slots = slots
+        mine = set(deal(range(len(slots)), self._ranks))
+        self._slots = tuple(
+            slot and replace(slot, said=slot.said if n in mine else Said())
+            for n, slot in enumerate(slots)
+        )
         self._queue = tuple(slot_from_plain(one, draw) for one in state["queue"])
 
-    def _collect(self, policy_step: int, start: int) -> Collected:
+    def _collect(self, policy_step: int, start: int, then: Then) -> Collected:
         slots = [slot or self._next() for slot in self._slots]
-        said, generate_s, wait_s = self._answered(deal(slots, self._ranks))
-        everyone = self._ranks.gather(said)
-        refuse_given_up(result for one in everyone for result in one.results.values())
-        drawn = [one.tokens - slot.said.tokens for slot, one in zip(slots, everyone, strict=True)]
+        own = deal(slots, self._ranks)
+        said, generate_s, wait_s = self._answered(own)
         stretches = [
-            self._stretch(slot, one, policy_step) for slot, one in zip(slots, everyone, strict=True)
+            self._stretch(slot, one, policy_step) for slot, one in zip(own, said, strict=True)
         ]
-        self._slots = tuple(
-            None
-            if one.whole
-            else Slot(
-                slot.draw,
-                slot.index,
-                one,
-                (*slot.versions, (policy_step, tokens)),
-                len(stretch.row.response.ids),
+        numbers = self._ranks.gather(
+            np.array(
+                [
+                    (one.whole, one.tokens - slot.tokens, len(stretch.row.response.ids))
+                    for slot, one, stretch in zip(own, said, stretches, strict=True)
+                ],
+                np.float64,
             )
-            for slot, one, tokens, stretch in zip(slots, everyone, drawn, stretches, strict=True)
         )
-        rows = [stretch.row for stretch in stretches]
-        return Collected(
+        ended = [bool(whole) for whole in numbers[:, 0]]
+        drawn = [int(tokens) for tokens in numbers[:, 1]]
+        judged = share(
+            [stretch.row for stretch in stretches if isinstance(stretch.row, Rollout)],
+            [slot.request for slot, whole in zip(slots, ended, strict=True) if whole],
+            self._ranks,
+            facts=self._talk.facts,
+            results=[result for one in said for result in one.results.values()],
+        )
+        first = self._ranks.index * len(own)
+        following = tuple(
+            None
+            if whole
+            else replace(
+                slot,
+                said=said[n - first] if 0 <= n - first < len(own) else Said(),
+                versions=(*slot.versions, (policy_step, tokens)),
+                length=int(length),
+            )
+            for n, (slot, whole, tokens, length) in enumerate(
+                zip(slots, ended, drawn, numbers[:, 2], strict=True)
+            )
+        )
+        collected = Collected(
             groups=[],
-            judged=[row for row in rows if isinstance(row, Rollout)],
+            judged=judged,
             metrics={
                 "draws": float(self._stream.cursor - start),
                 "rounds": 1.0,
-                **self._metrics(slots, drawn),
+                **self._metrics(slots, following, drawn),
             },
             generate_s=generate_s,
             wait_s=wait_s,
-            stretches=deal(stretches, self._ranks),
+            stretches=stretches,
         )
+        then(collected)
+        self._slots = following
+        return collected
 
     def _next(self) -> Slot:
         """A slot with the next sample of the stream."""
@@ -232,13 +275,15 @@ class SlotCollector:
         row = of(slot.request, said.turns, said.results, policy_step)
         return Stretch(row, len(row.response.ids) - slot.length)
 
-    def _metrics(self, slots: Sequence[Slot], drawn: Sequence[int]) -> dict[str, float]:
-        going = [slot for slot in self._slots if slot is not None]
+    def _metrics(
+        self, slots: Sequence[Slot], following: Sequence[Slot | None], drawn: Sequence[int]
+    ) -> dict[str, float]:
+        going = [slot for slot in following if slot is not None]
         metrics = {
             "generated_tokens": float(sum(drawn)),
             "finished_share": 1 - len(going) / len(slots),
             "tokens_per_decode_step": sum(drawn) / self._decode_steps(drawn),
-            "prefix_tokens": float(sum(slot.said.tokens for slot in slots)),
+            "prefix_tokens": float(sum(slot.tokens for slot in slots)),
         }
         if going:
             ages = [float(len(slot.versions)) for slot in going]

@@ -18,10 +18,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import GenerationConfig
 
-from assay.clients.verdicts import CLOSING, OPTIONS, before_verdict
+from assay.clients.judging.verdicts import CLOSING, OPTIONS, before_verdict
 from assay.trainer.engines.hf import answering, is_sharded, left_padded
 from assay.trainer.engines.types import Request, Response, Tokenizer
 from assay.trainer.rollouts.types import OneRank, Ranks
@@ -99,7 +100,7 @@ class Confidence:
             said: what it wrote.
         """
         rows = [self._row(request, response) for request, response in zip(asked, said, strict=True)]
-        most = max(self._ranks.gather([len(rows)]))
+        most = int(self._ranks.gather(np.array([[float(len(rows))]])).max())
         rows += [([self._tokenizer.pad_token_id], 0, 0)] * (most - len(rows))
         size = self._batch or most
         with self._model_context() as model, torch.no_grad(), self._autocast():

@@ -1,6 +1,6 @@
 """What the turns of a dialogue earn, which of their tokens train, and how they did. Pure.
 
-Rewards are PAG's (arXiv 2506.10406; assay.clients.self_verification): an attempt earns its
+Rewards are PAG's (arXiv 2506.10406; assay.clients.judging.self_verification): an attempt earns its
 correctness, a verification 1 where its verdict is true, a second attempt its correctness and
 `shaping` times what it gained over the first. Correctness is the verdict of the reward service, so
 that services which reward with -1 and 1, or add for form, give the same 0 and 1.
@@ -35,11 +35,12 @@ All five are [derivation]s: the papers do not join the two.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.clients import Result
-from assay.clients.self_verification import (
+from assay.clients.judging.self_verification import (
     Dialogue,
     Verdict,
     metrics,
@@ -47,7 +48,7 @@ from assay.clients.self_verification import (
     turn_rewards,
 )
 from assay.trainer.methods.turns.settings import TurnsConfig
-from assay.trainer.rollouts.types import Rollout, Turn, Unfinished
+from assay.trainer.rollouts.types import Known, Remote, Rollout, Turn, Unfinished
 
 ATTEMPT, VERIFICATION = 1, 2
 """Roles of tokens; 0 for what is not the policy's."""
@@ -64,6 +65,7 @@ _METRICS = {
     "turns_revised": "revision_ratio",
     "turns_best_of_n": "best_of_n_accuracy",
 }
+_SAID: tuple[Verdict, ...] = ("correct", "wrong", "unparsed")
 _OF_VERIFICATIONS = ("turns_verifier_accuracy", "turns_correct_recall", "turns_wrong_recall")
 
 
@@ -166,42 +168,72 @@ def _is_open(number: int, turns: Sequence[Turn], config: TurnsConfig) -> bool:
     return number == 1 and waits and not verified
 
 
-def turn_metrics(rollouts: Iterable[Rollout]) -> dict[str, float]:
+def turn_metrics(rollouts: Iterable[Known]) -> dict[str, float]:
     """How dialogues did, by the names of `metric_table`; what there was nothing of is left out.
 
     Over dialogues whose attempts all have a judgement; verdicts that cannot be read over all. Best
     of n is there where the policy was asked how sure it is.
     """
-    rollouts = list(rollouts)
-    judged = [r for r in rollouts if r.turns and r.result.fault is None]
-    said = [turn.verdict for r in rollouts for turn in r.turns if turn.verdict is not None]
-    found = metrics([_dialogue(rollout) for rollout in judged])
-    told: dict[str, float] = {}
+    told = [
+        (one, one.facts if isinstance(one, Remote) else dialogue_facts(one)) for one in rollouts
+    ]
+    said = [_SAID[int(facts[1])] for _, facts in told if facts and not math.isnan(facts[1])]
+    found = metrics(
+        [
+            _dialogue(facts, one.request.draw.number)
+            for one, facts in told
+            if facts and one.result.fault is None
+        ]
+    )
+    named: dict[str, float] = {}
     for name, attribute in _METRICS.items():
         value = getattr(found, attribute)
         if value is not None and (said or name not in _OF_VERIFICATIONS):
-            told[name] = float(value)
+            named[name] = float(value)
     if said:
-        told["turns_unparsed"] = said.count("unparsed") / len(said)
-    return told
+        named["turns_unparsed"] = said.count("unparsed") / len(said)
+    return named
 
 
-def _dialogue(rollout: Rollout) -> Dialogue:
-    turns = rollout.turns
-    attempts = [turn for turn in turns if turn.result is not None]
-    verdicts: list[Verdict] = [turn.verdict for turn in turns if turn.verdict is not None]
+def dialogue_facts(rollout: Rollout) -> tuple[float, ...]:
+    """A dialogue in numbers, NaN for what there is not; nothing for a response of one turn.
+
+    Whether the first attempt is right; what the verification says, by its place in `_SAID`, and how
+    sure the policy is of "correct"; whether the last attempt of several is right, and whether it
+    states another answer than the first.
+    """
+    if not rollout.turns:
+        return ()
+    attempts = [turn for turn in rollout.turns if turn.result is not None]
+    first, *_, last = [*attempts, *attempts]
+    verdict = next(((t.verdict, t.correct_probability) for t in rollout.turns if t.verdict), None)
+    word, chance = (math.nan, None) if verdict is None else (_SAID.index(verdict[0]), verdict[1])
+    return (
+        _truth(first),
+        float(word),
+        math.nan if chance is None else chance,
+        _truth(last) if len(attempts) > 1 else math.nan,
+        float(stated(first) != stated(last)),
+    )
+
+
+def _truth(turn: Turn) -> float:
+    truth = None if turn.result is None else is_correct(turn.result)
+    return math.nan if truth is None else float(truth)
+
+
+def _dialogue(facts: Sequence[float], number: int) -> Dialogue:
+    first, word, chance, last, restated = facts
+    attempts = [first] if math.isnan(last) else [first, last]
+    verdicts: list[Verdict] = [] if math.isnan(word) else [_SAID[int(word)]]
     if not verdicts:  # attempts alone
         verdicts = ["unparsed"] * (len(attempts) - 1)
     return Dialogue(
-        attempts_correct=tuple(
-            bool(is_correct(turn.result)) for turn in attempts if turn.result is not None
-        ),
+        attempts_correct=tuple(map(bool, attempts)),
         verdicts=tuple(verdicts),
-        correct_probabilities=tuple(
-            turn.correct_probability for turn in turns if turn.verdict is not None
-        ),
-        answers=tuple(stated(turn) for turn in attempts),
-        group_id=str(rollout.request.draw.number),
+        correct_probabilities=() if math.isnan(word) else (None if math.isnan(chance) else chance,),
+        answers=("the first", "another") if restated else (),
+        group_id=str(number),
     )
 
 

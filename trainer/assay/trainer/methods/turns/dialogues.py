@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from assay.clients import Result
 from assay.trainer.engines.types import Request, Response
-from assay.trainer.methods.turns.credit import row_result
+from assay.trainer.methods.turns.credit import dialogue_facts, row_result
 from assay.trainer.methods.turns.protocol import Protocol
 from assay.trainer.rollouts.types import Rollout, Turn, Unfinished
 
@@ -83,6 +83,10 @@ class Dialogues:
         """See Talk: as `rollout`; where no turn is open, the next one is to be asked for."""
         response, turns = self._response(said, results)
         return Unfinished(first, replace(response, finished=False), policy_step, turns)
+
+    def facts(self, rollout: Rollout) -> tuple[float, ...]:
+        """See Talk."""
+        return dialogue_facts(rollout)
 
     def _response(
         self, said: Sequence[Response], results: Mapping[int, Result]

@@ -16,13 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from assay.trainer.core.estimates import majority
-from assay.trainer.core.evaluation import Evaluation, answer_of, answered
+from assay.trainer.core.evaluation import Evaluation, answer_of, answered, gathered, requests_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.turns.credit import is_correct, stated, turn_metrics
 from assay.trainer.methods.turns.dialogues import Dialogues
-from assay.trainer.rollouts.outages import refuse_given_up
 from assay.trainer.rollouts.types import Ranks, Rollout, ScoringRound
 
 Sure = Callable[[Sequence[Request], Sequence[Response]], list[float]]
@@ -55,18 +54,18 @@ def evaluate_dialogues(
         on_progress: called with the number of problems answered, over all processes.
 
     Returns:
-        All answers, problem by problem; the same on every process.
+        All answers, problem by problem, in the first process; in the others its own.
 
     Raises:
         OutageError: the reward services were away for too long.
     """
     if not problems:
         return Evaluation(())
+    requests = requests_of(problems, encode, samples)
     mine = answered(
-        problems,
+        requests,
         sampler,
         open_round(),
-        encode,
         samples=samples,
         ranks=ranks,
         talk=dialogues,
@@ -74,11 +73,8 @@ def evaluate_dialogues(
     )
     if confidence is not None:
         mine = _sure(mine, confidence)
-    everyone = ranks.gather(mine)
-    refuse_given_up(result for rollout in everyone for result in rollout.results)
-    return Evaluation(
-        tuple(map(answer_of, everyone)), {**turn_metrics(everyone), **_voted(everyone)}
-    )
+    whole = gathered(mine, requests, ranks)
+    return Evaluation(tuple(map(answer_of, whole)), {**turn_metrics(whole), **_voted(whole)})
 
 
 def _sure(rollouts: Sequence[Rollout], confidence: Sure) -> list[Rollout]:

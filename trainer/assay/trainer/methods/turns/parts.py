@@ -70,14 +70,15 @@ PARTS: tuple[Part, ...] = (
         "A verification earns 1 where its verdict is true.",
         _PAG, lambda c: _verifies(c) and _earns_by_turns(c) and c.method.turns.verifier_reward,
         to("method.turns.verifier_reward", False),
-        code=("assay.clients.self_verification.turn_rewards",),
+        code=("assay.clients.judging.self_verification.turn_rewards",),
     ),
     Part(
         "turn-shaping", "reward",
         "A second attempt also earns what it gained over the first.",
         f"{_PAG}; SCoRe, arXiv 2409.12917",
         lambda c: _earns_by_turns(c) and c.method.turns.shaping > 0,
-        to("method.turns.shaping", 0.0), code=("assay.clients.self_verification.turn_rewards",),
+        to("method.turns.shaping", 0.0),
+        code=("assay.clients.judging.self_verification.turn_rewards",),
     ),
     Part(
         "turn-independence", "advantage",

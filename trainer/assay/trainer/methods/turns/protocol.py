@@ -9,8 +9,8 @@ with a mark where the policy's turn stands, and what it writes behind the mark f
 own tokens. So a template that rewrites earlier turns, as some do with thoughts, does not apply: the
 policy reads what it wrote.
 
-The wording is ours (assay.clients.self_verification), or the settings'. The closing sentences that
-a verification must end with are the paper's.
+The wording is ours (assay.clients.judging.self_verification), or the settings'. The closing
+sentences that a verification must end with are the paper's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.clients.self_verification import (
+from assay.clients.judging.self_verification import (
     RECONSIDER,
     REVISE,
     VERIFY,
@@ -27,7 +27,7 @@ from assay.clients.self_verification import (
     parse_verdict,
     revision_due,
 )
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.types import Tokenizer
 from assay.trainer.methods.turns.settings import TurnsConfig

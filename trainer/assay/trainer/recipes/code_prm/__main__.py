@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from assay.clients.cli import report_error
-from assay.clients.runs.environment import calm, keep_freed_memory
-from assay.rpc.errors import AssayError
+from assay.cli.main import report_error
+from assay.kit.errors import AssayError
+from assay.kit.runs.environment import calm, keep_freed_memory
 from assay.trainer.recipes.children import INTERRUPTED
 from assay.trainer.settings import config as configs
 
@@ -39,7 +39,7 @@ def sample(
     calm()
     from rich.console import Console  # noqa: PLC0415  # after calm()
 
-    from assay.clients.runs.progress import Display  # noqa: PLC0415
+    from assay.kit.runs.progress import Display  # noqa: PLC0415
     from assay.trainer.data.problems import load_problems  # noqa: PLC0415
     from assay.trainer.recipes.code_prm.sampling import draw  # noqa: PLC0415
 

@@ -37,7 +37,7 @@ def code_prm(config: Path, overrides: tuple[str, ...], folder: Path) -> None:
     """  # noqa: D301  # click takes the escape itself
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
-    from assay.clients.runs.progress import Display  # noqa: PLC0415
+    from assay.kit.runs.progress import Display  # noqa: PLC0415
     from assay.trainer.recipes.code_prm.running import Pipeline, as_text  # noqa: PLC0415
     from assay.trainer.records.report import write  # noqa: PLC0415
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from assay.clients import toml_config
-from assay.rpc.errors import ConfigError
+from assay.kit import toml_config
+from assay.kit.errors import ConfigError
 from assay.trainer.recipes.code_prm.problems import FAMILIES, Family
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config

@@ -16,7 +16,7 @@ def sample_row(
 ) -> dict[str, Any]:
     """A response as the sampler keeps it.
 
-    `tests` are in a shape of assay.clients.row_tests; `checkpoint` counts steps of the optimizer.
+    `tests` are in a shape of assay.clients.rows.tests; `checkpoint` counts steps of the optimizer.
     """
     return {
         "id": f"{problem.id}/{checkpoint}/{number}",

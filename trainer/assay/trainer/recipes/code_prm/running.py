@@ -1,6 +1,6 @@
 """Runs the stages that are not whole, each by the command that a person would type.
 
-A stage's process does not outlive this one (assay.clients.child). The services that a stage needs
+A stage's process does not outlive this one (assay.kit.child). The services that a stage needs
 are started for it: the sandbox for the labels; the reward server beside it for a run; and genrm
 with the PRM beside both for the dense run.
 """
@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.progress import Display, duration
-from assay.clients.runs.records import JsonLines, read_rows
 from assay.clients.services import EmbeddedServices
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs.interrupt import Interrupt
+from assay.kit.runs.progress import Display, duration
+from assay.kit.runs.records import JsonLines, read_rows
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.recipes import children
 from assay.trainer.recipes.code_prm import stages

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from assay.clients.runs.records import JsonLines, mend, read_rows
+from assay.kit.runs.records import JsonLines, mend, read_rows
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.models import Policy, load_policy
 from assay.trainer.recipes.code_prm.rows import sample_row

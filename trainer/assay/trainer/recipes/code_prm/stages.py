@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.clients.runs.records import read_rows
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.code_prm.config import PipelinePlan
 from assay.trainer.recipes.code_prm.problems import generate
 from assay.trainer.recipes.code_prm.rows import prm_rows, program_rows

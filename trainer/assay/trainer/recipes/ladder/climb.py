@@ -10,9 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assay.clients.runs.interrupt import Interrupt
-from assay.clients.runs.progress import Display, duration
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
+from assay.kit.runs.interrupt import Interrupt
+from assay.kit.runs.progress import Display, duration
 from assay.trainer.recipes.children import INTERRUPTED, end, interrupt
 from assay.trainer.recipes.ladder import outcome, table
 from assay.trainer.recipes.ladder.plan import LadderPlan

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.clients.runs.records import Row, read_rows
+from assay.kit.runs.records import Row, read_rows
 from assay.trainer.records.folder import RunFolder
 
 TRAILING = 10

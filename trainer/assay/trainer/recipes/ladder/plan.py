@@ -25,8 +25,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from assay.clients import toml_config
-from assay.rpc.errors import ConfigError
+from assay.kit import toml_config
+from assay.kit.errors import ConfigError
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.kinds import Strict

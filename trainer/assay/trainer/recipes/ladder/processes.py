@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.recipes import children
 from assay.trainer.recipes.ladder import outcome
 from assay.trainer.records.folder import RunFolder

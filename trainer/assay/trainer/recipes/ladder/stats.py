@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.clients.runs.stats import Z95
+from assay.kit.runs.stats import Z95
 
 # 97.5 % quantiles for 1 to 30 degrees of freedom.
 _T975 = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainerState
 
-from assay.clients.runs.records import Row
+from assay.kit.runs.records import Row
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.progress import LEFT, seconds
 from assay.trainer.records.recorder import RunRecorder

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from assay.clients import toml_config
-from assay.rpc.errors import ConfigError
+from assay.kit import toml_config
+from assay.kit.errors import ConfigError
 from assay.trainer.records.folder import RunKind
 from assay.trainer.settings.kinds import (
     NonNegative,
@@ -59,7 +59,7 @@ class TinyConfig(Strict):
 
 @dataclass(frozen=True, slots=True)
 class RmDataConfig(DataSection):
-    """Preference pairs, or responses with labelled steps; see assay.clients.preferences."""
+    """Preference pairs, or responses with labelled steps; see assay.clients.rows.preferences."""
 
     source: Literal["jsonl", "hub"] = "jsonl"
     paths: tuple[str, ...] = ()

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from assay.clients.preferences import PairRow, StepRow, pairs_of, read, steps_of
-from assay.clients.row_items import RowError
-from assay.rpc.errors import ConfigError
+from assay.clients.rows.items import RowError
+from assay.clients.rows.preferences import PairRow, StepRow, pairs_of, read, steps_of
+from assay.kit.errors import ConfigError
 from assay.trainer.data.problems import hub_rows
 from assay.trainer.recipes.reward_model.config import RmConfig, RmDataConfig
 

@@ -1,7 +1,7 @@
 """From rows to examples: token ids as the served judge reads them, with what is to be learnt.
 
-The ids come from the service that will show them (`assay.clients.rendering`); nothing is rendered
-here.
+The ids come from the service that will show them (`assay.clients.judging.rendering`); nothing is
+rendered here.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.clients.preferences import PairRow, StepRow
-from assay.clients.rendering import Renderer
-from assay.rpc.errors import ConfigError
+from assay.clients.judging.rendering import Renderer
+from assay.clients.rows.preferences import PairRow, StepRow
+from assay.kit.errors import ConfigError
 from assay.trainer.recipes.reward_model.config import RmConfig
 from assay.trainer.recipes.reward_model.objectives import balanced_weights
 

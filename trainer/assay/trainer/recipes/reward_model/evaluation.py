@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from assay.clients.evaluation.tallies import auc
-from assay.clients.runs.stats import wilson
+from assay.kit.runs.stats import auc, wilson
 from assay.trainer.engines.models import Loaded
 from assay.trainer.recipes.reward_model.encoding import Example, Examples
 from assay.trainer.recipes.reward_model.trainers import (

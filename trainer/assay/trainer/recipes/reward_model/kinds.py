@@ -20,7 +20,7 @@ from transformers import (
 )
 from trl.trainer.reward_config import RewardConfig
 
-from assay.clients.rendering import Renderer
+from assay.clients.judging.rendering import Renderer
 from assay.trainer.engines.models import Loaded
 from assay.trainer.recipes.reward_model import encoding, evaluation
 from assay.trainer.recipes.reward_model.config import Kind, RmConfig

@@ -22,7 +22,7 @@ from transformers import (
     set_seed,
 )
 
-from assay.rpc.errors import ConfigError
+from assay.kit.errors import ConfigError
 from assay.trainer.engines.models import Loaded, device_of, fetched, require_padding, told_why
 from assay.trainer.recipes.reward_model.config import TINY, Kind, MethodConfig, RmConfig, TinyConfig
 

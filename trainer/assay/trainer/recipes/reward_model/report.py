@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from assay.clients.runs.records import read_rows
+from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.reward_model.config import RmConfig
 from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
 from assay.trainer.records.folder import RunFolder

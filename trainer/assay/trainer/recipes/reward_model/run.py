@@ -21,8 +21,7 @@ from typing import Any
 from accelerate.utils import DistributedType
 from rich.console import Console
 
-from assay.clients.preferences import PairRow, StepRow
-from assay.clients.rendering import (
+from assay.clients.judging.rendering import (
     SCORE,
     STEP_END,
     STEP_LAYOUT,
@@ -31,11 +30,12 @@ from assay.clients.rendering import (
     Renderer,
     open_renderer,
 )
-from assay.clients.runs import checkpoints
-from assay.clients.runs.folders import publish
-from assay.clients.runs.progress import duration
-from assay.clients.runs.records import truncate_after
-from assay.rpc.errors import ConfigError
+from assay.clients.rows.preferences import PairRow, StepRow
+from assay.kit.errors import ConfigError
+from assay.kit.runs import checkpoints
+from assay.kit.runs.folders import publish
+from assay.kit.runs.progress import duration
+from assay.kit.runs.records import truncate_after
 from assay.trainer.core.world import World, join
 from assay.trainer.engines.models import Loaded, device_of
 from assay.trainer.recipes.reward_model import report

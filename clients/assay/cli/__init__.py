@@ -1,0 +1,1 @@
+"""The `assay` command. The extra installs what it needs: `pip install './clients[cli]'`."""

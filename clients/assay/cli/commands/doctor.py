@@ -1,0 +1,264 @@
+"""`assay doctor`: what this machine has, and which services answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.util import find_spec
+from typing import Any
+
+import click
+import grpc
+from rich.console import Console
+from rich.table import Table
+
+from assay.cli.certificates import read_certificate
+from assay.cli.commands import stalls
+from assay.cli.commands.options import read_server, server_options
+from assay.clients.execution import ExecutionClient
+from assay.clients.judging import JudgeClient
+from assay.clients.reward import RewardClient
+from assay.clients.services import (
+    DEFAULT_PORTS,
+    PACKAGES,
+    PLUG_INS,
+    absent_plug_ins,
+    how_to_add,
+    how_to_install,
+    installed_plug_ins,
+    installed_services,
+)
+from assay.kit import health
+from assay.kit.errors import CallError
+
+_LIBRARIES = ("grpcio", "protobuf", "torch", "transformers", "trl")
+_POOLED = ("reward", "sandbox")  # services that have --pool ray
+_WAIT_S = 2.0
+_RENEW_DAYS = 7
+GROUP = "assay.doctor"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report.
+
+    Attributes:
+        what: what was looked at.
+        found: what was found.
+        fine: whether it is as it should be; None for a mere fact.
+    """
+
+    what: str
+    found: str
+    fine: bool | None = None
+
+
+def look_at_machine() -> list[Finding]:
+    """Python, cores, memory and accelerators."""
+    return [
+        Finding("python", platform.python_version()),
+        Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        Finding("cores", str(len(os.sched_getaffinity(0)))),
+        Finding("memory", f"{_memory_bytes() / 2**30:.1f} GiB"),
+        Finding("accelerators", _accelerators()),
+    ]
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _accelerators() -> str:
+    if find_spec("torch") is None:
+        return "torch is not installed"
+    import torch  # noqa: PLC0415  # heavy, and absent where only services run
+
+    if not torch.cuda.is_available():
+        return f"none (torch {torch.__version__})"
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return f"{', '.join(names)} (torch {torch.__version__})"
+
+
+def look_at_packages() -> list[Finding]:
+    """Versions of what matters, and which services are installed."""
+    findings = []
+    for name in (
+        "assay-api",
+        "assay-kit",
+        "assay-clients",
+        "assay-trainer",
+        *PACKAGES.values(),
+        *PLUG_INS,
+        *_LIBRARIES,
+    ):
+        try:
+            findings.append(Finding(name, version(name)))
+        except PackageNotFoundError:
+            findings.append(Finding(name, "not installed"))
+    installed = installed_services()
+    services = ", ".join(installed)
+    findings.append(
+        Finding(
+            "services installed",
+            services or f"none; {how_to_install('assay-reward-server')}",
+            bool(services),
+        )
+    )
+    findings.append(Finding("plug-ins", "; ".join([*installed_plug_ins(), *absent_plug_ins()])))
+    pooled = [PACKAGES[name] for name in _POOLED if name in installed]
+    if pooled:
+        findings.append(Finding("--pool ray", _ray(pooled)))
+    return findings
+
+
+def _ray(packages: Sequence[str]) -> str:
+    """Ray's version, or what brings it; it is not imported, which takes long."""
+    if find_spec("ray") is None:
+        return f"ray is not installed; {how_to_add('ray', packages)}"
+    try:
+        return f"ray {version('ray')}"
+    except PackageNotFoundError:
+        return "ray of an unknown version"
+
+
+def look_at_services() -> list[Finding]:
+    """What the installed services say of this machine, each by its entry point of `assay.doctor`.
+
+    An entry point is a function without arguments that gives texts and a mark for each line: what
+    was looked at, what was found, and whether it is as it should be (None for a mere fact).
+    """
+    findings = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            findings += [Finding(*line) for line in entry.load()()]
+        except Exception as error:  # noqa: BLE001 - the isolation border: one service's own check
+            text = f"its check failed: {type(error).__name__}: {error}"
+            findings.append(Finding(f"{entry.name} here", text, fine=False))
+    return findings
+
+
+async def look_at_ports() -> list[Finding]:
+    """Which services answer on their default ports, and by what certificate."""
+    findings = []
+    for name, port in DEFAULT_PORTS.items():
+        address = f"127.0.0.1:{port}"
+        state = await health.check(address, timeout_s=_WAIT_S)
+        certificate = await asyncio.to_thread(look_at_certificate, address)
+        if certificate is None:
+            findings.append(Finding(f"{name} at {address}", state.value))
+        else:
+            asked = f"it speaks TLS: ask by --target {address} --tls-ca FILE"
+            findings += [Finding(f"{name} at {address}", asked), certificate]
+    return findings
+
+
+def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> list[Finding]:
+    """Whether a service answers, asked as each of their clients asks; and its certificate."""
+    server = read_server(target, token_file, tls_ca)
+    how = {"tls": server.tls, "token": server.token}
+    certificate = look_at_certificate(target)
+    findings = [] if certificate is None else [certificate]
+    failure = ""
+    for ask in (_ask_reward, _ask_sandbox, _ask_genrm):
+        started_s = time.monotonic()
+        try:
+            found = ask(server.target, how)
+        except CallError as error:
+            failure = failure or str(error)
+            if error.code is not grpc.StatusCode.UNIMPLEMENTED:
+                break
+        else:
+            wait_ms = (time.monotonic() - started_s) * 1000
+            return [
+                Finding(f"target {target}", found, fine=True),
+                Finding(f"target {target}: first answer", f"after {wait_ms:.0f} ms"),
+                *findings,
+            ]
+    return [Finding(f"target {target}", failure, fine=False), *findings]
+
+
+def look_at_certificate(target: str) -> Finding | None:
+    """Whom a port's certificate names and until when it holds; None where it speaks no TLS.
+
+    Nothing is trusted here, so that a certificate that has expired is seen too.
+    """
+    found = read_certificate(target, _WAIT_S)
+    if found is None:
+        return None
+    days = (found.ends - datetime.now(UTC)).total_seconds() / 86400
+    until = f"{found.ends:%Y-%m-%d %H:%M} UTC"
+    if days < 0:
+        text = f"expired on {until}: renew it"
+    else:
+        text = f"for {', '.join(found.names) or 'no name'}, until {until} ({days:.0f} days)"
+    return Finding(f"certificate of {target}", text, fine=days >= _RENEW_DAYS)
+
+
+def _ask_reward(target: str, how: dict[str, Any]) -> str:
+    with RewardClient(target, **how) as client:
+        info = client.wait_ready(_WAIT_S)
+    names = ", ".join(verifier.name for verifier in info.verifiers)
+    return f"reward server {info.version}, judges: {names}"
+
+
+def _ask_sandbox(target: str, how: dict[str, Any]) -> str:
+    with ExecutionClient(target, **how) as client:
+        info = client.wait_ready(_WAIT_S)
+    names = ", ".join(language.name for language in info.languages)
+    return f"sandbox {info.version}, runs: {names}"
+
+
+def _ask_genrm(target: str, how: dict[str, Any]) -> str:
+    with JudgeClient(target, **how) as client:
+        info = client.wait_ready(_WAIT_S)
+    judges = {model.name for model in info.models}
+    names = sorted(judges | {model.name for model in info.process_models})
+    return f"judge service {info.version}, models: {', '.join(names)}"
+
+
+@click.command()
+@server_options
+@click.option(
+    "--metrics",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="Where a service shows its metrics (--metrics-port): looked at twice, for what stalls "
+    "rewards; repeatable.",
+)
+@click.option(
+    "--watch-s",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    help="Seconds between the two looks.",
+)
+def doctor(
+    target: str,
+    token_file: str | None,
+    tls_ca: str | None,
+    metrics: tuple[str, ...],
+    watch_s: float,
+) -> int:
+    """Report what this machine has, which services answer, and what stalls them.
+
+    The exit code is 1 when something is not as it should be; a certificate that ends within a week
+    is not.
+    """
+    # The services first: some look at the kernel, which wants a process without threads.
+    services = look_at_services()
+    findings = look_at_machine() + look_at_packages() + services + asyncio.run(look_at_ports())
+    if target:
+        findings += look_at_target(target, token_file, tls_ca)
+    findings += [Finding(*line) for line in stalls.look_at(metrics, time.sleep, watch_s)]
+    table = Table("what", "found", "")
+    for finding in findings:
+        mark = {True: "[green]ok[/green]", False: "[red]not ok[/red]", None: ""}[finding.fine]
+        table.add_row(finding.what, finding.found, mark)
+    Console().print(table)
+    return int(any(finding.fine is False for finding in findings))

@@ -1,0 +1,352 @@
+"""`assay eval-judge FILE`: how good is a judge, on rows whose answer is known?"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import click
+from rich.console import Console
+
+from assay.cli.commands.eval_report import print_report
+from assay.cli.commands.options import Server, read_server, server_options
+from assay.cli.commands.pipeline import ask_in_order, progress_bar
+from assay.cli.commands.work import says_what_is_kept, tell_resume
+from assay.cli.evaluation.rows import AnyItem, AnyResult, Kind, Question, line_of
+from assay.cli.evaluation.sheet import Reading, Sheet, check_names, make_sheet, only_rates
+from assay.cli.evaluation.tallies import Evaluation
+from assay.cli.partial import PartialFile
+from assay.cli.rows import dump
+from assay.clients.judging import (
+    Aggregation,
+    AsyncJudgeClient,
+    JudgeServerInfo,
+    JudgeSettings,
+    ScoringMode,
+    StepSettings,
+)
+from assay.clients.rows.preferences import read
+from assay.clients.services import EmbeddedServices
+from assay.kit.errors import ConfigError
+
+_START_S = 1800.0
+_READY_S = 60.0
+_CALLS_AHEAD = 2
+_KINDS = ("pairs", "points", "steps")
+_SCORINGS = ("auto", "token-probability", "votes", "scalar-head", "consensus")
+_AGGREGATIONS = ("min", "product", "last", "mean")
+
+
+def asker(
+    client: AsyncJudgeClient, kind: Kind, judging: JudgeSettings, stepping: StepSettings
+) -> Callable[[list[AnyItem]], Awaitable[Sequence[AnyResult]]]:
+    """What asks the service about a chunk of items."""
+
+    async def ask(items: list[Any]) -> Sequence[AnyResult]:
+        match kind:
+            case "pairs":
+                return await client.judge_pairs(items, judging, on_error="raise")
+            case "points":
+                return await client.judge_responses(items, judging, on_error="raise")
+            case "steps":
+                return await client.score_steps(items, stepping, on_error="raise")
+
+    return ask
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One evaluation, once the service answers.
+
+    Attributes:
+        server: how to get in.
+        sheet: what to ask.
+        judging: how pairs and points are judged.
+        stepping: how steps are scored.
+        evaluation: counts.
+        output: where the lines go; empty for nowhere.
+        batch: rows of one call.
+        timeout_s: the whole time that a call may take, in seconds.
+    """
+
+    server: Server
+    sheet: Sheet
+    judging: JudgeSettings
+    stepping: StepSettings
+    evaluation: Evaluation
+    output: str
+    batch: int
+    timeout_s: float
+
+    @property
+    def settings(self) -> JudgeSettings | StepSettings:
+        """Those that hold for what is asked."""
+        return self.stepping if self.sheet.kind == "steps" else self.judging
+
+    def identity(self, info: JudgeServerInfo) -> dict[str, Any]:
+        """What the lines depend on, for resuming."""
+        revisions = {f"{model.name} {model.revision}" for model in info.models}
+        revisions |= {f"{model.name} {model.revision}" for model in info.process_models}
+        return {
+            "input": self.sheet.sha256,
+            "reading": dataclasses.asdict(self.sheet.reading),
+            "settings": dataclasses.asdict(self.settings),
+            "models": sorted(revisions),
+            "templates": sorted(template.name for template in info.templates),
+        }
+
+    def report(self, seconds_per_item: float) -> dict[str, Any]:
+        """What came of it, as plain data."""
+        return {
+            "sha256": self.sheet.sha256,
+            "reading": dataclasses.asdict(self.sheet.reading),
+            "kind": self.sheet.kind,
+            "settings": dataclasses.asdict(self.settings),
+            "max_order_gap": self.evaluation.max_order_gap,
+            "threshold": self.evaluation.threshold,
+            "skipped": dict(self.sheet.skipped),
+            "seconds_per_item": seconds_per_item,
+            **self.evaluation.numbers(),
+        }
+
+    def carry_out(self, info: JudgeServerInfo, console: Console) -> float:
+        """Asks everything; gives the seconds that it took for each item that was asked now.
+
+        Raises:
+            CallError: A call failed after its retries and nothing was kept.
+            ConfigError: The output cannot be written, or a call failed and the text says what is
+                kept.
+        """
+        questions, evaluation = self.sheet.questions, self.evaluation
+        with ExitStack() as stack:
+            show = stack.enter_context(progress_bar(console, len(questions), "judging"))
+            file = None
+            if self.output:
+                made_from = self.identity(info)
+                file = stack.enter_context(
+                    PartialFile(Path(self.output), made_from, evaluation.add)
+                )
+                tell_resume(file, len(questions), console)
+                show(evaluation)
+
+            def take(chunk: list[tuple[Question, Sequence[AnyResult]]]) -> None:
+                for question, results in chunk:
+                    line = line_of(question, results)
+                    evaluation.add(line)
+                    if file is not None:
+                        file.write(dump(line))
+                if file is not None:
+                    file.flush()
+                show(evaluation)
+
+            left = questions[evaluation.done :]
+            began_s = time.monotonic()
+            with says_what_is_kept(file, evaluation, len(questions)):
+                asyncio.run(self._ask(left, take))
+                if file is not None:
+                    file.finish()
+            return (time.monotonic() - began_s) / max(1, len(left))
+
+    async def _ask(
+        self,
+        questions: list[Question],
+        take: Callable[[list[tuple[Question, Sequence[AnyResult]]]], None],
+    ) -> None:
+        server = self.server
+        async with AsyncJudgeClient(
+            server.target, tls=server.tls, token=server.token, timeout_s=self.timeout_s
+        ) as client:
+            await ask_in_order(
+                questions,
+                lambda question: question.items,
+                asker(client, self.sheet.kind, self.judging, self.stepping),
+                take,
+                chunk_rows=self.batch,
+                chunks_ahead=_CALLS_AHEAD,
+            )
+
+
+def reach_judge(
+    server: Server, arguments: Sequence[str], stack: ExitStack
+) -> tuple[Server, JudgeServerInfo]:
+    """The service that was named, or one with these models for as long as the stack.
+
+    Raises:
+        ConfigError: neither is named, or genrm is not installed.
+        StartupError: the service did not start.
+        CallError: the service does not answer, or refuses.
+    """
+    if bool(server.target) == bool(arguments):
+        raise ConfigError(
+            "name one judge: --model PATH or --models FILE to start one, or --target HOST:PORT"
+        )
+    if arguments:
+        services = EmbeddedServices(
+            ["genrm"], arguments={"genrm": arguments}, start_timeout_s=_START_S
+        )
+        server = Server(stack.enter_context(services).address_of("genrm"), None, None)
+    return server, asyncio.run(_ask_info(server))
+
+
+async def _ask_info(server: Server) -> JudgeServerInfo:
+    async with AsyncJudgeClient(server.target, tls=server.tls, token=server.token) as client:
+        return await client.wait_ready(_READY_S)
+
+
+def _arguments(model: str | None, models: str | None, templates: str | None) -> list[str]:
+    arguments = []
+    if model:
+        arguments += ["--model", model if "=" in model else f"judge={model}"]
+    if models:
+        arguments += ["--models", models]
+    if arguments and templates:
+        arguments += ["--templates", templates]
+    return arguments
+
+
+@click.command("eval-judge")
+@click.argument("in_file", metavar="FILE.jsonl[.gz]")
+@server_options
+@click.option("--model", metavar="PATH", help="Start a judge: a folder, or a hub name.")
+@click.option("--models", metavar="FILE", help="Start judges: a TOML file of genrm's models.")
+@click.option("--templates", metavar="DIR", help="Prompts of your own, for a judge started here.")
+@click.option("--judge", default="", metavar="NAME", help="Which of the service's models.")
+@click.option("--as", "kind", type=click.Choice(_KINDS), help="Default: told by the first row.")
+@click.option("--limit", type=click.IntRange(0), default=0, help="Rows, evenly spread; 0: all.")
+@click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be asked; count them.")
+@click.option(
+    "--styles",
+    type=click.Choice(["same", "cross"]),
+    default="same",
+    show_default=True,
+    help="Responses in several styles: pair each style with its own, or each with each.",
+)
+@click.option(
+    "--with-truth/--without-truth",
+    default=None,
+    help="Show the judge a row's right answer. Default: only for points.",
+)
+@click.option("--template", default="", metavar="NAME", help="The judge's prompt.")
+@click.option("--scoring", type=click.Choice(_SCORINGS), default="auto", show_default=True)
+@click.option("--votes", type=click.IntRange(0), default=0, help="Votes to sample; 0: default.")
+@click.option("--temperature", type=click.FloatRange(0), help="Of votes and reasons.")
+@click.option("--max-tokens", type=click.IntRange(0), default=0, help="Of one vote; 0: default.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the sampling.")
+@click.option("--keep-ends", is_flag=True, help="Cut what is over the context, not a fault.")
+@click.option("--meta-critique", is_flag=True, help="Critiques are criticised before they count.")
+@click.option("--aggregation", type=click.Choice(_AGGREGATIONS), default="min", show_default=True)
+@click.option(
+    "--threshold",
+    type=float,
+    help="A point with this score or more is called right (default 0.5); a step below it is an "
+    "error (default: the model's).",
+)
+@click.option(
+    "--max-order-gap",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="A judge whose two orders differ by more abstains.",
+)
+@click.option("-o", "--output", default="", metavar="OUT.jsonl", help="One line for each item.")
+@click.option("--json", "json_file", default="", metavar="OUT.json", help="The table; - stdout.")
+@click.option("--batch", type=click.IntRange(1), default=32, show_default=True, help="Rows a call.")
+@click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds of a call.")
+def eval_judge(
+    *,
+    in_file: str,
+    target: str,
+    token_file: str | None,
+    tls_ca: str | None,
+    model: str | None,
+    models: str | None,
+    templates: str | None,
+    judge: str,
+    kind: Kind | None,
+    limit: int,
+    skip_bad: bool,
+    styles: Literal["same", "cross"],
+    with_truth: bool | None,
+    threshold: float | None,
+    max_order_gap: float,
+    output: str,
+    json_file: str,
+    batch: int,
+    timeout: float,
+    **how: Any,
+) -> None:
+    """Ask a judge about rows whose answer is known, and print how it did, by subset.
+
+    Rows are preference pairs {prompt, chosen, rejected} (lists of styles as in RM-Bench, dialogues
+    as in hh-rlhf), steps {problem, steps, labels}, or points {prompt, response, label,
+    ground_truth?}. Pairs are asked in both orders; a scalar reward model reads each response of a
+    pair by itself, as --as points has any judge do. All rows are checked before anything is asked.
+    A fault counts for nobody; what is written with -o lets an interrupted run go on.
+    """
+    if timeout <= 0:
+        raise ConfigError(f"--timeout {timeout:g} is not positive; pass seconds")
+    server = read_server(target, token_file, tls_ca)
+    path = Path(in_file)
+    rows = list(read(path))
+    reading = Reading(kind, styles, with_truth, limit, skip_bad)
+    sheet = make_sheet(path, rows, reading)
+    console = Console(stderr=True)
+    with ExitStack() as stack:
+        server, info = reach_judge(server, _arguments(model, models, templates), stack)
+        check_names(info, sheet.kind, judge, how["template"])
+        if kind is None and sheet.kind == "pairs" and only_rates(info, judge):
+            console.print("a scalar reward model: each response of a pair is rated by itself")
+            sheet = make_sheet(path, rows, dataclasses.replace(reading, kind="points"))
+        job = Job(
+            server,
+            sheet,
+            *_settings(judge, threshold, how),
+            Evaluation(sheet.kind, max_order_gap, 0.5 if threshold is None else threshold),
+            output,
+            batch,
+            timeout,
+        )
+        seconds = job.carry_out(info, console)
+    report = {"file": path.name, **job.report(seconds)}
+    _write_json(report, json_file)
+    print_report(Console(stderr=json_file == "-"), report)
+
+
+def _settings(
+    judge: str, threshold: float | None, how: dict[str, Any]
+) -> tuple[JudgeSettings, StepSettings]:
+    shared = {
+        key: how[key]
+        for key in ("template", "votes", "temperature", "max_tokens", "seed", "meta_critique")
+    }
+    judging = JudgeSettings(
+        judge,
+        scoring=cast("ScoringMode", how["scoring"]),
+        overflow="keep-ends" if how["keep_ends"] else "refuse",
+        **shared,
+    )
+    stepping = StepSettings(
+        judge,
+        aggregation=cast("Aggregation", how["aggregation"]),
+        error_threshold=threshold,
+        **shared,
+    )
+    return judging, stepping
+
+
+def _write_json(report: dict[str, Any], json_file: str) -> None:
+    if not json_file:
+        return
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    if json_file == "-":
+        sys.stdout.write(text)
+    else:
+        Path(json_file).write_text(text, encoding="utf-8")

@@ -1,0 +1,179 @@
+"""`assay validate`: is every reference of a data set usable, before a run is wasted on it?"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from assay.cli.commands.options import Server, read_server, server_options
+from assay.cli.commands.pipeline import progress_bar, reach, score_in_order
+from assay.cli.parameters import find_verifier, read_parameters
+from assay.cli.rows import Source, check_routes, read_rows, survey
+from assay.cli.validation import (
+    FORMS,
+    Gold,
+    Validation,
+    default_form,
+    gold_response,
+    spells_response,
+)
+from assay.clients.rows.items import Defaults, Keys
+from assay.clients.types import Result, VerifierInfo
+from assay.kit.errors import ConfigError
+
+
+@click.command()
+@click.argument("in_file", metavar="DATA.jsonl[.gz]")
+@click.option("--verifier", required=True, help="Who will judge.")
+@click.option("--params", multiple=True, metavar="NAME=VALUE", help="A parameter of --verifier.")
+@server_options
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(list(FORMS)),
+    help="How the gold answer is written as a response. Default: boxed for math, an answer line "
+    "for choice, else plain; none asks only whether references can be judged against.",
+)
+@click.option(
+    "--response-key", default="", help="Take the row's own response, such as its worked solution."
+)
+@click.option(
+    "--reference-key", default="reference", show_default=True, help="Key of the reference."
+)
+@click.option("--tests-key", default="tests", show_default=True, help="Key of a program's tests.")
+@click.option("--anchor-key", default="anchor", show_default=True, help="Key of a text to beat.")
+@click.option("--prompt-key", default="prompt", show_default=True, help="Key of the prompt.")
+@click.option("--id-key", default="id", show_default=True, help="Key of the id.")
+@click.option(
+    "--params-key", default="params", show_default=True, help="Key of the verifier's parameters."
+)
+@click.option(
+    "--bound",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="Exit with 1 when a smaller share of the references is right.",
+)
+@click.option("--show", default=20, show_default=True, help="How many failures to list.")
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds that one call may take.")
+def validate(
+    *,
+    in_file: str,
+    verifier: str,
+    params: tuple[str, ...],
+    target: str,
+    token_file: str | None,
+    tls_ca: str | None,
+    form: str | None,
+    response_key: str,
+    bound: float,
+    show: int,
+    timeout: float,
+    **names: str,
+) -> int:
+    """Check that the references of DATA.jsonl can be trained on.
+
+    Each gold answer is given to the verifier as the response and must be right; a reference that
+    spells no response (data, tests, an anchor) must only be usable. Lists what fails, by id, and
+    exits with 1 when the share that is right is below --bound.
+    """
+    if timeout <= 0:
+        raise ConfigError(f"--timeout {timeout:g} is not positive; pass seconds")
+    server = read_server(target, token_file, tls_ca)
+    chosen = form or default_form(verifier)
+    keys = Keys(
+        **{name.removesuffix("_key"): key for name, key in names.items()},
+        response=response_key,
+        verifier="",
+        task="",
+    )
+    source = Source(
+        Path(in_file),
+        in_file,
+        keys,
+        Defaults(verifier),
+        output_keys=(),
+        respond=None if response_key else lambda reference: gold_response(reference, chosen),
+    )
+    console = Console(stderr=True)
+    with ExitStack() as stack:
+        found = survey(source)
+        reached = reach(server, stack, sandbox=found.tested)
+        check_routes(source, found, reached.info)
+        info = find_verifier(reached.info, verifier)
+        defaults = Defaults(verifier, params=read_parameters(info, params))
+        source = dataclasses.replace(source, defaults=defaults)
+        tally = Validation(keep=show)
+        bar = stack.enter_context(progress_bar(console, found.count, "validating"))
+        golds = (
+            Gold(
+                str(row.id),
+                row.item,
+                bool(response_key) or spells_response(row.item.reference, chosen),
+            )
+            for row in read_rows(source)
+        )
+        hold(golds, reached.server, info, tally, bar, timeout_s=timeout)
+    print_validation(console, tally, bound)
+    return int(tally.rate < bound)
+
+
+def hold(
+    golds: Iterable[Gold],
+    server: Server,
+    info: VerifierInfo,
+    tally: Validation,
+    show: Callable[[Validation], None],
+    *,
+    timeout_s: float,
+) -> None:
+    """Holds gold answers against their references, and counts what comes of them.
+
+    Args:
+        golds: the answers, with ids that are unique.
+        server: who judges.
+        info: the verifier.
+        tally: counts.
+        show: is told after each chunk.
+        timeout_s: the whole time that a chunk may take, in seconds.
+
+    Raises:
+        CallError: A call failed after its retries.
+    """
+
+    def take(chunk: list[tuple[Gold, Sequence[Result]]]) -> None:
+        for gold, (result,) in chunk:
+            tally.add(gold, result, info)
+        show(tally)
+
+    asyncio.run(score_in_order(golds, server, timeout_s, lambda gold: (gold.item,), take))
+
+
+def print_validation(console: Console, tally: Validation, bound: float) -> None:
+    """The failures, then the summary."""
+    if tally.failures:
+        listed = Table(title=f"first {len(tally.failures)} of {tally.done - tally.right} failures")
+        for name in ("id", "why"):
+            listed.add_column(name, overflow="fold")
+        for failure in tally.failures:
+            listed.add_row(Text(failure.id), Text(failure.why))
+        console.print(listed)
+    table = Table(show_header=False)
+    table.add_row("rows", str(tally.done))
+    table.add_row("gold answer is right", str(tally.correct))
+    if tally.usable:
+        table.add_row("reference is usable", str(tally.usable))
+    table.add_row("gold answer is not right", str(tally.wrong))
+    for reason, count in tally.faults.most_common():
+        table.add_row(f"fault {reason}", str(count))
+    table.add_row("share that can be trained on", f"{100 * tally.rate:.2f} %")
+    table.add_row("bound", f"{100 * bound:.2f} %")
+    console.print(table)

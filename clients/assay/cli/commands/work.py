@@ -1,0 +1,142 @@
+"""One pass over a file of rows: what is asked of the server, what is written, what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from rich.console import Console, RenderableType
+
+from assay.cli.commands.options import Server
+from assay.cli.commands.pipeline import Counted, progress_bar, score_in_order
+from assay.cli.partial import PartialFile
+from assay.cli.rows import Row, Source, Survey, dump, read_rows
+from assay.clients.types import Item, Result
+from assay.kit.errors import CallError, ConfigError
+
+
+class Tally(Counted, Protocol):
+    """Counts lines of output."""
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Counts one line."""
+
+    def report(self) -> RenderableType:
+        """What a person reads at the end."""
+
+
+class Work(Protocol):
+    """What is done with each row."""
+
+    @property
+    def tally(self) -> Tally:
+        """Counts the lines."""
+
+    @property
+    def selects(self) -> bool:
+        """Some lines may not stand in the finished file."""
+
+    def items(self, row: Row) -> Sequence[Item]:
+        """What is scored for a row; ids empty, or unique over all rows."""
+
+    def line(self, row: Row, results: Sequence[Result]) -> dict[str, Any]:
+        """What is written for a row."""
+
+    def select(self, line: dict[str, Any]) -> bool:
+        """Whether a line stands in the finished file."""
+
+    def identity(self) -> dict[str, Any]:
+        """What the lines depend on, beside the rows: plain data, for resuming."""
+
+
+def carry_out(
+    work: Work,
+    source: Source,
+    found: Survey,
+    server: Server,
+    *,
+    timeout_s: float,
+    output: str,
+    console: Console,
+) -> None:
+    """Does the work on every row and writes the lines in order; "-" writes to stdout.
+
+    Raises:
+        CallError: A call failed after its retries and nothing was kept.
+        ConfigError: The output cannot be written, or a call failed and the text says what is kept.
+    """
+    tally = work.tally
+    rows = read_rows(source)
+    with ExitStack() as stack:
+        stack.callback(rows.close)  # type: ignore[attr-defined]  # a generator, which Iterator does not say
+        show = stack.enter_context(progress_bar(console, found.count))
+        write: Callable[[dict[str, Any]], None]
+        if output == "-":
+            file = None
+
+            def write(line: dict[str, Any]) -> None:
+                if not work.selects or work.select(line):
+                    sys.stdout.buffer.write(dump(line))
+
+            flush = sys.stdout.buffer.flush
+        else:
+            made_from = {"input": found.sha256, "keys": asdict(source.keys), **work.identity()}
+            file = stack.enter_context(PartialFile(Path(output), made_from, tally.add))
+            tell_resume(file, found.count, console)
+            show(tally)
+
+            def write(line: dict[str, Any]) -> None:
+                file.write(dump(line))
+
+            flush = file.flush
+
+        def take(chunk: list[tuple[Row, Sequence[Result]]]) -> None:
+            for row, results in chunk:
+                line = work.line(row, results)
+                tally.add(line)
+                write(line)
+            flush()
+            show(tally)
+
+        left = islice(rows, tally.done, None)
+        with says_what_is_kept(file, tally, found.count):
+            asyncio.run(score_in_order(left, server, timeout_s, work.items, take))
+            if file is not None:
+                file.finish(work.select if work.selects else None)
+
+
+def tell_resume(file: PartialFile, count: int, console: Console) -> None:
+    """Says what an interrupted run left, of `count` rows."""
+    if file.kept:
+        text = f"going on: {file.kept} of {count} rows were done by an interrupted run"
+        console.print(text, highlight=False)
+    if file.discarded:
+        text = f"starting anew: {file.partial.name} was made from another input or other options"
+        console.print(text, highlight=False)
+
+
+@contextmanager
+def says_what_is_kept(file: PartialFile | None, tally: Counted, count: int) -> Iterator[None]:
+    """Has a failure, or an interruption, end with what is kept of `count` rows.
+
+    Raises:
+        ConfigError: A call failed, and rows are kept.
+    """
+    try:
+        yield
+    except CallError as error:
+        if file is None or not tally.done:
+            raise
+        kept = f"{tally.done} of {count} rows are kept in {file.partial}"
+        raise ConfigError(f"{error}; {kept}: run the same command again to go on") from error
+    except KeyboardInterrupt:
+        if file is not None:
+            kept = f"{tally.done} of {count} rows are kept in {file.partial}"
+            print(f"\ninterrupted: {kept}; run the same command again to go on", file=sys.stderr)
+        raise

@@ -1,0 +1,238 @@
+"""What a row of an evaluation asks a judge, and what is written for it. Pure.
+
+Three kinds of questions, by what a row holds (`assay.clients.rows.preferences` documents the
+shapes):
+
+    pairs    which of two responses is better: asked in both orders
+    points   a response by itself: {prompt, response, label, ground_truth?}, label 1 right, 0 wrong;
+             or a preference pair, both responses by themselves (for scalar reward models)
+    steps    which steps of a response are right
+
+A line of output has all that is counted, so that an interrupted run goes on from its lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from assay.clients.judging import (
+    JudgeItem,
+    ModelJudgement,
+    PairItem,
+    PairJudgement,
+    StepItem,
+    StepScores,
+    Usage,
+)
+from assay.clients.rows.items import RowError
+from assay.clients.rows.preferences import (
+    Said,
+    Styles,
+    is_pair,
+    is_steps,
+    pairs_of,
+    steps_of,
+)
+from assay.clients.types import Fault
+
+Kind = Literal["pairs", "points", "steps"]
+AnyItem = JudgeItem | PairItem | StepItem
+AnyResult = ModelJudgement | PairJudgement | StepScores | Fault
+
+_GOLD_KEYS = ("ground_truth", "reference", "gold", "answer")
+_PROMPT_KEYS = ("prompt", "problem", "question", "query")
+_LABELS: dict[object, bool] = {True: True, False: False, "correct": True, "incorrect": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One thing to ask a judge.
+
+    Attributes:
+        kind: what is asked.
+        line: of the file, from 1.
+        id: the row's id, with a number behind it where the row asks several things.
+        subset: part of the data set.
+        items: what is judged: one item, or both responses of a pair by themselves, the better one
+            first.
+        labels: what is known: of a response 1.0 or 0.0, of steps 1.0 right, -1.0 wrong, 0.0 or None
+            for neither. Empty for a pair.
+    """
+
+    kind: Kind
+    line: int
+    id: str
+    subset: str
+    items: tuple[AnyItem, ...]
+    labels: tuple[float | None, ...] = ()
+
+
+def kind_of_row(row: Mapping[str, Any]) -> Kind:
+    """What a row asks, by its keys."""
+    if is_steps(row):
+        return "steps"
+    return "pairs" if is_pair(row) else "points"
+
+
+def questions_of(
+    row: Mapping[str, Any],
+    line: int,
+    kind: Kind,
+    styles: Styles = "same",
+    *,
+    with_truth: bool | None = None,
+) -> list[Question]:
+    """What a row asks.
+
+    Args:
+        row: as the file has it.
+        line: of the file, from 1.
+        kind: what is asked of each row.
+        styles: for responses in several styles; see `pairs_of`. With "cross", a subset's name ends
+            with how hard the pairs are, as RM-Bench says it: "easy" where the better response has
+            the richer style, "hard" where the worse one has, else "normal".
+        with_truth: the judge is shown the row's right answer, where it has one. None: only for
+            responses by themselves; benchmarks of preferences and steps do not show it.
+
+    Raises:
+        RowError: the row cannot be asked so; the text says what to write.
+    """
+    name = str(row.get("id") or line)
+    gold = _gold(row) if (kind == "points" if with_truth is None else with_truth) else None
+    if kind == "steps":
+        return [_steps(row, line, name, gold)]
+    if kind == "points" and not is_pair(row):
+        return [_point(row, line, name, gold)]
+    pairs = pairs_of(row, styles)
+    asked = []
+    for number, pair in enumerate(pairs):
+        items: tuple[AnyItem, ...]
+        prompt = _messages(pair.prompt)
+        if kind == "pairs":
+            items = (PairItem(prompt, pair.chosen, pair.rejected, ground_truth=gold or ""),)
+        else:
+            both = (pair.chosen, pair.rejected)
+            items = tuple(JudgeItem(prompt, text, ground_truth=gold) for text in both)
+        subset = pair.subset
+        if styles == "cross" and len(pairs) > 1:
+            subset = f"{subset} {_hardness(*pair.styles)}".strip()
+        own = f"{name}.{number}" if len(pairs) > 1 else name
+        asked.append(Question(kind, line, own, subset, items))
+    return asked
+
+
+def _hardness(chosen_style: int, rejected_style: int) -> str:
+    if chosen_style == rejected_style:
+        return "normal"
+    return "easy" if chosen_style > rejected_style else "hard"
+
+
+def _steps(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Question:
+    found = steps_of(row)
+    item = StepItem(
+        _messages(found.prompt),
+        found.response,
+        ground_truth=gold or "",
+        steps=found.steps,
+    )
+    return Question("steps", line, name, found.subset, (item,), found.labels)
+
+
+def _point(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Question:
+    prompt = next((row[key] for key in _PROMPT_KEYS if row.get(key)), None)
+    if not isinstance(prompt, str):
+        raise RowError(f"{_PROMPT_KEYS[0]!r} is missing, or no text; write what was asked")
+    response = row.get("response")
+    if not isinstance(response, str):
+        raise RowError("'response' is missing, or no text; write the policy's text")
+    label = row.get("label", row.get("correct"))
+    known = _LABELS.get(label) if isinstance(label, str | bool | int) else None
+    if known is None:
+        raise RowError(f"'label' is {label!r}; write 1 for a right response, 0 for a wrong one")
+    item = JudgeItem(prompt, response, ground_truth=gold)
+    return Question("points", line, name, str(row.get("subset") or ""), (item,), (float(known),))
+
+
+def _gold(row: Mapping[str, Any]) -> str | None:
+    """The right answer, where the row has one."""
+    found = next((row[key] for key in _GOLD_KEYS if row.get(key) is not None), None)
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        return str(found)
+    return found if isinstance(found, str) and found.strip() else None
+
+
+def _messages(said: Sequence[Said]) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.content} for message in said]
+
+
+def line_of(question: Question, results: Sequence[AnyResult]) -> dict[str, Any]:
+    """What is written for a question.
+
+    Args:
+        question: what was asked.
+        results: what came of each of its items. A fault of one is the question's.
+    """
+    usage, execution_s = Usage(), 0.0
+    judged = [result for result in results if not isinstance(result, Fault)]
+    for result in judged:
+        usage += result.usage
+        execution_s += result.timings.execution_s
+    fault = next((result for result in results if isinstance(result, Fault)), None)
+    line: dict[str, Any] = {
+        "id": question.id,
+        "line": question.line,
+        "subset": question.subset,
+        "kind": question.kind,
+    }
+    if fault is None:
+        line |= _answer(question, judged)
+    line |= {
+        "judge": asdict(judged[0].judge) if judged else None,
+        "usage": {
+            "prompt": usage.prompt, "cached": usage.cached, "completion": usage.completion
+        },
+        "execution_s": round(execution_s, 6),
+        "fault": fault and {"reason": fault.reason, "message": fault.message},
+    }  # fmt: skip
+    return line
+
+
+def _answer(question: Question, results: Sequence[AnyResult]) -> dict[str, Any]:
+    match results:
+        case [PairJudgement() as pair]:
+            return {
+                "win_probability": pair.win_probability,
+                "forward": pair.forward,
+                "reverse": pair.reverse,
+                "order_gap": pair.order_gap,
+                "standard_error": pair.standard_error,
+                "unparsed_votes": pair.unparsed_votes,
+                "truncated": pair.truncated,
+            }
+        case [ModelJudgement() as chosen, ModelJudgement() as rejected]:
+            return {
+                "score_chosen": chosen.score,
+                "score_rejected": rejected.score,
+                "truncated": chosen.truncated or rejected.truncated,
+            }
+        case [ModelJudgement() as judgement]:
+            return {
+                "score": judgement.score,
+                "label": question.labels[0],
+                "standard_error": judgement.standard_error,
+                "unparsed_votes": judgement.unparsed_votes,
+                "truncated": judgement.truncated,
+            }
+        case [StepScores() as steps]:
+            return {
+                "scores": [step.score for step in steps.steps],
+                "labels": list(question.labels),
+                "error_threshold": steps.error_threshold,
+                "aggregate": steps.aggregate,
+                "passed": steps.passed,
+                "first_error": steps.first_error,
+                "unparsed_votes": steps.unparsed_votes,
+            }
+    raise TypeError(f"no line is written for {results!r}")

@@ -1,0 +1,269 @@
+"""What is counted over the lines of an evaluation, for one subset or for all. Pure.
+
+A tie (0.5, or two equal scores) is half right. A fault counts nowhere but among the faults: it is
+neither right nor wrong. Intervals are Wilson's, at 95 %; rows are counted as if independent, which
+several pairs of one prompt are not quite.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from assay.cli.evaluation.rows import Kind
+from assay.kit.runs.stats import auc, wilson
+
+Line = Mapping[str, Any]
+
+
+class Tally:
+    """What every kind counts: rows, faults by reason, tokens, who judged.
+
+    Attributes:
+        faults: how often each reason.
+        judged: lines without a fault.
+        truncated: of those, lines whose candidate was cut to fit.
+        unparsed_votes: votes that counted for nothing.
+        tokens: read ("prompt"), of those cached ("cached"), and written ("completion").
+        judges: model, revision and template of those that judged, and how often.
+    """
+
+    def __init__(self) -> None:
+        self.faults: Counter[str] = Counter()
+        self.judged = 0
+        self.truncated = 0
+        self.unparsed_votes = 0
+        self.tokens: Counter[str] = Counter()
+        self.judges: Counter[tuple[str, str, str]] = Counter()
+
+    def add(self, line: Line) -> None:
+        """Counts one line."""
+        if line["fault"] is not None:
+            self.faults[line["fault"]["reason"]] += 1
+            return
+        self.judged += 1
+        self.truncated += bool(line.get("truncated"))
+        self.unparsed_votes += line.get("unparsed_votes") or 0
+        self.tokens.update(line["usage"])
+        judge = line["judge"]
+        self.judges[judge["model"], judge["revision"], judge["template"]] += 1
+        self._count(line)
+
+    @property
+    def done(self) -> int:
+        """Lines in all."""
+        return self.judged + self.faulted
+
+    @property
+    def faulted(self) -> int:
+        """Lines with a fault."""
+        return self.faults.total()
+
+    def numbers(self) -> dict[str, Any]:
+        """All that was counted, as plain data; None where nothing was there to count."""
+        per_item = {
+            name: _mean(self.tokens[name], self.judged)
+            for name in ("prompt", "cached", "completion")
+        }
+        return {
+            "items": self.done,
+            "judged": self.judged,
+            **self._measures(),
+            "truncated": self.truncated,
+            "unparsed_votes": self.unparsed_votes,
+            "faults": dict(self.faults.most_common()),
+            "tokens_per_item": per_item,
+        }
+
+    def _count(self, line: Line) -> None:
+        raise RuntimeError(f"{type(self).__name__} does not say what it counts")
+
+    def _measures(self) -> dict[str, Any]:
+        raise RuntimeError(f"{type(self).__name__} does not say what it measures")
+
+
+class PairTally(Tally):
+    """Pairs judged in both orders; the better response is always a.
+
+    Args:
+        max_order_gap: beyond it the judge abstains: the pair counts for the orders, and not for the
+            accuracy.
+    """
+
+    def __init__(self, max_order_gap: float = 1.0) -> None:
+        super().__init__()
+        self._max_order_gap = max_order_gap
+        self._right = 0.0
+        self._abstained = 0
+        self._first = 0.0
+        self._second = 0.0
+        self._consistent = 0
+        self._gaps = 0.0
+
+    def _count(self, line: Line) -> None:
+        forward, reverse = _half_right(line["forward"]), _half_right(line["reverse"])
+        self._first += forward
+        self._second += reverse
+        self._consistent += forward == reverse
+        self._gaps += line["order_gap"]
+        if line["order_gap"] > self._max_order_gap:
+            self._abstained += 1
+        else:
+            self._right += _half_right(line["win_probability"])
+
+    def _measures(self) -> dict[str, Any]:
+        answered = self.judged - self._abstained
+        return {
+            **_accuracy(self._right, answered),
+            "accuracy_chosen_first": _mean(self._first, self.judged),
+            "accuracy_chosen_second": _mean(self._second, self.judged),
+            "order_consistency": _mean(self._consistent, self.judged),
+            "mean_order_gap": _mean(self._gaps, self.judged),
+            "abstained": self._abstained,
+        }
+
+
+class PointTally(Tally):
+    """Responses judged by themselves: with a label, or the better and the worse one of a pair.
+
+    Args:
+        threshold: a labelled response with this score or more counts as called right.
+    """
+
+    def __init__(self, threshold: float = 0.5) -> None:
+        super().__init__()
+        self._threshold = threshold
+        self._right = 0.0
+        self._labelled: list[tuple[float, bool]] = []
+
+    def _count(self, line: Line) -> None:
+        if "label" in line:
+            label = line["label"] > 0
+            self._labelled.append((line["score"], label))
+            self._right += (line["score"] >= self._threshold) == label
+        else:
+            chosen, rejected = line["score_chosen"], line["score_rejected"]
+            self._right += 0.5 if chosen == rejected else float(chosen > rejected)
+
+    def _measures(self) -> dict[str, Any]:
+        measures = _accuracy(self._right, self.judged)
+        if self._labelled:
+            measures["auc"] = auc(self._labelled)
+            measures["called_right"] = _mean(
+                sum(score >= self._threshold for score, _ in self._labelled), len(self._labelled)
+            )
+        return measures
+
+
+class StepTally(Tally):
+    """Responses scored by steps. An error is a step that is labelled wrong.
+
+    Steps that the judge finds neutral, and those without a label, are left out. The first error is
+    right where judge and labels name the same step, or both none (as ProcessBench counts,
+    arXiv 2412.06559); the whole is right where the response passes exactly if no step is wrong.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cells: Counter[tuple[bool, bool]] = Counter()  # (is an error, is called one)
+        self._scored: list[tuple[float, bool]] = []
+        self._first_right = 0
+        self._whole_right = 0
+
+    def _count(self, line: Line) -> None:
+        labels, scores = line["labels"], line["scores"]
+        threshold = line["error_threshold"]
+        wrong = [index for index, label in enumerate(labels) if label is not None and label < 0]
+        for label, score in zip(labels, scores, strict=True):
+            if label and score is not None:
+                self._cells[label < 0, score < threshold] += 1
+                self._scored.append((score, label > 0))
+        self._first_right += line["first_error"] == (wrong[0] if wrong else None)
+        self._whole_right += line["passed"] == (not wrong)
+
+    def _measures(self) -> dict[str, Any]:
+        cells, steps = self._cells, self._cells.total()
+        found, errors = cells[True, True], cells[True, True] + cells[True, False]
+        called = found + cells[False, True]
+        low, high = wilson(self._first_right, self.judged)
+        return {
+            "steps": steps,
+            "step_accuracy": _mean(found + cells[False, False], steps),
+            "step_auc": auc(self._scored),
+            "error_precision": _mean(found, called),
+            "error_recall": _mean(found, errors),
+            "error_f1": _mean(2 * found, called + errors),
+            "first_error_accuracy": _mean(self._first_right, self.judged),
+            "first_error_interval": [low, high] if self.judged else None,
+            "whole_accuracy": _mean(self._whole_right, self.judged),
+        }
+
+
+def _half_right(probability: float) -> float:
+    return 0.5 if probability == 0.5 else float(probability > 0.5)
+
+
+def _mean(total: float, count: int) -> float | None:
+    return total / count if count else None
+
+
+def _accuracy(right: float, count: int) -> dict[str, Any]:
+    return {
+        "accuracy": _mean(right, count),
+        "interval": list(wilson(right, count)) if count else None,
+    }
+
+
+class Evaluation:
+    """Lines counted by subset and over all.
+
+    Args:
+        kind: what is asked.
+        max_order_gap: see `PairTally`.
+        threshold: see `PointTally`.
+    """
+
+    def __init__(self, kind: Kind, max_order_gap: float = 1.0, threshold: float = 0.5) -> None:
+        self.kind = kind
+        self.max_order_gap = max_order_gap
+        self.threshold = threshold
+        self.whole = self._make()
+        self.subsets: dict[str, Tally] = {}
+
+    def _make(self) -> Tally:
+        match self.kind:
+            case "pairs":
+                return PairTally(self.max_order_gap)
+            case "points":
+                return PointTally(self.threshold)
+            case "steps":
+                return StepTally()
+
+    def add(self, line: Line) -> None:
+        """Counts one line."""
+        self.whole.add(line)
+        self.subsets.setdefault(line["subset"], self._make()).add(line)
+
+    @property
+    def done(self) -> int:
+        """Lines in all."""
+        return self.whole.done
+
+    @property
+    def faulted(self) -> int:
+        """Lines with a fault."""
+        return self.whole.faulted
+
+    def numbers(self) -> dict[str, Any]:
+        """All that was counted, as plain data."""
+        named = sorted(self.subsets.items())
+        judges = [
+            {"model": model, "revision": revision, "template": template, "items": count}
+            for (model, revision, template), count in self.whole.judges.most_common()
+        ]
+        return {
+            "judges": judges,
+            "all": self.whole.numbers(),
+            "subsets": {name: tally.numbers() for name, tally in named if name},
+        }

@@ -1,0 +1,101 @@
+"""Parameters of verifiers as a command line writes them: `name=value`. Pure.
+
+The verifier's own list says what a value is: `true` or `false`, a number, a text, or a list of
+texts, which is written with commas or as a list of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from assay.clients.services import who_brings
+from assay.clients.types import Parameter, ParameterInfo, ServerInfo, VerifierInfo
+from assay.kit.errors import ConfigError
+from assay.kit.hints import did_you_mean
+
+
+def read_parameters(info: VerifierInfo, pairs: Sequence[str]) -> dict[str, Parameter]:
+    """Reads `name=value` pairs as the verifier takes them. Ranges are the server's to check.
+
+    Raises:
+        ConfigError: A pair has no "=", a name is unknown or stands twice, or a value is of another
+            type; the text says what to write.
+    """
+    known = {parameter.name: parameter for parameter in info.parameters}
+    values: dict[str, Parameter] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        name = name.strip()
+        if not equals:
+            raise ConfigError(f"the parameter {pair!r} has no '='; write NAME=VALUE")
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise ConfigError(f"{info.name!r} has no parameter {name!r}; it has: {names}")
+        if name in values:
+            raise ConfigError(f"the parameter {name!r} is given twice; give it once")
+        values[name] = _value(known[name], text)
+    return values
+
+
+def split_spec(spec: str) -> tuple[str, list[str]]:
+    """Splits `NAME` or `NAME:param=value,param=value` into the name and its pairs.
+
+    A comma that no `name=` follows belongs to the value before it.
+    """
+    name, _, rest = spec.partition(":")
+    pairs: list[str] = []
+    for part in rest.split(",") if rest else []:
+        key = part.partition("=")
+        if pairs and not (key[1] and key[0].strip().isidentifier()):
+            pairs[-1] += f",{part}"
+        else:
+            pairs.append(part)
+    return name.strip(), pairs
+
+
+def find_verifier(server: ServerInfo, name: str) -> VerifierInfo:
+    """The verifier or profile of this name.
+
+    Raises:
+        ConfigError: The server has none; the text lists those it has.
+    """
+    info = server.find(name)
+    if info is None:
+        names = ", ".join(verifier.name for verifier in server.verifiers)
+        near = did_you_mean(name, (verifier.name for verifier in server.verifiers))
+        raise ConfigError(
+            f"no verifier has the name {name!r}{near}; this server has: {names}{who_brings(name)}"
+        )
+    return info
+
+
+def _value(parameter: ParameterInfo, text: str) -> Parameter:
+    name = parameter.name
+    try:
+        match parameter.type:
+            case "bool":
+                return {"true": True, "false": False}[text.strip().lower()]
+            case "int":
+                return int(text)
+            case "float":
+                return float(text)
+            case "string_list":
+                return _texts(text)
+    except (ValueError, KeyError):
+        words = {"bool": "true or false", "int": "a whole number", "float": "a number"}
+        wanted = words.get(parameter.type, "texts with commas between them, or a list of JSON")
+        raise ConfigError(f"the parameter {name!r} is {text!r}; write {wanted}") from None
+    if parameter.allowed_values and text not in parameter.allowed_values:
+        allowed = ", ".join(parameter.allowed_values)
+        raise ConfigError(f"the parameter {name!r} is {text!r}; choose one of {allowed}")
+    return text
+
+
+def _texts(text: str) -> list[str]:
+    if not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",")] if text.strip() else []
+    values = json.loads(text)
+    if not all(isinstance(value, str) for value in values):
+        raise ValueError("not texts")
+    return list(values)

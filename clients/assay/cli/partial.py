@@ -1,0 +1,158 @@
+"""An output file that is either whole or not there, written so that interrupted work can go on.
+
+Rows go to `OUT.partial`; `OUT.partial.json` says from what they were made. At the end the first
+takes the place of OUT and the second is removed. A run that finds both, and was given the same
+input and options, goes on behind the last whole row.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from assay.kit.errors import ConfigError
+
+
+class PartialFile:
+    """Writes one output file.
+
+    Args:
+        path: the file that is to be.
+        made_from: what the rows are made from, as plain data: another input or option makes another
+            file.
+        on_kept: gets each row that an interrupted run left, in order.
+
+    Attributes:
+        kept: how many rows an interrupted run left.
+        discarded: rows of another origin were thrown away.
+        partial: where the rows stand until the file is whole.
+
+    Raises:
+        ConfigError: The folder is not there, the path is a folder, or another run is writing the
+            same file.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        made_from: Mapping[str, Any],
+        on_kept: Callable[[dict[str, Any]], None],
+    ) -> None:
+        if path.is_dir():
+            raise ConfigError(f"the output {path} is a folder; name a file")
+        if not path.parent.is_dir():
+            raise ConfigError(
+                f"the folder of the output {path} is not there; make it, or correct the path"
+            )
+        self._path = path
+        self.partial = path.with_name(path.name + ".partial")
+        self._origin = path.with_name(path.name + ".partial.json")
+        self._made_from = json.dumps(made_from, sort_keys=True)
+        self.discarded = False
+        self.kept = 0
+        self._file = self._open()
+        try:
+            self._resume(on_kept)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> PartialFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        empty = self._file.tell() == 0
+        self._file.close()
+        if error is not None and empty:
+            self.partial.unlink(missing_ok=True)
+            self._origin.unlink(missing_ok=True)
+
+    def write(self, line: bytes) -> None:
+        """Adds a row, with its line break."""
+        self._file.write(line)
+
+    def flush(self) -> None:
+        """Hands what was written to the system."""
+        self._file.flush()
+
+    def finish(self, select: Callable[[dict[str, Any]], bool] | None = None) -> None:
+        """Puts the file in its place.
+
+        Args:
+            select: which of the rows it is to hold. None: all.
+        """
+        if select is not None:
+            self._thin_out(select)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.partial.replace(self._path)
+        self._origin.unlink(missing_ok=True)
+
+    def _thin_out(self, select: Callable[[dict[str, Any]], bool]) -> None:
+        """Leaves the selected rows only. From here on, an interrupted run starts anew."""
+        self._origin.unlink(missing_ok=True)
+        self._file.seek(0)
+        with tempfile.TemporaryFile(dir=self._path.parent) as chosen:
+            chosen.writelines(line for line in self._file if select(json.loads(line)))
+            chosen.seek(0)
+            self._file.truncate(0)
+            shutil.copyfileobj(chosen, self._file)
+
+    def _open(self) -> BinaryIO:
+        try:
+            file = self.partial.open("a+b")
+        except OSError as error:
+            raise ConfigError(
+                f"the output {self._path} cannot be written: {error.strerror}"
+            ) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            raise ConfigError(
+                f"another run is writing {self.partial}; wait for it, or stop it"
+            ) from error
+        return file
+
+    def _resume(self, on_kept: Callable[[dict[str, Any]], None]) -> None:
+        """Keeps the whole rows of an interrupted run of the same origin, and nothing of another."""
+        same = (
+            self._origin.is_file() and self._origin.read_text(encoding="utf-8") == self._made_from
+        )
+        self._file.seek(0)
+        if same:
+            for row in _whole_rows(self._file):
+                on_kept(row)
+                self.kept += 1
+        else:
+            self.discarded = bool(self._file.read(1))
+            self._file.truncate(0)
+            self._origin.write_text(self._made_from, encoding="utf-8")
+        self._file.seek(0, os.SEEK_END)
+
+
+def _whole_rows(file: BinaryIO) -> Iterator[dict[str, Any]]:
+    """The rows up to the first that is torn; the file is cut behind them."""
+    end = 0
+    for line in file:
+        try:
+            row = json.loads(line) if line.endswith(b"\n") else None
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            break
+        end += len(line)
+        yield row
+    file.truncate(end)

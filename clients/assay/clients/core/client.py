@@ -1,0 +1,440 @@
+"""What every asynchronous client is: its life, its batches, and who gets which outcome.
+
+What holds, whatever happens on the way: every item gets exactly one outcome, in the items' order;
+an outcome is matched to its item by id; what a server did not say is never made up. The reasons for
+a fault that the client itself finds: UNREACHABLE, DEADLINE_EXCEEDED, QUEUE_FULL and their kin when
+the retries end, ITEM_TOO_LARGE, BATCH_TOO_LARGE and UNSUPPORTED_INPUT before anything is sent,
+MISSING_RESULT when the server's answer leaves an item out, INTERNAL when it contradicts itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+
+import grpc
+
+from assay.clients.config import ClientConfig, RetryPolicy
+from assay.clients.core.batching import framed_bytes, plan_calls
+from assay.clients.core.channel import GrpcTransport, Transport
+from assay.clients.core.retry import call_with_retries
+from assay.clients.core.window import Gate, Window
+from assay.clients.faults import fault_of_error, make_fault
+from assay.clients.types import Fault
+from assay.kit.durations import seconds_of
+from assay.kit.errors import CallError, ConfigError, refuse
+from assay.kit.limits import MAX_ITEM_ID_BYTES
+from assay.kit.reasons import Reason
+from assay.kit.tls import ClientTls
+
+OnError = Literal["fault", "raise"]
+_LOOKED_AT = 32
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class CallLimits(Protocol):
+    """What one call to a server may hold."""
+
+    @property
+    def max_items(self) -> int:
+        """Most items of one call."""
+
+    @property
+    def max_message_bytes(self) -> int:
+        """Most bytes of one message."""
+
+    @property
+    def max_item_bytes(self) -> int:
+        """Most bytes of one item."""
+
+
+class Named(Protocol):
+    """An item that may have an id."""
+
+    @property
+    def id(self) -> str:
+        """The caller's name for it; empty for none."""
+
+
+I = TypeVar("I")  # noqa: E741  # what a server says of itself
+
+
+def _as_it_is(_id: str, fault: Fault) -> Any:
+    return fault
+
+
+@dataclass(frozen=True, slots=True)
+class CallKind(Generic[R_co]):
+    """One kind of call: how its items are written, sent and read.
+
+    Attributes:
+        method: its full name, as `Transport.call` takes it.
+        encode: an item's message, under its id.
+        request: the request of some messages.
+        decode: what came of an item, from its message and its result.
+        fault: what stands for an item that has a fault, from its id.
+        unsendable: what `encode` raises for an item that no message can hold.
+        alike: equal for items that had better travel in one call; empty for none. None: no item
+            has such a mate.
+        whole: whether an item's judgement needs all those beside it that are alike.
+    """
+
+    method: str
+    encode: Callable[[Any, str], Any]
+    request: Callable[[list[Any]], Any]
+    decode: Callable[[Any, Any], R_co]
+    fault: Callable[[str, Fault], R_co] = _as_it_is
+    unsendable: tuple[type[Exception], ...] = (ValueError, TypeError)
+    alike: Callable[[Any], str] | None = None
+    whole: Callable[[Any], bool] | None = None
+
+    def write(self, item: Any, item_id: str, noun: str) -> Any:
+        """An item's message, or the fault of one that no message can hold."""
+        try:
+            return self.encode(item, item_id)
+        except self.unsendable as error:
+            text = " ".join(str(error).split())[:200]
+            return make_fault(Reason.UNSUPPORTED_INPUT, f"the {noun} cannot be sent: {text}")
+
+
+class ServiceClient(ABC, Generic[I]):
+    """An asynchronous client. Belongs to the event loop that first uses it.
+
+    A subclass says how the server is asked about itself, and has a method for each kind of call.
+
+    Args:
+        target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
+            "ip:port,ip:port".
+        tls: encrypts, and says whom to trust. None: plain text, for loopback.
+        token: the bearer token that the operator gave you.
+        timeout_s: the whole time that a call may take, queue and retries included, in seconds.
+        config: batching, concurrency and retries.
+        transport: what carries messages instead of gRPC; then `target` only names it in errors.
+
+    Raises:
+        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    """
+
+    server: ClassVar[str]
+    """What it calls: "sandbox"."""
+    port: ClassVar[int]
+    """Where such a server usually answers."""
+    noun: ClassVar[str] = "item"
+    """What is sent to it."""
+    default_timeout_s: ClassVar[float] = 60.0
+
+    def __init__(
+        self,
+        target: str = "",
+        *,
+        tls: ClientTls | None = None,
+        token: str | None = None,
+        timeout_s: float | None = None,
+        config: ClientConfig | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        self.target = target
+        self.timeout_s = self.check(target, transport, timeout_s)
+        self._transport = transport or GrpcTransport(target, tls=tls, token=token)
+        self._config = config or ClientConfig()
+        self._gate = Gate(Window(self._config.max_concurrent_calls))
+        self._info: I | None = None
+        self._info_lock = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = asyncio.Event()
+
+    @classmethod
+    def check(cls, target: str, transport: object, timeout_s: float | None) -> float:
+        """Checks what a client, awaited or not, is made with; gives the time-out in force.
+
+        Raises:
+            ConfigError: Neither target nor transport is given, or the time-out is not positive.
+        """
+        if not target and transport is None:
+            raise ConfigError(
+                f"no address of a {cls.server}; pass one, such as '127.0.0.1:{cls.port}'"
+            )
+        seconds = cls.default_timeout_s if timeout_s is None else timeout_s
+        check_timeout(seconds)
+        return seconds
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def wait_ready(self, timeout_s: float = 60.0) -> I:
+        """Waits until the server answers.
+
+        Args:
+            timeout_s: how long to wait, in seconds.
+
+        Raises:
+            UnavailableError: It did not answer in time.
+            CallError: It answers, and refuses.
+            ConfigError: The client is closed, or belongs to another event loop.
+        """
+        deadline_s = self._begin(timeout_s)
+        patient = RetryPolicy(base_s=0.05, cap_s=1.0)
+        self._info = await self._ask_info(deadline_s, patient)
+        return self._info
+
+    async def close(self) -> None:
+        """Ends every call: who still waits gets a fault, CANCELLED. May be called twice."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        await self._transport.close()
+
+    @abstractmethod
+    async def _fetch_info(self, timeout_s: float) -> I:
+        """Asks the server about itself, once."""
+
+    @abstractmethod
+    def _limits_of(self, info: I) -> CallLimits:
+        """What one call to it may hold."""
+
+    def _begin(self, timeout_s: float | None) -> float:
+        """Checks that the client may be used here; gives the deadline by the loop's clock."""
+        loop = asyncio.get_running_loop()
+        if self._closed.is_set():
+            raise ConfigError("the client is closed; make a new one")
+        if self._loop not in (None, loop):
+            raise ConfigError("the client belongs to another event loop; make one for each loop")
+        self._loop = loop
+        seconds = self.timeout_s if timeout_s is None else timeout_s
+        check_timeout(seconds)
+        return loop.time() + seconds
+
+    async def _refresh_info(self, timeout_s: float | None) -> I:
+        """Asks the server about itself anew, with retries."""
+        deadline_s = self._begin(timeout_s)
+        retry = self._config.retry
+        policy = retry.to_be_met() if self._info is None else retry
+        self._info = await self._ask_info(deadline_s, policy)
+        return self._info
+
+    async def _ask_info(self, deadline_s: float, policy: RetryPolicy) -> I:
+        return await call_with_retries(self._fetch_info, policy, deadline_s, self._sleep)
+
+    async def _server_info(self, deadline_s: float) -> I:
+        """What the server says of itself; concurrent callers wait for one question."""
+        if self._info is None:
+            try:
+                async with asyncio.timeout_at(deadline_s + 1.0), self._info_lock:
+                    if self._info is None:
+                        policy = self._config.retry.to_be_met()
+                        self._info = await self._ask_info(deadline_s, policy)
+            except TimeoutError:
+                raise self._late() from None
+        return self._info
+
+    async def _sleep(self, delay_s: float) -> None:
+        """Waits, or returns early when the client is closed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay_s):
+                await self._closed.wait()
+
+    def _late(self) -> CallError:
+        return refuse(
+            Reason.DEADLINE_EXCEEDED,
+            f"{self.target or f'the {self.server}'} did not answer in time; allow more time or "
+            "send less",
+        )
+
+    async def _run(
+        self, kind: CallKind[R], items: Sequence[Named], timeout_s: float | None, on_error: OnError
+    ) -> list[R]:
+        """The outcome of each item, in order."""
+        deadline_s = self._begin(timeout_s)
+        ids = name_all(items, self.noun)
+        written = [
+            kind.write(item, item_id, self.noun) for item, item_id in zip(items, ids, strict=True)
+        ]
+        outcomes = iter(
+            await self._send_all(
+                kind, [one for one in written if not isinstance(one, Fault)], deadline_s
+            )
+        )
+        return [
+            kind.fault(item_id, message)
+            if isinstance(message, Fault)
+            else settle(kind, next(outcomes), item_id, on_error)
+            for item_id, message in zip(ids, written, strict=True)
+        ]
+
+    async def _send_all(
+        self, kind: CallKind[R], messages: Sequence[Any], deadline_s: float
+    ) -> list[R | CallError]:
+        """The outcome of each message, in order, from calls that the server takes."""
+        if not messages:
+            return []
+        try:
+            limits = self._limits_of(await self._server_info(deadline_s))
+        except CallError as error:
+            return [error] * len(messages)
+        sizes = [message.ByteSize() for message in messages]
+        room = limits.max_message_bytes - kind.request([]).ByteSize()
+        alike, whole = kind.alike, kind.whole
+        plan = plan_calls(
+            sizes,
+            [""] * len(messages) if alike is None else [alike(message) for message in messages],
+            [False] * len(messages) if whole is None else [whole(message) for message in messages],
+            max_items=min(limits.max_items, self._config.max_call_items),
+            max_message_bytes=room,
+            max_item_bytes=limits.max_item_bytes,
+        )
+        outcomes: dict[int, R | CallError] = {}
+        for index in plan.too_large:
+            size = sizes[index]
+            most = min(limits.max_item_bytes, max(0, room - framed_bytes(size) + size))
+            text = f"the {self.noun} has {size} bytes, and this server takes {most}; shorten it"
+            outcomes[index] = kind.fault(
+                messages[index].id, make_fault(Reason.ITEM_TOO_LARGE, text)
+            )
+        for index in plan.groups_too_large:
+            group = messages[index].group_id
+            text = f"the group {group!r} does not fit into one call; make it smaller"
+            outcomes[index] = kind.fault(
+                messages[index].id, make_fault(Reason.BATCH_TOO_LARGE, text)
+            )
+        calls = [
+            self._call(kind, [messages[i] for i in batch], deadline_s) for batch in plan.batches
+        ]
+        for batch, answers in zip(plan.batches, await asyncio.gather(*calls), strict=True):
+            outcomes.update(zip(batch, answers, strict=True))
+        return [outcomes[index] for index in range(len(messages))]
+
+    async def _call(
+        self, kind: CallKind[R], messages: list[Any], deadline_s: float
+    ) -> Sequence[R | CallError]:
+        """One call with its retries; its failure is the outcome of each of its items."""
+        request = kind.request(messages)
+        place = self._gate.place()
+
+        async def attempt(_remaining_s: float) -> Any:
+            return await self._attempt(kind.method, request, place, deadline_s)
+
+        try:
+            response = await call_with_retries(attempt, self._config.retry, deadline_s, self._sleep)
+        except CallError as error:
+            return [error] * len(messages)
+        return match_all(kind, messages, response.results, self.noun)
+
+    async def _attempt(self, method: str, request: Any, place: int, deadline_s: float) -> Any:
+        """Sends a call when the window has room, and tells the window what became of it."""
+        gate, loop = self._gate, asyncio.get_running_loop()
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    number = await stack.enter_async_context(gate.pass_through(place))
+            except TimeoutError:
+                raise self._late() from None
+            began_s = loop.time()
+            remaining_s = max(deadline_s - began_s, 0.001)
+            try:
+                response = await self._transport.call(method, request, timeout_s=remaining_s)
+            except CallError as error:
+                if is_congestion(error):
+                    gate.window.refused(number)
+                raise
+            took_s = max(loop.time() - began_s, 1e-9)
+            waited = min(1.0, mean_wait_s(response.results) / took_s)
+            gate.window.answered(number, waited, gate.in_flight)
+            return response
+
+
+def is_congestion(error: CallError) -> bool:
+    """A call failed because the server has too much to do: it was refused for now, or not done."""
+    if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return error.retry_after_s is not None
+    return error.code is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def mean_wait_s(results: Sequence[Any]) -> float:
+    """How long a call's items waited at the server, in seconds: the mean of some 32 of them.
+
+    Those that never queue (judged in place, from the cache) count with 0.
+    """
+    some = results[:: max(1, len(results) // _LOOKED_AT)]
+    waits_s = [seconds_of(result.timings.queue) for result in some]
+    return sum(waits_s) / max(1, len(waits_s))
+
+
+def settle(kind: CallKind[R], outcome: R | CallError, item_id: str, on_error: OnError) -> R:
+    """An item's outcome; of a call that failed, its fault.
+
+    Raises:
+        CallError: the call failed, and on_error is "raise".
+    """
+    if not isinstance(outcome, CallError):
+        return outcome
+    if on_error == "raise":
+        raise outcome
+    return kind.fault(item_id, fault_of_error(outcome))
+
+
+def check_timeout(timeout_s: float) -> None:
+    """Raises ConfigError for a time-out that is not positive."""
+    if not timeout_s > 0:
+        raise ConfigError(f"the time-out is {timeout_s} s; pass a positive number of seconds")
+
+
+def check_id(item_id: str) -> None:
+    """Raises BadRequestError for an id that is longer than 256 bytes."""
+    if len(item_id.encode(errors="surrogatepass")) > MAX_ITEM_ID_BYTES:
+        raise refuse(
+            Reason.MISSING_ITEM_ID,
+            f"the id {item_id[:40]!r}... is longer than {MAX_ITEM_ID_BYTES} bytes; shorten it",
+        )
+
+
+def name_all(items: Sequence[Named], noun: str) -> list[str]:
+    """The id of each item: its own, or its position.
+
+    Raises:
+        BadRequestError: two items share an id, or an id is too long.
+    """
+    ids = [item.id or str(position) for position, item in enumerate(items)]
+    for item_id, count in Counter(ids).items():
+        if count > 1:
+            raise refuse(
+                Reason.DUPLICATE_ITEM_ID,
+                f"{count} {noun}s have the id {item_id!r}; make ids unique, or leave them empty",
+            )
+        check_id(item_id)
+    return ids
+
+
+def match_all(kind: CallKind[R], sent: Sequence[Any], results: Iterable[Any], noun: str) -> list[R]:
+    """The outcome of each item, by id: unknown results are passed over, absent ones are faults."""
+    by_id: dict[str, Any] = {}
+    contradicted: set[str] = set()
+    for result in results:
+        if by_id.setdefault(result.id, result) != result:
+            contradicted.add(result.id)
+    matched: list[R] = []
+    for message in sent:
+        answer = by_id.get(message.id)
+        if answer is None:
+            text = f"the server answered without this {noun}"
+            matched.append(kind.fault(message.id, make_fault(Reason.MISSING_RESULT, text)))
+        elif message.id in contradicted:
+            text = f"the server answered this {noun} twice, differently"
+            matched.append(kind.fault(message.id, make_fault(Reason.INTERNAL, text)))
+        else:
+            matched.append(kind.decode(message, answer))
+    return matched

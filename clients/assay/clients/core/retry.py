@@ -1,0 +1,92 @@
+"""When to try a call again, and when to give up.
+
+The schedule, `next_delay_s`, is pure; `call_with_retries` is its rim.
+
+Only two things are worth repeating unchanged: UNAVAILABLE, and RESOURCE_EXHAUSTED when the server
+says how long to wait. The waits are exponential with full jitter (uniform between nothing and the
+cap of the attempt), so that the clients of a server that comes back do not all knock at once, and a
+wait that would outlast the caller's deadline is not begun.
+
+By default the deadline is the only end: a server that is restarted costs time and no call. The
+first question of a client is the exception, so that a wrong address is told soon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import grpc
+
+from assay.clients.config import RetryPolicy
+from assay.kit.errors import CallError
+
+
+def is_retryable(error: CallError) -> bool:
+    """The same call may succeed later."""
+    if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return error.retry_after_s is not None
+    return error.code is grpc.StatusCode.UNAVAILABLE
+
+
+def next_delay_s(
+    policy: RetryPolicy,
+    failures: int,
+    remaining_s: float,
+    draw: float,
+    retry_after_s: float | None = None,
+) -> float | None:
+    """How long to wait before the next attempt.
+
+    Args:
+        policy: how often and how long to try.
+        failures: attempts that failed so far, at least 1.
+        remaining_s: seconds to the caller's deadline.
+        draw: a uniform number in [0, 1): the jitter.
+        retry_after_s: the least wait that the server asked for.
+
+    Returns:
+        Seconds in [0, remaining_s), or None to give up.
+    """
+    if policy.max_attempts is not None and failures >= policy.max_attempts:
+        return None
+    doublings = min(failures - 1, 60)
+    delay_s = draw * min(policy.cap_s, policy.base_s * 2.0**doublings) + (retry_after_s or 0.0)
+    return delay_s if delay_s < remaining_s else None
+
+
+T = TypeVar("T")
+
+
+async def call_with_retries(
+    attempt: Callable[[float], Awaitable[T]],
+    policy: RetryPolicy,
+    deadline_s: float,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> T:
+    """Calls until it succeeds, fails for good, or the schedule ends.
+
+    Args:
+        attempt: makes one call with the seconds that it may take.
+        policy: how often and how long to try.
+        deadline_s: when to give up, by the running loop's clock.
+        sleep: waits between attempts, in seconds; may end early.
+
+    Raises:
+        CallError: The last failure.
+    """
+    loop = asyncio.get_running_loop()
+    failures = 0
+    while True:
+        try:
+            return await attempt(max(deadline_s - loop.time(), 0.001))
+        except CallError as error:
+            failures += 1
+            remaining_s = deadline_s - loop.time()
+            draw = random.random()  # noqa: S311  # jitter, not a secret
+            delay_s = next_delay_s(policy, failures, remaining_s, draw, error.retry_after_s)
+            if not is_retryable(error) or delay_s is None:
+                raise
+        await sleep(delay_s)

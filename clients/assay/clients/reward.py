@@ -1,0 +1,318 @@
+r"""The clients of a reward server: `AsyncRewardClient`, and `RewardClient` without `await`.
+
+    async with AsyncRewardClient("127.0.0.1:50051") as client:
+        result = await client.score_one(Item("\\boxed{4}", reference="4", task="math"))
+
+What holds, and which faults a client itself finds: `assay.clients.core.client`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from assay.api.reward.v1 import reward_pb2
+from assay.clients.config import ClientConfig
+from assay.clients.convert import item_to_proto, result_from_proto, server_info_from_proto
+from assay.clients.core.batching import MicroBatcher, Waiting
+from assay.clients.core.channel import Transport
+from assay.clients.core.client import CallKind, OnError, ServiceClient, check_id, settle
+from assay.clients.core.portal import SyncClient, taken_in_thread
+from assay.clients.core.streaming import run_stream
+from assay.clients.faults import make_fault
+from assay.clients.types import Fault, Item, Limits, Result, ServerInfo
+from assay.kit import tracing
+from assay.kit.errors import CallError
+from assay.kit.reasons import Reason
+from assay.kit.tls import ClientTls
+
+_SERVICE = "assay.api.reward.v1.RewardService"
+Outcome = Result | CallError
+
+SCORING: CallKind[Result] = CallKind(
+    method=f"{_SERVICE}.BatchScore",
+    encode=item_to_proto,
+    request=lambda items: reward_pb2.BatchScoreRequest(items=items),
+    decode=lambda sent, result: result_from_proto(result, sent.id),
+    fault=Result,
+    unsendable=(ValueError,),
+    alike=lambda message: message.group_id,
+)
+STREAMING = dataclasses.replace(
+    SCORING,
+    method=f"{_SERVICE}.StreamScore",
+    request=lambda items: reward_pb2.StreamScoreRequest(items=items),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outgoing:
+    """An item of a `score_one` caller: its message and the id that the caller knows."""
+
+    message: reward_pb2.Item
+    item_id: str
+
+
+class AsyncRewardClient(ServiceClient[ServerInfo]):
+    """Scores items on a reward server. Belongs to the event loop that first uses it.
+
+    Args:
+        target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
+            "ip:port,ip:port".
+        tls: encrypts, and says whom to trust. None: plain text, for loopback.
+        token: the bearer token that the operator gave you.
+        timeout_s: the whole time that a call may take, retries included, in seconds. None: 60.
+        config: batching, concurrency and retries.
+        transport: what carries messages instead of gRPC; then `target` only names it in errors.
+
+    Raises:
+        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    """
+
+    server = "reward server"
+    port = 50051
+
+    def __init__(
+        self,
+        target: str = "",
+        *,
+        tls: ClientTls | None = None,
+        token: str | None = None,
+        timeout_s: float | None = None,
+        config: ClientConfig | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        super().__init__(
+            target, tls=tls, token=token, timeout_s=timeout_s, config=config, transport=transport
+        )
+        self._kind = dataclasses.replace(SCORING, whole=self._needs_group)
+        self._numbers = itertools.count()
+        self._batcher: MicroBatcher[_Outgoing, Outcome] = MicroBatcher(
+            self._send_batch, self._config.micro_batch_items, self._config.micro_batch_wait_s
+        )
+
+    async def score(
+        self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"
+    ) -> list[Result]:
+        """Scores a list of items, in as many calls as the server's limits ask for.
+
+        Args:
+            items: what to score. Those without an id are numbered from 0.
+            timeout_s: the whole time this may take, in seconds. None: the client's.
+            on_error: what becomes of a call that failed after its retries: a fault of each of its
+                items, or an exception.
+
+        Returns:
+            One result for each item, in the items' order. No items: no results.
+
+        Raises:
+            TypeError: One is no `Item`, or holds what no item can.
+            BadRequestError: Ids are not unique, or too long.
+            CallError: A call failed, and on_error is "raise".
+            ConfigError: The client is closed, or belongs to another event loop.
+        """
+        batch = list(items)
+        given: Sequence[object] = batch  # whatever its annotation promises
+        for position, item in enumerate(given):
+            if not isinstance(item, Item):
+                kind = type(item).__name__
+                raise TypeError(
+                    f"items[{position}] is a {kind}; pass Item(response, reference, ...)"
+                )
+        with tracing.span("score", {"assay.items": len(batch)}) as span:
+            results = await self._run(self._kind, batch, timeout_s, on_error)
+            if span.recording:
+                span.note({"assay.faults": sum(result.fault is not None for result in results)})
+        return results
+
+    async def score_one(
+        self, item: Item, *, timeout_s: float | None = None, on_error: OnError = "fault"
+    ) -> Result:
+        """Scores one item, in one call with those of other concurrent callers (64 items or 2 ms).
+
+        Items that are judged against others of their group belong into one `score`, not here.
+
+        Args:
+            item: what to score. Ids of different callers may be equal.
+            timeout_s: the whole time this may take, in seconds. None: the client's.
+            on_error: what becomes of a call that failed after its retries: a fault, or an
+                exception.
+
+        Raises:
+            BadRequestError: The id is too long.
+            CallError: The call failed, and on_error is "raise".
+            ConfigError: The client is closed, or belongs to another event loop.
+        """
+        deadline_s = self._begin(timeout_s)
+        item_id = item.id or str(next(self._numbers))
+        check_id(item_id)
+        message = self._kind.write(item, item_id, self.noun)
+        if isinstance(message, Fault):
+            return Result(item_id, message)
+        outcome: Outcome
+        try:
+            outcome = await self._batcher.submit(_Outgoing(message, item_id), deadline_s)
+        except TimeoutError:
+            outcome = self._late()
+        return settle(self._kind, outcome, item_id, on_error)
+
+    async def stream(
+        self,
+        items: AsyncIterable[Item | Sequence[Item]],
+        *,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+        on_retry: Callable[[CallError], None] = lambda _error: None,
+    ) -> AsyncIterator[Result]:
+        """Scores items as they come and yields results as they are ready, in any order.
+
+        Args:
+            items: what to score, as rollouts end. A sequence travels whole: the samples of one
+                group. Items without an id are numbered from 0.
+            timeout_s: the whole time that the stream may take, in seconds. None: the client's.
+            on_error: what becomes of the items without a result when the stream breaks: faults, or
+                an exception.
+            on_retry: called with each failure after which the stream is opened again.
+
+        Raises:
+            BadRequestError: Ids are not unique over the stream, or too long.
+            CallError: The stream broke, and on_error is "raise".
+            ConfigError: The client is closed, or belongs to another event loop.
+        """
+        deadline_s = self._begin(timeout_s)
+        info = await self._server_info(deadline_s)
+        results = run_stream(
+            self._transport,
+            STREAMING,
+            items,
+            limits=info.limits,
+            config=self._config,
+            deadline_s=deadline_s,
+            noun=self.noun,
+            raises=on_error == "raise",
+            on_retry=on_retry,
+        )
+        async with contextlib.aclosing(results):
+            async for result in results:
+                yield result
+
+    async def list_verifiers(self, *, timeout_s: float | None = None) -> ServerInfo:
+        """Asks what the server judges, and its limits.
+
+        Raises:
+            CallError: The call failed after its retries.
+            ConfigError: The client is closed, or belongs to another event loop.
+        """
+        return await self._refresh_info(timeout_s)
+
+    async def close(self) -> None:
+        """Ends every call: who still waits gets a fault, CANCELLED. May be called twice."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        await self._batcher.close(
+            lambda outgoing: Result(
+                outgoing.item_id, make_fault(Reason.CANCELLED, "the client was closed")
+            )
+        )
+        await self._transport.close()
+
+    async def _fetch_info(self, timeout_s: float) -> ServerInfo:
+        request = reward_pb2.ListVerifiersRequest()
+        method = f"{_SERVICE}.ListVerifiers"
+        return server_info_from_proto(
+            await self._transport.call(method, request, timeout_s=timeout_s)
+        )
+
+    def _limits_of(self, info: ServerInfo) -> Limits:
+        return info.limits
+
+    def _needs_group(self, message: reward_pb2.Item) -> bool:
+        """Whether an item's judgement needs its group; yes where the server does not say."""
+        if not message.group_id or self._info is None:
+            return False
+        verifier = self._info.find(message.verifier, message.task)
+        return verifier is None or verifier.needs_group
+
+    async def _send_batch(self, batch: list[Waiting[_Outgoing, Outcome]]) -> None:
+        """Scores what `score_one` callers gathered; ids that clash are replaced on the wire."""
+        waiting = [caller for caller in batch if not caller.answer.done()]
+        taken: set[str] = set()
+        for number, caller in enumerate(waiting):
+            message = caller.value.message
+            if message.id in taken:
+                message.id = f"~{number}"
+            while message.id in taken:
+                message.id += "~"
+            taken.add(message.id)
+        messages = [caller.value.message for caller in waiting]
+        deadline_s = max(caller.deadline_s for caller in waiting)
+        outcomes = await self._send_all(self._kind, messages, deadline_s)
+        for caller, outcome in zip(waiting, outcomes, strict=True):
+            if caller.answer.done():
+                continue
+            if isinstance(outcome, Result):
+                outcome = dataclasses.replace(outcome, id=caller.value.item_id)  # noqa: PLW2901  # the caller's own id
+            caller.answer.set_result(outcome)
+
+
+class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
+    """Scores items on a reward server, synchronously. The methods are those of `AsyncRewardClient`.
+
+    It may be shared by threads, survives a fork, and can be pickled (`assay.clients.core.portal`).
+    Its arguments are those of `AsyncRewardClient`, but for `transport`, which makes one and is
+    called once in each process.
+    """
+
+    _asynchronous = AsyncRewardClient
+
+    def score(
+        self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"
+    ) -> list[Result]:
+        """Scores a list of items; see `AsyncRewardClient.score`."""
+        return self._run(lambda client: client.score(items, timeout_s=timeout_s, on_error=on_error))
+
+    def score_one(
+        self, item: Item, *, timeout_s: float | None = None, on_error: OnError = "fault"
+    ) -> Result:
+        """Scores one item, together with those of other threads; see `AsyncRewardClient`."""
+        return self._run(lambda c: c.score_one(item, timeout_s=timeout_s, on_error=on_error))
+
+    def submit(
+        self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"
+    ) -> Future[list[Result]]:
+        """Starts what `score` does and does not wait for it.
+
+        `await asyncio.wrap_future(client.submit(items))` waits on any event loop, without a thread.
+        """
+        return self._submit(lambda c: c.score(items, timeout_s=timeout_s, on_error=on_error))
+
+    def submit_one(
+        self, item: Item, *, timeout_s: float | None = None, on_error: OnError = "fault"
+    ) -> Future[Result]:
+        """Starts what `score_one` does and does not wait for it; see `submit`."""
+        return self._submit(lambda c: c.score_one(item, timeout_s=timeout_s, on_error=on_error))
+
+    def stream(
+        self,
+        items: Iterable[Item | Sequence[Item]],
+        *,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> Iterator[Result]:
+        """Scores items as they come, yields results as they are ready; see `AsyncRewardClient`.
+
+        The items are taken in a thread of their own, so that results come while the next item is
+        still awaited.
+        """
+        taken: Any = taken_in_thread(items)
+        return self._stream(lambda c: c.stream(taken, timeout_s=timeout_s, on_error=on_error))
+
+    def list_verifiers(self, *, timeout_s: float | None = None) -> ServerInfo:
+        """Asks what the server judges, and its limits; see `AsyncRewardClient.list_verifiers`."""
+        return self._run(lambda client: client.list_verifiers(timeout_s=timeout_s))

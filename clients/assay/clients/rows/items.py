@@ -1,0 +1,225 @@
+"""What one row asks for: the item that its keys spell. Pure.
+
+Errors are `RowError`: what is wrong and what to write, without file and line, which the reader of
+the file adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.clients.rows.tests import read_tests
+from assay.clients.types import Anchor, Data, Item, Parameter, Reference
+from assay.kit.limits import MAX_ITEM_ID_BYTES
+
+
+class RowError(ValueError):
+    """A row is not as it should be; the text says what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Under which key of a row each thing stands; an empty key is looked for in no row.
+
+    Attributes:
+        id: the row's name: a text or a whole number.
+        response: the policy's text.
+        reference: a text, a list of texts (each of them right), or data: an object or any other
+            list.
+        tests: tests of a program, in a shape of `assay.clients.rows.tests`.
+        anchor: the text of a response to beat.
+        prompt: a text, or messages with "role" and "content".
+        verifier: who judges.
+        task: the kind of task.
+        params: an object of the verifier's parameters.
+    """
+
+    id: str = "id"
+    response: str = "response"
+    reference: str = "reference"
+    tests: str = "tests"
+    anchor: str = "anchor"
+    prompt: str = "prompt"
+    verifier: str = "verifier"
+    task: str = "task"
+    params: str = "params"
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What holds for rows that say nothing themselves.
+
+    Attributes:
+        verifier: who judges rows that name no verifier.
+        task: the task of rows that name none.
+        params: parameters for whom these two choose; those that a row has itself go before.
+    """
+
+    verifier: str = ""
+    task: str = ""
+    params: Mapping[str, Parameter] = field(default_factory=dict)
+
+
+def id_of(keys: Keys, data: Mapping[str, Any], number: int) -> str | int:
+    """The id of a row; its number among the rows where it has none.
+
+    Raises:
+        RowError: The id is neither a text nor a whole number, or too long.
+    """
+    row_id = data.get(keys.id)
+    if row_id is None:
+        return number
+    if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "":
+        raise RowError(
+            f"{keys.id!r} is {kind_of(row_id)}; write a text or a whole number, or leave it out"
+        )
+    if len(str(row_id).encode(errors="surrogatepass")) > MAX_ITEM_ID_BYTES:
+        raise RowError(f"{keys.id!r} is longer than {MAX_ITEM_ID_BYTES} bytes; shorten it")
+    return row_id
+
+
+Responder = Callable[[Reference | None], str]
+
+
+def item_of(
+    keys: Keys,
+    defaults: Defaults,
+    data: Mapping[str, Any],
+    item_id: str,
+    respond: Responder | None = None,
+) -> Item:
+    """The item of a row.
+
+    Args:
+        keys: where things stand.
+        defaults: what holds for rows that say nothing themselves.
+        data: the row.
+        item_id: the item's id.
+        respond: makes the response from the reference. None: the row has it.
+
+    Raises:
+        RowError: A key is absent or holds something else than it should.
+    """
+    reference = reference_of(keys, data)
+    response = _response(keys, data) if respond is None else respond(reference)
+    own_verifier, own_task = _text(data, keys.verifier), _text(data, keys.task)
+    verifier, task = own_verifier or defaults.verifier, own_task or defaults.task
+    if not verifier and not task:
+        raise RowError("the row names neither verifier nor task; pass --verifier or --task")
+    params = _params(data, keys.params)
+    if defaults.params and not own_verifier and (defaults.verifier or not own_task):
+        params = {**defaults.params, **params}
+    return Item(
+        response=response,
+        reference=reference,
+        verifier=verifier,
+        task="" if verifier else task,
+        prompt=_prompt(data, keys.prompt),
+        id=item_id,
+        parameters=params,
+    )
+
+
+def _response(keys: Keys, data: Mapping[str, Any]) -> str:
+    if keys.response not in data:
+        raise RowError(
+            f"the row has no {keys.response!r}; add it, or name its key with --response-key"
+        )
+    response = data[keys.response]
+    if not isinstance(response, str):
+        raise RowError(f"{keys.response!r} is {kind_of(response)}; write the response as a text")
+    return response
+
+
+def reference_of(keys: Keys, data: Mapping[str, Any]) -> Reference | None:
+    """What the row's response is held against: its reference, its tests or its anchor.
+
+    Raises:
+        RowError: It has more than one of them, or one that is none.
+    """
+    value = data.get(keys.reference)
+    if keys.tests not in data and keys.anchor not in data:
+        return None if value is None else _reference(value, keys.reference)
+    found = [key for key in (keys.reference, keys.tests, keys.anchor) if data.get(key) is not None]
+    if len(found) > 1:
+        options = {keys.reference: "reference", keys.tests: "tests", keys.anchor: "anchor"}
+        raise RowError(
+            f"the row has {found[0]!r} and {found[1]!r}, and a response is held against one; "
+            f'leave one out, or pass --{options[found[1]]}-key "" to pass over it'
+        )
+    if not found:
+        return None
+    (key,) = found
+    value = data[key]
+    if key == keys.reference:
+        return _reference(value, key)
+    if key == keys.anchor:
+        return Anchor(_text(data, key))
+    try:
+        return read_tests(value)
+    except ValueError as error:
+        raise RowError(f"{key!r}: {error}") from None
+
+
+def _reference(value: Any, key: str) -> Reference:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return Data(value)
+    if isinstance(value, list) and value:
+        return value if all(isinstance(text, str) for text in value) else Data(value)
+    hint = f', such as "{value}"' if isinstance(value, int | float) else ""
+    raise RowError(
+        f"{key!r} is {kind_of(value)}; write a text, a list of texts, or data as an object{hint}"
+    )
+
+
+def _text(data: Mapping[str, Any], key: str) -> str:
+    value = data.get(key)
+    if value is not None and not isinstance(value, str):
+        raise RowError(f"{key!r} is {kind_of(value)}; write a text, or leave it out")
+    return value or ""
+
+
+def _prompt(data: Mapping[str, Any], key: str) -> str | list[dict[str, str]]:
+    value = data.get(key)
+    if value is None or isinstance(value, str):
+        return value or ""
+    good = isinstance(value, list) and all(
+        isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str)
+        for m in value
+    )
+    if not good:
+        raise RowError(
+            f"{key!r} is {kind_of(value)}; write a text, or messages with 'role' and 'content'"
+        )
+    return [{"role": message["role"], "content": message["content"]} for message in value]
+
+
+def _params(data: Mapping[str, Any], key: str) -> dict[str, Parameter]:
+    value = data.get(key) or {}
+    if not isinstance(value, dict):
+        raise RowError(f"{key!r} is {kind_of(value)}; write an object of names and values")
+    for name, part in value.items():
+        texts = isinstance(part, list) and all(isinstance(text, str) for text in part)
+        if not texts and not isinstance(part, bool | int | float | str):
+            raise RowError(
+                f"{key!r} holds {kind_of(part)} for {name!r}; write a number, a text, true or false"
+            )
+    return value
+
+
+def kind_of(value: object) -> str:
+    """How a person calls the type of a JSON value."""
+    names: dict[type, str] = {
+        type(None): "null",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "a text" if value else "an empty text",
+        list: "a list" if value else "an empty list",
+        dict: "an object",
+    }
+    return names[type(value)]

@@ -1,0 +1,134 @@
+"""Rewards for AReaL (1.0.4) by a reward server: a workflow, and a function for its process pool.
+
+    workflow = "assay.clients.trainers.areal.RLVRWorkflow"
+    trainer.train(workflow=workflow, workflow_kwargs=workflow_kwargs)
+
+is AReaL's own workflow with the reward awaited. ASSAY_TARGET says where the server is
+(`assay.clients.trainers.common.settings`). A fault raises `FaultError`: AReaL gives up the whole
+group of the prompt and draws another prompt: "drop", the one policy there is, for its executor
+swallows what a workflow raises.
+
+    workflow_kwargs = dict(reward_fn="assay.clients.trainers.areal.reward_fn", ...)
+
+is for AReaL's own workflow, which runs the function in a pool of processes, and has a trap: what
+takes longer than 15 s there, the wait for a free process included, is asked four times and then
+*becomes 0*. A time-out that would run into this is refused, and while a server is away only one
+call in five seconds waits for it. But the wait for a process cannot be seen from here: with a slow
+verifier a full pool makes zeros.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from assay.clients.trainers.common.faults import FaultError, FaultPolicy, judgement_of, read_policy
+from assay.clients.trainers.common.queries import without_end
+from assay.clients.trainers.common.scoring import score, score_awaited
+from assay.clients.trainers.common.settings import Settings, read_settings
+from assay.clients.trainers.common.single import read_item
+from assay.clients.types import Fault, Item
+from assay.kit.errors import ConfigError
+
+POOL_TIMEOUT_S = 15.0  # areal.api.reward_api.AsyncRewardWrapper
+_MARGIN_S = 1.0
+_DEFAULT_TIMEOUT_S = "3"  # AReaL asks four times
+
+# What a server's being away costs the calls behind in the pool: one wait, then none for a while.
+_AWAY_S = 5.0
+_AWAY_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")
+_away: dict[str, tuple[float, Fault]] = {}
+
+
+def reward_fn(
+    prompt: str,
+    completions: str,
+    prompt_ids: Sequence[int],
+    completion_ids: Sequence[int],
+    **data: Any,
+) -> float:
+    """The reward of one response, asked in a process of AReaL's pool.
+
+    Args:
+        prompt: what the policy was asked, as text.
+        completions: its response, one text; special tokens at its end are left out.
+        prompt_ids: not looked at.
+        completion_ids: only counted.
+        data: the row: "reference" or "answer", "verifier", "task", "parameters".
+
+    Raises:
+        FaultError: there is no judgement.
+        ConfigError: a setting is missing, or the time-out is longer than AReaL waits.
+    """
+    settings = _settings({"timeout_s": os.environ.get("ASSAY_TIMEOUT_S") or _DEFAULT_TIMEOUT_S})
+    if settings.timeout_s > POOL_TIMEOUT_S - _MARGIN_S:
+        raise ConfigError(
+            f"timeout_s is {settings.timeout_s:g}, and AReaL makes 0 of what takes its pool "
+            f"{POOL_TIMEOUT_S:g} s; set ASSAY_TIMEOUT_S to at most "
+            f"{POOL_TIMEOUT_S - _MARGIN_S:g}, or name the workflow "
+            "assay.clients.trainers.areal.RLVRWorkflow"
+        )
+    until_s, known = _away.get(settings.target, (0.0, None))
+    if known is not None and time.monotonic() < until_s:
+        raise FaultError("", known)
+    item = _item(settings, prompt, completions, completion_ids, data)
+    [result] = score(settings, [item])
+    if result.fault and result.fault.code in _AWAY_CODES:
+        _away[settings.target] = (time.monotonic() + _AWAY_S, result.fault)
+    return judgement_of(result).reward
+
+
+async def async_reward_fn(
+    prompt: str,
+    completions: str,
+    prompt_ids: Sequence[int],
+    completion_ids: Sequence[int],
+    **data: Any,
+) -> float:
+    """The same without a process: for workflows of your own, in place of `AsyncRewardWrapper`.
+
+    Raises:
+        FaultError: there is no judgement.
+        ConfigError: a setting is missing.
+    """
+    settings = _settings({})
+    item = _item(settings, prompt, completions, completion_ids, data)
+    [result] = await score_awaited(settings, [item])
+    return judgement_of(result).reward
+
+
+def _settings(options: dict[str, Any]) -> Settings:
+    settings = read_settings(options)
+    read_policy(settings.on_fault or FaultPolicy.DROP, [FaultPolicy.DROP], "AReaL")
+    return settings
+
+
+def _item(
+    settings: Settings,
+    prompt: str,
+    completion: str,
+    completion_ids: Sequence[int],
+    data: dict[str, Any],
+) -> Item:
+    text = without_end(completion)  # AReaL decodes it with them
+    return read_item(settings, prompt, text, data, response_token_count=len(completion_ids))
+
+
+def __getattr__(name: str) -> Any:
+    """`RLVRWorkflow`, made where AReaL is: to import this module does not import AReaL."""
+    if name != "RLVRWorkflow":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from areal.workflow.rlvr import RLVRWorkflow  # noqa: PLC0415  # imports all of AReaL
+
+    class AssayRLVRWorkflow(RLVRWorkflow):
+        """AReaL's workflow of one turn, with our rewards, awaited instead of asked in a pool."""
+
+        def __init__(self, reward_fn: Any = reward_fn, *args: Any, **kwargs: Any) -> None:
+            super().__init__(reward_fn, *args, **kwargs)
+            self.reward_fn = async_reward_fn  # not a path, so that it is not wrapped later
+            self.async_reward_fn = async_reward_fn
+
+    globals()[name] = AssayRLVRWorkflow
+    return AssayRLVRWorkflow

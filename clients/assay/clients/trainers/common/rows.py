@@ -1,0 +1,203 @@
+"""From a trainer's row to an item: what the columns of a data set mean. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.clients.rows.tests import read_tests
+from assay.clients.types import Item, Parameter, Reference
+from assay.kit.errors import ConfigError
+
+Message = Mapping[str, Any]
+REFERENCE_KINDS = ("text", "json", "tests")
+USUAL_COLUMNS = ("reference", "answer")
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """How a completion and the columns of its row become an item.
+
+    Attributes:
+        verifier: who judges every row. Empty: the row's column `verifier`, or by task.
+        task: the task of every row. Empty: the row's column `task`.
+        reference_column: where the reference stands. Empty: the first of `usual_columns` there is.
+        parameters: parameters of every row; those of the column `parameters` come on top.
+        send_prompt: the prompt is sent along, for verifiers that read it.
+        reference_kind: what the reference column holds; see `label_of`.
+        usual_columns: where references stand in data of this trainer.
+    """
+
+    verifier: str = ""
+    task: str = ""
+    reference_column: str = ""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    send_prompt: bool = True
+    reference_kind: str = "text"
+    usual_columns: tuple[str, ...] = USUAL_COLUMNS
+
+    def items(
+        self,
+        prompts: Sequence[str | Sequence[Message]],
+        completions: Sequence[str | Sequence[Message]],
+        completion_ids: Sequence[Sequence[int]] | None,
+        columns: Mapping[str, Any],
+    ) -> list[Item]:
+        """One item for each completion; completions of equal prompts are a group.
+
+        Raises:
+            ConfigError: The reference column that was asked for is not in the data, or holds
+                something that is no reference, or there are not as many rows as completions.
+        """
+        references = self._column(columns)
+        _check_lengths(len(completions), prompts=prompts, references=references)
+        groups: dict[str, int] = {}
+        items = []
+        for row, completion in enumerate(completions):
+            verifier = self.verifier or _cell(columns, "verifier", row)
+            items.append(
+                Item(
+                    response=text_of(completion),
+                    reference=self._reference(references, row),
+                    verifier=verifier,
+                    task=self.task or ("" if verifier else _cell(columns, "task", row)),
+                    prompt=prompt_of(prompts[row]) if self.send_prompt else (),
+                    id=str(row),
+                    group_id=str(groups.setdefault(repr(prompts[row]), row)),
+                    parameters={**self.parameters, **_row_parameters(columns, row)},
+                    response_token_count=len(completion_ids[row]) if completion_ids else None,
+                )
+            )
+        return items
+
+    def missing(self, columns: Mapping[str, Any], setting: str) -> str:
+        """What to do about references that are missing; empty where the data has their column.
+
+        Args:
+            columns: of a batch.
+            setting: how this adapter's user names the column.
+        """
+        if self._column(columns) is not None:
+            return ""
+        usual = " or ".join(repr(name) for name in self.usual_columns)
+        return f"the data has no column {usual}, but: {_names(columns)}; name it with {setting}"
+
+    def _reference(self, references: Sequence[Any] | None, row: int) -> Reference | None:
+        if references is None:
+            return None
+        return label_of(references[row], self.reference_kind, f"row {row}")
+
+    def _column(self, columns: Mapping[str, Any]) -> Sequence[Any] | None:
+        if self.reference_column:
+            if self.reference_column not in columns:
+                raise ConfigError(
+                    f"the data has no column {self.reference_column!r}; it has: {_names(columns)}"
+                )
+            named: Sequence[Any] = columns[self.reference_column]
+            return named
+        return next((columns[name] for name in self.usual_columns if name in columns), None)
+
+
+def _names(columns: Mapping[str, Any]) -> str:
+    """The names of the data's columns; what a trainer passes beside them is no list."""
+    return ", ".join(sorted(k for k, v in columns.items() if isinstance(v, list))) or "none"
+
+
+def _check_lengths(wanted: int, **found: Sequence[Any] | None) -> None:
+    for name, rows in found.items():
+        if rows is not None and len(rows) != wanted:
+            raise ConfigError(
+                f"{wanted} completions, but {len(rows)} {name}; pass one for each completion"
+            )
+
+
+def _cell(columns: Mapping[str, Any], name: str, row: int) -> str:
+    """A text of a row; empty where the column is absent or the cell is None."""
+    return str(columns[name][row] or "") if isinstance(columns.get(name), list) else ""
+
+
+def _row_parameters(columns: Mapping[str, Any], row: int) -> dict[str, Parameter]:
+    """The parameters of a row; those that a data set filled in as None were not passed."""
+    column = columns.get("parameters")
+    cell = column[row] if isinstance(column, list) else None
+    return {name: value for name, value in (cell or {}).items() if value is not None}
+
+
+def reference_of(value: Any, whose: str) -> Reference | None:
+    """A cell as a reference: numbers are taken as their text, mappings as data, arrays as lists.
+
+    Args:
+        value: what stands in the cell; None for no reference.
+        whose: which row, for the text of the error.
+
+    Raises:
+        ConfigError: it is no reference.
+    """
+    if not isinstance(value, str) and hasattr(value, "tolist"):
+        value = value.tolist()  # numpy's, as parquet files are read
+    if isinstance(value, bool):
+        raise ConfigError(f"the reference of {whose} is {value}; pass a text or a list of texts")
+    if isinstance(value, int | float):
+        return str(value)
+    try:
+        return Item(reference=value).reference
+    except TypeError as error:
+        kind = type(value).__name__
+        raise ConfigError(
+            f"the reference of {whose} is a {kind}; pass a text, a list of texts, or data"
+        ) from error
+
+
+def label_of(label: Any, kind: str, whose: str) -> Reference | None:
+    """The reference of a row, whose label may be JSON: many trainers keep labels as texts.
+
+    Args:
+        label: what stands in the row; None for no reference.
+        kind: "text": the label itself, as `reference_of` takes it. "json": data or texts, as JSON.
+            "tests": tests of a program, in a shape of `assay.clients.rows.tests`, also as JSON.
+        whose: which row, for the text of the error.
+
+    Raises:
+        ConfigError: the kind is unknown, or the label is not of it.
+    """
+    if kind not in REFERENCE_KINDS:
+        known = ", ".join(REFERENCE_KINDS)
+        raise ConfigError(f"the kind of references is {kind!r}; choose one of: {known}")
+    if kind == "text" or label is None:
+        return reference_of(label, whose)
+    if isinstance(label, str):
+        try:
+            label = json.loads(label)
+        except ValueError as error:
+            raise ConfigError(f"the reference of {whose} is no JSON: {error}") from error
+    if kind == "json":
+        return reference_of(label, whose)
+    try:
+        return read_tests(label)
+    except ValueError as error:
+        raise ConfigError(f"the reference of {whose}: {error}") from error
+
+
+def text_of(completion: str | Sequence[Message]) -> str:
+    """The policy's text: a text, or the assistant's messages, joined by blank lines."""
+    if isinstance(completion, str):
+        return completion
+    said = [_content(message) for message in completion if message.get("role") == "assistant"]
+    return "\n\n".join(text for text in said if text)
+
+
+def prompt_of(prompt: str | Sequence[Message]) -> str | list[dict[str, str]]:
+    """A prompt as the wire has it: a text, or messages of texts."""
+    if isinstance(prompt, str):
+        return prompt
+    return [{"role": str(message["role"]), "content": _content(message)} for message in prompt]
+
+
+def _content(message: Message) -> str:
+    """A message's text; of content blocks, that of the text blocks."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "".join(block.get("text") or "" for block in content)

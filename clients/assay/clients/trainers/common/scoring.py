@@ -1,0 +1,77 @@
+"""Scoring from a function that a trainer calls, and what it may log about a result."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from assay.clients.trainers.common.faults import (
+    FaultPolicy,
+    explanation_of,
+    judgement_of,
+    tell_faults,
+)
+from assay.clients.trainers.common.settings import Settings, client_of
+from assay.clients.types import Item, Result
+
+
+def score(settings: Settings, items: Sequence[Item]) -> list[Result]:
+    """Scores items and waits; one item travels with those of other threads."""
+    client = client_of(settings)
+    results = [client.score_one(items[0])] if len(items) == 1 else client.score(items)
+    tell_faults(results)
+    return results
+
+
+async def score_awaited(settings: Settings, items: Sequence[Item]) -> list[Result]:
+    """The same on any event loop, without a thread; one item travels with those of other tasks."""
+    client = client_of(settings)
+    if len(items) == 1:
+        results = [await asyncio.wrap_future(client.submit_one(items[0]))]
+    else:
+        results = await asyncio.wrap_future(client.submit(items))
+    tell_faults(results)
+    return results
+
+
+def number_of(result: Result, policy: FaultPolicy) -> float:
+    """The reward; NaN for a fault that something behind the adapter takes out.
+
+    Raises:
+        FaultError: it is a fault, and the policy is to raise.
+    """
+    if policy is FaultPolicy.RAISE:
+        return judgement_of(result).reward
+    return math.nan if result.reward is None else result.reward
+
+
+def details_of(
+    result: Result, policy: FaultPolicy, components: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What a trainer logs beside a reward: the same keys for every result.
+
+    Args:
+        result: a judgement or a fault.
+        policy: as for `number_of`.
+        components: the components to log, as `component_NAME`; NaN where a judgement has none of
+            the name.
+
+    Returns:
+        `score` (the reward), `verdict` (empty for a fault), `fault` (its reason, or empty),
+        `explanation`, and the components.
+
+    Raises:
+        FaultError: it is a fault, and the policy is to raise.
+    """
+    number = number_of(result, policy)
+    judgement = result.judgement
+    parts = {part.name: part.score for part in judgement.components} if judgement else {}
+    return {
+        "score": number,
+        "verdict": judgement.verdict if judgement else "",
+        "fault": result.fault.reason if result.fault else "",
+        "explanation": explanation_of(result),
+        **{f"component_{name}": parts.get(name, math.nan) for name in components},
+    }

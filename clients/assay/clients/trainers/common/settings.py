@@ -1,0 +1,144 @@
+"""From a trainer's options and the environment to a client, one for each process.
+
+Trainers load a reward function by path and name, in processes that they make themselves: there is
+no place to pass a client. So an adapter is a function at the top of its module, and what it needs
+to know comes from the trainer's own options for such functions, and where they say nothing from
+the environment:
+
+    target     ASSAY_TARGET      the reward server, "host:port", or its replicas
+    token      ASSAY_TOKEN       the bearer token, if the server asks for one
+    tls_ca     ASSAY_TLS_CA      encrypt, and trust this authority (a PEM file)
+    verifier   ASSAY_VERIFIER    who judges every row
+    task       ASSAY_TASK        or its task, by which the server chooses
+    reference  ASSAY_REFERENCE   what labels hold: "text", "json" or "tests" (`rows.label_of`)
+    timeout_s  ASSAY_TIMEOUT_S   the whole time that scoring may take, retries included; 60
+    on_fault   ASSAY_ON_FAULT    "drop", "raise" or "mask"; see `faults` beside this
+
+ASSAY_CLIENT_CERT and ASSAY_CLIENT_KEY name our own certificate, for servers that ask for one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from assay.clients.reward import RewardClient
+from assay.kit.errors import ConfigError
+from assay.kit.tls import ClientTls
+
+_FILES = {"client_cert": "ASSAY_CLIENT_CERT", "client_key": "ASSAY_CLIENT_KEY"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an adapter needs to know; the module's docstring has the table.
+
+    Attributes:
+        target: the server's address.
+        token: the bearer token; empty for none.
+        tls_ca: a PEM file of the authority to trust; empty for plain text.
+        client_cert: our own certificate, a PEM file; empty for none.
+        client_key: its private key.
+        verifier: who judges every row. Empty: the row says it, or its task does.
+        task: the task of every row. Empty: the row says it.
+        reference: what labels hold; see `assay.clients.trainers.common.rows.label_of`.
+        timeout_s: the whole time that scoring may take, in seconds.
+        on_fault: the name of a `FaultPolicy`; empty: the adapter's own.
+    """
+
+    target: str = ""
+    token: str = field(default="", repr=False)
+    tls_ca: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    verifier: str = ""
+    task: str = ""
+    reference: str = "text"
+    timeout_s: float = 60.0
+    on_fault: str = ""
+
+
+NAMES = tuple(entry.name for entry in fields(Settings))
+
+
+def read_settings(
+    options: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:
+    """The settings of an adapter: the trainer's options over the environment.
+
+    Args:
+        options: what the trainer passes; names that are no setting are left to the caller.
+        environ: the environment. None: that of this process.
+
+    Raises:
+        ConfigError: No target is given, or the time-out is no positive number.
+    """
+    around = os.environ if environ is None else environ
+    found: dict[str, Any] = {}
+    for name in NAMES:
+        value = (options or {}).get(name)
+        if value is None:
+            value = around.get(_FILES.get(name, f"ASSAY_{name.upper()}"))
+        if value not in (None, ""):
+            found[name] = str(value)
+    if "target" not in found:
+        raise ConfigError(
+            "no address of a reward server; set target or ASSAY_TARGET, such as 127.0.0.1:50051"
+        )
+    if "timeout_s" in found:
+        found["timeout_s"] = _seconds(found["timeout_s"])
+    return Settings(**found)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise ConfigError(f"timeout_s is {text!r}; pass a positive number of seconds")
+    return seconds
+
+
+_clients: dict[Settings, RewardClient] = {}
+
+
+def client_of(settings: Settings) -> RewardClient:
+    """The client of this process for these settings; made at the first call.
+
+    It may be shared by threads and event loops (`RewardClient.submit_one`), and a forked child
+    connects anew.
+
+    Raises:
+        ConfigError: A file of TLS is named without its like.
+    """
+    client = _clients.get(settings)
+    if client is None:
+        client = _clients.setdefault(settings, _make_client(settings))
+    return client
+
+
+def close_clients() -> None:
+    """Closes the clients of this process; the next call makes new ones. At exit they close too."""
+    while _clients:
+        _clients.popitem()[1].close()
+
+
+def _make_client(settings: Settings) -> RewardClient:
+    if (settings.client_cert or settings.client_key) and not settings.tls_ca:
+        raise ConfigError("a client certificate goes with tls_ca (ASSAY_TLS_CA); name it too")
+    tls = None
+    if settings.tls_ca:
+        tls = ClientTls(
+            Path(settings.tls_ca), _path(settings.client_cert), _path(settings.client_key)
+        )
+    return RewardClient(
+        settings.target, tls=tls, token=settings.token or None, timeout_s=settings.timeout_s
+    )
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None

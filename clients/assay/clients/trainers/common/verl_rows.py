@@ -1,0 +1,110 @@
+"""What verl's options and rows mean, for both adapters of verl. No verl in here.
+
+`assay.clients.trainers.verl` is loaded by its path too, and a module that is loaded so cannot
+define dataclasses: they stand here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.clients.trainers.common.faults import FaultPolicy, read_policy
+from assay.clients.trainers.common.rows import label_of, prompt_of
+from assay.clients.trainers.common.scoring import details_of
+from assay.clients.trainers.common.settings import NAMES, Settings, read_settings
+from assay.clients.types import Item, Parameter, Result
+from assay.kit.errors import ConfigError
+
+_POLICIES = (FaultPolicy.RAISE, FaultPolicy.MASK)
+_OWN = ("tasks", "components", "parameters")
+_VERLS = ("reward_router_address", "reward_model_tokenizer")  # passed where a reward model runs
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `reward_kwargs` and the environment say; `assay.clients.trainers.verl` lists it.
+
+    Attributes:
+        settings: the server, and who judges.
+        policy: what becomes of a fault.
+        tasks: from `data_source` to task.
+        components: which components are logged.
+        parameters: parameters of the verifier.
+    """
+
+    settings: Settings
+    policy: FaultPolicy
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    components: tuple[str, ...] = ()
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+
+
+def read_options(given: Mapping[str, Any]) -> Options:
+    """The options of a call.
+
+    Raises:
+        ConfigError: a name is unknown, no target is given, or a value is out of range.
+    """
+    known = (*NAMES, *_OWN, *_VERLS)
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ConfigError(
+            f"reward_kwargs has {unknown[0]!r}; choose from: {', '.join((*NAMES, *_OWN))}"
+        )
+    settings = read_settings(given)
+    return Options(
+        settings,
+        read_policy(settings.on_fault or FaultPolicy.RAISE, _POLICIES, "verl"),
+        dict(given.get("tasks") or {}),
+        tuple(given.get("components") or ()),
+        dict(given.get("parameters") or {}),
+    )
+
+
+def item_of(
+    options: Options,
+    data_source: str,
+    response: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None,
+    **more: Any,
+) -> Item:
+    """The item of a row as verl hands it over.
+
+    Args:
+        options: of the call.
+        data_source: the row's; the task, unless the options or the row say otherwise.
+        response: the policy's text.
+        ground_truth: the row's reference; see `Settings.reference`.
+        extra_info: the row's; `verifier`, `task`, `parameters`, and `prompt` or `question` are
+            read.
+        more: further fields of the item.
+
+    Raises:
+        ConfigError: the ground truth is no reference.
+    """
+    row = extra_info or {}
+    settings = options.settings
+    verifier = str(settings.verifier or row.get("verifier") or "")
+    task = settings.task or row.get("task") or options.tasks.get(data_source) or data_source
+    prompt = row.get("prompt") or row.get("question") or ""
+    own = {k: v for k, v in (row.get("parameters") or {}).items() if v is not None}
+    return Item(
+        response=response,
+        reference=label_of(ground_truth, settings.reference, f"a row of {data_source!r}"),
+        verifier=verifier,
+        task="" if verifier else str(task),
+        parameters={**options.parameters, **own},
+        **{"prompt": prompt_of(prompt), **more},
+    )
+
+
+def answer_of(options: Options, result: Result) -> dict[str, Any]:
+    """What verl gets: `score`, and what it logs beside it.
+
+    Raises:
+        FaultError: there is no judgement, and the policy is "raise".
+    """
+    return details_of(result, options.policy, options.components)

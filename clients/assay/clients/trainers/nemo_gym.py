@@ -1,0 +1,145 @@
+"""A resources server for NeMo Gym (0.4) whose `verify` asks a reward server.
+
+    # resources_servers/assay/app.py
+    from assay.clients.trainers.nemo_gym import AssayResourcesServer
+
+    if __name__ == "__main__":
+        AssayResourcesServer.run_webserver()
+
+The reward server itself answers NeMo Gym too, on its HTTP port; this is for those whose servers are
+all started by `gym`. What becomes of a fault (`on_fault`):
+
+- "mask" (the default): a row with `_ng_failure_class`, which Gym's collector writes beside its
+  results, never among them, and tries again when it resumes; and with `mask_sample`, at the top and
+  in `instance_config`, where NeMo RL looks for it: no gradient. The row must have a reward to be
+  one, and has 0.0. *NeMo RL takes it into its group's baseline nevertheless*; so there:
+- "raise": the answer is 503. Gym's collector stops; NeMo RL counts it as a failure of its
+  infrastructure and draws the prompt anew, up to its `max_attempts_per_prompt`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nemo_gym.base_resources_server import (
+    BaseResourcesServerConfig,
+    BaseVerifyRequest,
+    SimpleResourcesServer,
+)
+from pydantic import ConfigDict
+from starlette.responses import JSONResponse
+
+from assay.clients.trainers.common.faults import FaultPolicy, read_policy
+from assay.clients.trainers.common.gym_rows import FAULTED, unsaid
+from assay.clients.trainers.common.rows import Message
+from assay.clients.trainers.common.scoring import score_awaited
+from assay.clients.trainers.common.settings import NAMES, Settings, read_settings
+from assay.clients.trainers.common.single import read_item
+from assay.clients.types import Fault, Judgement
+
+_REFERENCES = ("reference", "expected_answer", "answer")
+
+
+class AssayResourcesServerConfig(BaseResourcesServerConfig):
+    """The server's settings; an empty one is looked for in the environment: ASSAY_TARGET, ..."""
+
+    target: str = ""
+    token: str = ""
+    tls_ca: str = ""
+    verifier: str = ""
+    task: str = ""
+    timeout_s: float | None = None
+    on_fault: str = ""
+
+
+class AssayVerifyRequest(BaseVerifyRequest):
+    """A rollout with the columns of its row: "expected_answer" or "reference", "verifier", ..."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class AssayResourcesServer(SimpleResourcesServer):
+    """Judges rollouts by a reward server."""
+
+    config: AssayResourcesServerConfig
+
+    def model_post_init(self, context: Any) -> None:
+        """Reads the settings, so that a wrong one stops the start.
+
+        Raises:
+            ConfigError: no target is given, or the policy is neither "mask" nor "raise".
+        """
+        super().model_post_init(context)
+        self._policy()
+
+    async def verify(self, body: AssayVerifyRequest) -> JSONResponse:
+        """The rollout's row with its reward; of a fault a failed row, or 503."""
+        settings = self._settings()
+        data = unsaid(body.model_dump(mode="json"))
+        item = read_item(settings, _prompt(data), _response(data), _row(body.model_extra or {}))
+        [result] = await score_awaited(settings, [item])
+        if isinstance(result.outcome, Fault):
+            return _failed(data, result.outcome, self._policy())
+        return JSONResponse({**data, **_judged(result.outcome)})
+
+    def _settings(self) -> Settings:
+        given = self.config.model_dump()
+        return read_settings({name: given.get(name) or None for name in NAMES})
+
+    def _policy(self) -> FaultPolicy:
+        allowed = [FaultPolicy.MASK, FaultPolicy.RAISE]
+        return read_policy(self._settings().on_fault or "mask", allowed, "NeMo Gym")
+
+
+def _judged(judgement: Judgement) -> dict[str, Any]:
+    return {
+        "reward": judgement.reward,
+        "reward_components": {part.name: part.score for part in judgement.components},
+        "verdict": judgement.verdict,
+        "extracted_answer": judgement.extracted_answer,
+        "explanation": judgement.explanation,
+    }
+
+
+def _failed(data: dict[str, Any], fault: Fault, policy: FaultPolicy) -> JSONResponse:
+    said = {"reason": fault.reason, "message": fault.message}
+    if policy is FaultPolicy.RAISE:
+        return JSONResponse({"fault": said}, status_code=503)
+    return JSONResponse(
+        {
+            **data,
+            "reward": 0.0,
+            "mask_sample": True,
+            "instance_config": {**(data.get("instance_config") or {}), "mask_sample": True},
+            "_ng_failure_class": FAULTED,
+            "_ng_failure_reason": fault.reason,
+            "_ng_failure_message": fault.message,
+        }
+    )
+
+
+def _row(columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns that say how to judge; of the names of a reference the first that is there."""
+    row = {name: columns[name] for name in ("verifier", "task", "parameters") if columns.get(name)}
+    reference = next((columns[name] for name in _REFERENCES if columns.get(name) is not None), None)
+    if reference is not None:
+        row["reference"] = reference
+    return row
+
+
+def _prompt(data: dict[str, Any]) -> str | list[Message]:
+    given = data["responses_create_params"]["input"]
+    if isinstance(given, str):
+        return given
+    return [message for message in given if message.get("role") and message.get("content")]
+
+
+def _response(data: dict[str, Any]) -> str:
+    """What the policy said: the texts of its messages; neither its reasoning nor its calls."""
+    return "".join(
+        part.get("text") or ""
+        for output in data["response"]["output"]
+        if output.get("type") == "message"
+        for part in output.get("content") or ()
+        if part.get("type") == "output_text"
+    )

@@ -1,0 +1,100 @@
+"""A reward worker for ROLL (0.3.0) by a reward server, and a rollout loop that drops faults.
+
+    rewards:
+      math_rule:
+        worker_cls: assay.clients.trainers.roll.AssayRewardWorker
+        system_envs: {ASSAY_TARGET: "127.0.0.1:50051"}
+    user_defined_rollout_loop_cls: assay.clients.trainers.roll.AssayRolloutLoop
+
+The worker raises `FaultError` for a fault. With ROLL's own loop that ends the run ("raise"). With
+`AssayRolloutLoop` the prompt is given up with all its samples and ROLL draws another ("drop");
+fewer samples of a prompt are not possible, for ROLL's groups have a fixed size. In a validation
+there is no other prompt to draw, so there a fault ends the run in both.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+from roll.distributed.executor.worker import Worker
+from roll.distributed.scheduler.decorator import Dispatch, register
+from roll.distributed.scheduler.protocol import DataProto
+from roll.distributed.scheduler.user_defined_rollout_loop import UserDefinedRolloutLoop
+from roll.models.model_providers import default_tokenizer_provider
+
+from assay.clients.trainers.common.faults import FaultError, judgement_of
+from assay.clients.trainers.common.scoring import score
+from assay.clients.trainers.common.settings import read_settings
+from assay.clients.trainers.common.single import reader_of
+
+_COLUMNS = ("verifier", "task", "parameters")
+
+
+class AssayRewardWorker(Worker):
+    """Asks a reward server. What it needs to know is in the environment: `system_envs`.
+
+    The columns of the batch that it reads: "ground_truth" (or "reference", "answer"), "verifier",
+    "task", "parameters", "prompt_id".
+    """
+
+    def __init__(self, worker_config: Any) -> None:
+        super().__init__(worker_config=worker_config)
+        self.rank_info.dp_rank = self.rank_info.rank
+        self.rank_info.dp_size = self.rank_info.world_size
+        self.tokenizer = default_tokenizer_provider(model_args=self.worker_config.model_args)
+        self.settings = read_settings()
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def initialize(self, pipeline_config: Any) -> None:
+        """Nothing to do: the connection is made at the first call."""
+
+    @register(dispatch_mode=Dispatch.DP_MP_COMPUTE, clear_cache=False)
+    def compute_rewards(self, data: Any) -> Any:
+        """The rewards of a batch, [batch_size] float32; no reward of single tokens.
+
+        Raises:
+            FaultError: a sample has no judgement.
+        """
+        prompts = self.tokenizer.batch_decode(data.batch["prompts"], skip_special_tokens=True)
+        responses = self.tokenizer.batch_decode(data.batch["responses"], skip_special_tokens=True)
+        reader = reader_of(self.settings)
+        columns = columns_of(data.non_tensor_batch)
+        items = reader.items(prompts, responses, None, columns)
+        results = score(self.settings, items)
+        rewards = torch.tensor([judgement_of(result).reward for result in results])
+        return DataProto.from_dict(
+            tensors={
+                "token_level_rewards": torch.zeros_like(
+                    data.batch["responses"], dtype=rewards.dtype
+                ),
+                "response_level_rewards": rewards,
+                "scores": rewards.clone(),
+            }
+        )
+
+
+def columns_of(non_tensor_batch: Any) -> dict[str, list[Any]]:
+    """The columns that say how to judge; ROLL's "ground_truth" is a reference."""
+    columns = {name: list(non_tensor_batch[name]) for name in _COLUMNS if name in non_tensor_batch}
+    for name in ("reference", "ground_truth", "answer"):
+        if name in non_tensor_batch:
+            columns["reference"] = list(non_tensor_batch[name])
+            break
+    return columns
+
+
+class AssayRolloutLoop(UserDefinedRolloutLoop):
+    """ROLL's loop, in which a prompt with a fault is given up and another is drawn."""
+
+    async def _generate_and_reward(self, context: Any, req: Any, domain: str) -> Any:
+        try:
+            return await super()._generate_and_reward(context=context, req=req, domain=domain)
+        except FaultError as error:
+            if context.is_val:
+                raise
+            logging.getLogger(__name__).warning(
+                "prompt %s is dropped: %s", context.prompt_id, error
+            )
+            return None

@@ -1,0 +1,287 @@
+"""A reward function for TRL's trainers (1.16: GRPOTrainer, RLOOTrainer), by a reward server.
+
+    reward = reward_function("127.0.0.1:50051", task="math")
+    trainer = GRPOTrainer(model, reward_funcs=reward, train_dataset=rows, args=args)
+
+What a user of plain TRL must know about a fault, which this function gives to TRL as None:
+
+1. As the *only* reward function it does the right thing: TRL leaves the row out of the group's mean
+   and deviation and gives it the advantage 0. Its tokens still count in the loss's denominator, and
+   still meet the KL and entropy terms, if any.
+2. Beside *other* reward functions it does not: TRL adds rewards with `nansum`, so that a fault
+   counts as 0 here, and the sample competes with the sum of the others. Where that matters, compose
+   rewards on the server (a profile) instead of in TRL.
+3. TRL never stops for faults. Watch the metric `assay/fault_ratio`, which this function logs;
+   `assay train` stops by itself.
+4. TRL averages a metric over the calls that logged it, so the counts are logged in every call for
+   each verdict and reason that was ever seen, zeros included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.clients.reward import AsyncRewardClient, RewardClient
+from assay.clients.trainers.common.faults import (
+    FaultPolicy,
+    explanation_of,
+    kind_of,
+    raise_for_faults,
+    read_policy,
+    tell_faults,
+)
+from assay.clients.trainers.common.rows import Message, RowReader, text_of
+from assay.clients.types import Item, Parameter, Result
+from assay.kit.errors import ConfigError
+from assay.kit.tls import ClientTls
+
+__all__ = [
+    "AsyncReward",
+    "Reporter",
+    "SyncReward",
+    "reward_function",
+    "sync_reward_function",
+    "text_of",
+]
+
+_POLICIES = (FaultPolicy.MASK, FaultPolicy.RAISE)
+
+
+@dataclass(slots=True)
+class Reporter:
+    """Tells TRL what came of a batch, where it offers `log_metric` and `log_extra`.
+
+    Attributes:
+        prefix: stands before the names of metrics and columns.
+    """
+
+    prefix: str = "assay"
+    _seen: set[tuple[str, str]] = field(default_factory=set)
+    _components: set[str] = field(default_factory=set)
+
+    def report(self, results: Sequence[Result], columns: Mapping[str, Any]) -> None:
+        """Logs counts of verdicts and reasons, mean scores of components, and all of it by row.
+
+        A component's mean is over the judgements that have it; a row without it holds None.
+        """
+        log_metric: Callable[[str, float], None] | None = columns.get("log_metric")
+        log_extra: Callable[[str, list[Any]], None] | None = columns.get("log_extra")
+        components = _components_of(results)
+        self._components.update(components)
+        if log_metric is not None and results:
+            counts = Counter(kind_of(result) for result in results)
+            self._seen.update(counts)
+            for kind, name in sorted(self._seen):
+                log_metric(f"{self.prefix}/{kind}/{name}", float(counts[kind, name]))
+            faults = sum(count for (kind, _), count in counts.items() if kind == "fault")
+            log_metric(f"{self.prefix}/fault_ratio", faults / len(results))
+            for name, scores in components.items():
+                found = [score for score in scores if score is not None]
+                log_metric(f"{self.prefix}/component/{name}", sum(found) / len(found))
+        if log_extra is not None:
+            log_extra(f"{self.prefix}_verdict", [kind_of(result)[1] for result in results])
+            log_extra(f"{self.prefix}_explanation", [explanation_of(result) for result in results])
+            for name in sorted(self._components):
+                absent: list[float | None] = [None] * len(results)
+                log_extra(f"{self.prefix}_component_{name}", components.get(name, absent))
+
+
+def _components_of(results: Sequence[Result]) -> dict[str, list[float | None]]:
+    """The score of each component in each row, by name; None where the row does not have it."""
+    found: dict[str, list[float | None]] = {}
+    for row, result in enumerate(results):
+        for part in result.judgement.components if result.judgement else ():
+            found.setdefault(part.name, [None] * len(results))[row] = part.score
+    return found
+
+
+Early = dict[int, tuple[Item, Future[Result]]]
+
+
+@dataclass(slots=True)
+class _RewardFunction:
+    """What both variants share: a client, a reader of rows and a reporter. Pickles with them.
+
+    `early` holds what `assay.clients.trainers.trl_streaming` sent before TRL asked: by row, the
+    item without its id and group, and its result to come.
+    """
+
+    client: RewardClient | AsyncRewardClient
+    reader: RowReader
+    reporter: Reporter
+    on_fault: FaultPolicy
+    __name__: str
+    early: Early = field(default_factory=dict)
+
+    def rewards(self, results: Sequence[Result], columns: Mapping[str, Any]) -> list[float | None]:
+        self.reporter.report(results, columns)
+        tell_faults(results, self.reader.missing(columns, "reference_column="))
+        if self.on_fault is FaultPolicy.RAISE:
+            raise_for_faults(results)
+        return [result.reward for result in results]
+
+
+def bare(item: Item) -> Item:
+    """The item without what says where it stands in its batch."""
+    return dataclasses.replace(item, id="", group_id="")
+
+
+class AsyncReward(_RewardFunction):
+    """What TRL awaits. Made by `reward_function`.
+
+    To `inspect` it is a coroutine function: it has the attributes of one, and a name of its own.
+    """
+
+    async def __call__(
+        self,
+        prompts: Sequence[str | Sequence[Message]],
+        completions: Sequence[str | Sequence[Message]],
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        """The reward of each completion, in order; None for a fault."""
+        items = self.reader.items(prompts, completions, completion_ids, columns)
+        if isinstance(self.client, AsyncRewardClient):
+            return self.rewards(await self.client.score(items), columns)
+        return self.rewards(await self._scored(self.client, items), columns)
+
+    async def _scored(self, client: RewardClient, items: Sequence[Item]) -> list[Result]:
+        """A result for each item; what was sent early is not sent again."""
+        early, self.early = self.early, {}
+        sent: dict[int, Future[Result]] = {}
+        for row, (item, result) in early.items():
+            if row < len(items) and bare(items[row]) == item:
+                sent[row] = result
+            else:
+                result.cancel()
+        rest = [item for row, item in enumerate(items) if row not in sent]
+        scored = await asyncio.wrap_future(client.submit(rest)) if rest else []
+        found = iter(scored)
+        results = []
+        for row, item in enumerate(items):
+            if row in sent:
+                told = await asyncio.wrap_future(sent[row])
+                results.append(dataclasses.replace(told, id=item.id))
+            else:
+                results.append(next(found))
+        return results
+
+    __code__ = __call__.__code__
+    __defaults__ = __call__.__defaults__
+    __kwdefaults__ = __call__.__kwdefaults__
+
+
+class SyncReward(_RewardFunction):
+    """What TRL calls. Made by `sync_reward_function`."""
+
+    def __call__(
+        self,
+        prompts: Sequence[str | Sequence[Message]],
+        completions: Sequence[str | Sequence[Message]],
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        """The reward of each completion, in order; None for a fault."""
+        if isinstance(self.client, AsyncRewardClient):
+            raise ConfigError(
+                "sync_reward_function takes a RewardClient or an address, not an AsyncRewardClient"
+            )
+        items = self.reader.items(prompts, completions, completion_ids, columns)
+        return self.rewards(self.client.score(items), columns)
+
+
+def reward_function(
+    client_or_target: RewardClient | AsyncRewardClient | str,
+    *,
+    verifier: str = "",
+    task: str = "",
+    reference_column: str = "",
+    parameters: Mapping[str, Parameter] | None = None,
+    name: str = "assay",
+    on_fault: str = FaultPolicy.MASK,
+    reference: str = "text",
+    timeout_s: float = 60.0,
+    tls: ClientTls | None = None,
+    token: str | None = None,
+) -> AsyncReward:
+    """A reward function for TRL that is awaited, so that several run at the same time.
+
+    Plain and conversational completions are taken. The data's columns `verifier`, `task` and
+    `parameters` (a mapping for each row) are read where they exist. A fault is None; see the top of
+    this module for what TRL makes of it. Where TRL offers them, `log_metric` gets
+    `NAME/verdict/...`, `NAME/fault/...`, `NAME/fault_ratio` and the mean score of each component as
+    `NAME/component/...`; `log_extra` gets the columns `NAME_verdict`, `NAME_explanation` and one
+    for each component. The function can be pickled, unless an
+    `AsyncRewardClient` is passed.
+
+    Args:
+        client_or_target: an address, "host:port", or a client. An `AsyncRewardClient` must not have
+            been used on another loop.
+        verifier: who judges. Empty: the column `verifier`, or by task.
+        task: the task. Empty: the column `task`.
+        reference_column: where the reference stands. Empty: "reference", or "answer" where there is
+            no such column.
+        parameters: parameters of every row.
+        name: the function's `__name__`, under which TRL logs it.
+        on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
+        reference: what the reference column holds: "text", "json" or "tests" of a program; see
+            `assay.clients.trainers.common.rows.label_of`.
+        timeout_s: the whole time that one batch may take, for an address.
+        tls: as in `RewardClient`, for an address.
+        token: as in `RewardClient`, for an address.
+
+    Raises:
+        ConfigError: The address is empty, or the policy is none that TRL can follow. Called: a
+            reference column is missing or holds what is no reference.
+        FaultError: Called: a row has no judgement, and the policy is "raise".
+    """
+    policy = read_policy(on_fault, _POLICIES, "TRL")
+    client = _client(client_or_target, timeout_s, tls, token)
+    reader = RowReader(
+        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+    )
+    return AsyncReward(client, reader, Reporter(name), policy, name)
+
+
+def sync_reward_function(
+    client_or_target: RewardClient | str,
+    *,
+    verifier: str = "",
+    task: str = "",
+    reference_column: str = "",
+    parameters: Mapping[str, Parameter] | None = None,
+    name: str = "assay",
+    on_fault: str = FaultPolicy.MASK,
+    reference: str = "text",
+    timeout_s: float = 60.0,
+    tls: ClientTls | None = None,
+    token: str | None = None,
+) -> SyncReward:
+    """The same as `reward_function`, but called instead of awaited.
+
+    Raises:
+        ConfigError: As `reward_function`.
+    """
+    policy = read_policy(on_fault, _POLICIES, "TRL")
+    client = _client(client_or_target, timeout_s, tls, token)
+    reader = RowReader(
+        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+    )
+    return SyncReward(client, reader, Reporter(name), policy, name)
+
+
+def _client(
+    client_or_target: RewardClient | AsyncRewardClient | str,
+    timeout_s: float,
+    tls: ClientTls | None,
+    token: str | None,
+) -> RewardClient | AsyncRewardClient:
+    if isinstance(client_or_target, str):
+        return RewardClient(client_or_target, timeout_s=timeout_s, tls=tls, token=token)
+    return client_or_target

@@ -1,0 +1,49 @@
+"""A reward for `verifiers` (0.3, 0.4: `verifiers.v1`), and so for prime-rl, by a reward server.
+
+    [env.taskset.task.rewards.assay]
+    fn = "assay.clients.trainers.verifiers.reward"
+
+or `--env.taskset.task.rewards.assay.fn assay.clients.trainers.verifiers.reward`, or a line in a
+task:
+
+    class MyTask(vf.Task[MyData]):
+        assay = vf.reward(weight=1.0)(reward)
+
+ASSAY_TARGET says where the server is (`assay.clients.trainers.common.settings`). A fault raises
+`FaultError`. verifiers makes it a `TaskError` on the trace, which has then no reward at all;
+prime-rl takes such a trace into no group's mean and no loss: "drop", the one policy there is.
+
+A plain reward function in a `Rubric` (verifiers 0.1 to 0.3) is not safe: a Rubric makes *0* of what
+a function raises. There use `assay.clients.trainers.verifiers_rubric`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.clients.trainers.common.faults import FaultPolicy, judgement_of, read_policy
+from assay.clients.trainers.common.scoring import score_awaited
+from assay.clients.trainers.common.settings import read_settings
+from assay.clients.trainers.common.single import read_item
+
+
+async def reward(task: Any, trace: Any) -> float:
+    """The reward of a trace's last reply. Parts of it become the trace's metrics `assay/NAME`.
+
+    Args:
+        task: the task's data: `prompt`, and where it has them `reference` or `answer`, `verifier`,
+            `task`, `parameters`.
+        trace: the rollout.
+
+    Raises:
+        FaultError: there is no judgement.
+        ConfigError: a setting is missing.
+    """
+    settings = read_settings()
+    read_policy(settings.on_fault or FaultPolicy.DROP, [FaultPolicy.DROP], "verifiers")
+    row = {name: value for name, value in dict(task).items() if value is not None}
+    item = read_item(settings, task.prompt_text, trace.last_reply, row)
+    [result] = await score_awaited(settings, [item])
+    judgement = judgement_of(result)
+    trace.record_metrics({f"assay/{part.name}": part.score for part in judgement.components})
+    return judgement.reward

@@ -1,0 +1,256 @@
+"""The dispatcher: has pending items run, and gives up what nobody waits for.
+
+The order of a call: `begin` runs what this process can and hands the rest to pools, `finish` waits.
+Only `begin` may find a pool full, and of what it could not hand over nothing was begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from abc import ABC
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Generic
+
+from assay.kit.batch.items import Execution, JobPool, P, PoolJob
+from assay.kit.batch.sharing import OutcomeCache, SingleFlight
+from assay.kit.faults import Fault
+from assay.kit.pool.jobs import Done
+from assay.kit.queue import QueueFull
+
+_SLICE_S = 0.02
+
+
+class Runs(ABC, Generic[P]):
+    """How the items of a service are run: here, in a pool, or elsewhere. By default nowhere."""
+
+    async def prepare(self, items: Sequence[P], deadline_s: float) -> None:
+        """Makes ready for items of a call, before any is run; may settle some by a fault."""
+
+    def run_here(self, item: P) -> bool:
+        """Runs an item that is open in this process, at once, and settles it; else False."""
+        del item
+        return False
+
+    def pool_of(self, item: P) -> JobPool | None:
+        """The pool that runs an open item; None where no pool does."""
+        del item
+        return None
+
+    def job(self, item: P, lane: object) -> PoolJob:
+        """The job of an item for its pool, not submitted.
+
+        Args:
+            item: open.
+            lane: its call.
+        """
+        raise NotImplementedError
+
+    def key(self, item: P) -> Hashable | None:
+        """What equal items share; None where nothing may be shared."""
+        del item
+        return None
+
+    def outcome(self, item: P, done: Done[Any]) -> Any:
+        """What the result of an item's job means."""
+        del item
+        return done.outcome
+
+    async def run_elsewhere(self, items: Sequence[P], deadline_s: float) -> None:
+        """Settles open items that no pool runs, as far as the deadline allows."""
+
+
+class Dispatcher(Generic[P]):
+    """Has pending items settled. Belongs to one event loop.
+
+    Args:
+        runs: how they are run.
+        late: the fault of those that are not settled in time.
+        cache: judgements of equal items that came before.
+    """
+
+    def __init__(self, runs: Runs[P], late: Fault, cache: OutcomeCache) -> None:
+        self.late = late
+        self._runs = runs
+        self._cache = cache
+        self._flights = SingleFlight(cache)
+
+    async def begin(
+        self, items: Sequence[P], lane: object, deadline_s: float, *, waits: bool
+    ) -> JobPool | None:
+        """Has items run here that can be, and begins the execution of those that need a pool.
+
+        Args:
+            items: any; those that are settled stay as they are.
+            lane: the call that they came with.
+            deadline_s: when to answer, by the monotonic clock.
+            waits: wait for room where a pool is full, until the deadline.
+
+        Returns:
+            The pool that is full: nothing was begun in any; None if all went well.
+        """
+        await self._runs.prepare(items, deadline_s)
+        await self._run_here(items, deadline_s)
+        return await self.launch(items, lane, deadline_s, waits=waits)
+
+    async def launch(
+        self, items: Sequence[P], lane: object, deadline_s: float, *, waits: bool
+    ) -> JobPool | None:
+        """The second half of `begin`, by itself: hands to pools what only they can run."""
+        while True:
+            fresh = self._launch(items, lane)
+            if fresh is None:
+                return None
+            if not waits:
+                return fresh[0].pool
+            try:
+                async with asyncio.timeout(max(0.0, deadline_s - time.monotonic())):
+                    size_bytes = sum(execution.job.size_bytes for execution in fresh)
+                    await fresh[0].pool.wait_to_fit(len(fresh), size_bytes)
+            except TimeoutError:
+                return None
+
+    async def finish(self, items: Sequence[P], deadline_s: float) -> None:
+        """Waits for what was begun, and for what other services do, or until the deadline."""
+        elsewhere = self.elsewhere(items)
+        begun = [item for item in items if item.execution is not None]
+        if elsewhere and begun:
+            await asyncio.gather(
+                self._runs.run_elsewhere(elsewhere, deadline_s), self._wait(begun, deadline_s)
+            )
+        elif elsewhere:
+            await self._runs.run_elsewhere(elsewhere, deadline_s)
+        elif begun:
+            await self._wait(begun, deadline_s)
+
+    async def settle(self, items: Sequence[P], lane: object, deadline_s: float) -> None:
+        """Has items run to their end or to the deadline, and gives up what is left of them."""
+        try:
+            await self.begin(items, lane, deadline_s, waits=True)
+            await self.finish(items, deadline_s)
+        finally:
+            for item in items:
+                self.close(item)
+
+    @staticmethod
+    def elsewhere(items: Sequence[P]) -> list[P]:
+        """Those that are open and wait for no pool, once they were begun."""
+        return [item for item in items if item.outcome is None and item.execution is None]
+
+    async def run_elsewhere(self, items: Sequence[P], deadline_s: float) -> None:
+        """Settles open items that no pool runs, as far as the deadline allows."""
+        await self._runs.run_elsewhere(items, deadline_s)
+
+    def watch(self, item: P, ended: Callable[[P], None]) -> None:
+        """Settles an item as soon as what it waits for is done, and tells of it.
+
+        Nothing of an execution is kept but what became of its items.
+        """
+        if item.execution is not None:
+            item.execution.job.done.add_done_callback(partial(self._land, item, ended))
+
+    def close(self, item: P, fault: Fault | None = None) -> None:
+        """Gives up what an item waits for; an execution that nobody else needs is ended.
+
+        Args:
+            item: any; one that is settled stays as it is.
+            fault: settles the item.
+        """
+        execution, item.execution = item.execution, None
+        if execution is not None:
+            self._flights.release(execution)
+        if item.outcome is None and fault is not None:
+            item.settle(fault)
+
+    async def _run_here(self, items: Sequence[P], deadline_s: float) -> None:
+        """Runs what this process can, and lets other calls have their turn in between."""
+        run_here = self._runs.run_here
+        slice_ends_s = time.monotonic() + _SLICE_S
+        for item in items:
+            if item.outcome is not None or not run_here(item):
+                continue
+            now_s = time.monotonic()
+            if now_s > slice_ends_s:
+                await asyncio.sleep(0)
+                if now_s > deadline_s:
+                    return
+                slice_ends_s = now_s + _SLICE_S
+
+    def _launch(self, items: Sequence[P], lane: object) -> list[Execution] | None:
+        """Begins what items need a pool for: all of it or nothing.
+
+        Returns:
+            None; or what one pool has no room for.
+        """
+        found: list[tuple[P, Execution, bool]] = []
+        own: dict[tuple[Hashable, float], Execution] = {}
+        fresh: dict[int, list[Execution]] = {}
+        for item in items:
+            if item.outcome is not None or item.execution is not None:
+                continue
+            pool = self._runs.pool_of(item)
+            if pool is None:
+                continue
+            if item.key is None:
+                item.key = self._runs.key(item)
+            cached = None if item.key is None else self._cache.get(item.key)
+            if cached is not None:
+                item.settle(cached, execution_s=0.0, from_cache=True)
+                continue
+            key = None if item.key is None else (item.key, item.timeout_s)
+            execution = None if key is None else own.get(key) or self._flights.find(key)
+            shared = execution is not None
+            if execution is None:
+                execution = Execution(self._runs.job(item, lane), pool, key)
+                fresh.setdefault(id(pool), []).append(execution)
+                if key is not None:
+                    own[key] = execution
+            found.append((item, execution, shared))
+        begun: list[Execution] = []
+        for executions in fresh.values():
+            try:
+                executions[0].pool.submit([execution.job for execution in executions])
+            except QueueFull:
+                for execution in begun:
+                    execution.pool.cancel(execution.job)
+                return executions
+            begun += executions
+        self._flights.begin(begun)
+        for item, execution, shared in found:
+            item.execution, item.shared = execution, shared
+            execution.waiters += 1
+        return None
+
+    async def _wait(self, items: Sequence[P], deadline_s: float) -> None:
+        """Waits for executions until they are done or the deadline comes; settles those done."""
+        left, done = len(items), asyncio.Event()
+
+        def ended(_: P) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done.set()
+
+        for item in items:
+            self.watch(item, ended)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, deadline_s - time.monotonic())):
+                await done.wait()
+
+    def _land(self, item: P, ended: Callable[[P], None], job: asyncio.Future[Done[Any]]) -> None:
+        """Settles an item whose execution is done, unless it was given up."""
+        if item.execution is not None and not job.cancelled():
+            item.execution = None
+            self._settle(item, job.result())
+        ended(item)
+
+    def _settle(self, item: P, done: Done[Any]) -> None:
+        if item.outcome is not None:
+            return
+        outcome = self._runs.outcome(item, done)
+        if item.shared and not isinstance(outcome, Fault):
+            item.settle(outcome, execution_s=0.0, from_cache=True)
+        else:
+            item.settle(outcome, started_s=done.started_s, execution_s=done.execution_s)

@@ -1,0 +1,251 @@
+"""The service: a call and a stream, from the request to the answer. No gRPC but its messages."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Generic
+
+from assay.kit import limits, tracing
+from assay.kit.batch.answers import ANSWER_BYTES, fill_result, fit_results
+from assay.kit.batch.dispatcher import Dispatcher, Runs
+from assay.kit.batch.items import JobPool, P
+from assay.kit.batch.requests import answer_by_s, check_chunk
+from assay.kit.batch.sharing import OutcomeCache
+from assay.kit.batch.spans import Details, stretch
+from assay.kit.batch.stream import AnswerStream
+from assay.kit.errors import CallError, refuse
+from assay.kit.faults import Fault, Unjudgeable
+from assay.kit.metrics import ItemMetrics
+from assay.kit.queue import Lane
+from assay.kit.reasons import Reason
+from assay.kit.trails import Stretch
+
+_FRAME_BYTES = 8  # of a result in its message, at most
+
+Admit = Callable[[P, Any], None]
+"""Reads a message into its pending item; raises `Unjudgeable` where the message is wrong."""
+
+
+class ItemHandler(Runs[P]):
+    """What a service knows of its items: how they are run, written, counted and shown.
+
+    Attributes:
+        noun: what an item is called, for people.
+        late: the fault of an item that is not settled in time.
+        no_room: what the fault of an item says whose result the answer has no room for.
+    """
+
+    noun = "item"
+    late = Fault(Reason.DEADLINE_EXCEEDED, "the call's deadline came before the item was judged")
+    no_room = "the answer of this call has no room for this result: send fewer items in a call"
+
+    @abstractmethod
+    def pending(self, item_id: str, arrived_s: float) -> P:
+        """A pending item."""
+
+    @abstractmethod
+    def fill(self, result: Any, item: P) -> None:
+        """Writes the judgement of an item into its result; the rest is written already."""
+
+    def shorten(self, result: Any) -> None:
+        """Leaves out what a result holds for people only."""
+
+    @abstractmethod
+    def who(self, item: P) -> str:
+        """Who judges it, by a name that the operator served; empty for none."""
+
+    @abstractmethod
+    def count(self, item: P, who: str, result: Any) -> None:
+        """Counts an item that has a judgement of `who`, whose result is written."""
+
+    @abstractmethod
+    def details(self, item: P, result: Any) -> Details:
+        """What a trace shows of it; `result` is None for a part of an item."""
+
+
+class BatchService(Generic[P]):
+    """Answers batches and streams of items. Belongs to one event loop.
+
+    Args:
+        handler: knows the items of the service.
+        metrics: counts them.
+        max_items: most items of one request.
+        cache: judgements of equal items that came before; by default none is kept.
+        answered: told of the items of each answer, which nobody changes any more; a journal.
+
+    Attributes:
+        dispatcher: has items run.
+    """
+
+    def __init__(
+        self,
+        handler: ItemHandler[P],
+        metrics: ItemMetrics,
+        max_items: int,
+        *,
+        cache: OutcomeCache | None = None,
+        answered: Callable[[Sequence[P]], None] | None = None,
+    ) -> None:
+        self.dispatcher = Dispatcher(handler, handler.late, cache or OutcomeCache(0))
+        self._handler = handler
+        self._metrics = metrics
+        self._max_items = max_items
+        self._answered = answered
+
+    async def answer(
+        self, messages: Sequence[Any], response: Any, admit: Admit[P], timeout_s: float
+    ) -> list[P]:
+        """Answers a batch.
+
+        Args:
+            messages: the items.
+            response: gets one result for each, in order.
+            admit: reads a message into its item.
+            timeout_s: seconds until the caller's deadline; the answer comes slightly before it.
+
+        Returns:
+            The settled items, in order.
+
+        Raises:
+            CallError: the request as a whole is refused; nothing was judged.
+        """
+        arrived_s = time.monotonic()
+        check_chunk(messages, set(), self._max_items, noun=self._handler.noun)
+        items = self._admit(admit, messages, arrived_s)
+        deadline_s = answer_by_s(arrived_s, timeout_s)
+        waited_for = 0
+        try:
+            full = await self.dispatcher.begin(items, Lane(), deadline_s, waits=False)
+            if full is not None:
+                raise self._full(full)
+            waited_for = len(items)
+            self._metrics.accepted(waited_for)
+            await self.dispatcher.finish(items, deadline_s)
+            waited_for = 0
+        finally:
+            if waited_for:
+                self._metrics.abandoned(waited_for)
+            for item in items:
+                if item.outcome is None or item.execution is not None:
+                    self.dispatcher.close(item, self._handler.late)
+        add, fill = response.results.add, self._handler.fill
+        for item in items:
+            fill_result(add(), item, fill)
+        if response.ByteSize() > limits.MAX_MESSAGE_BYTES:
+            self._fit(items, response.results)
+        self._note(items, response.results)
+        return items
+
+    def stream(
+        self,
+        requests: AsyncIterator[Any],
+        chunk_of: Callable[[Any], Sequence[Any]],
+        response: Callable[[], Any],
+        admit: Admit[P],
+        timeout_s: float,
+    ) -> AsyncGenerator[Any, None]:
+        """Answers a stream of chunks; results come as they are ready.
+
+        A full pool does not end a stream: the next chunk is read when there is room for it.
+
+        Args:
+            requests: the chunks.
+            chunk_of: the messages of the items of one.
+            response: makes an empty message of results.
+            admit: reads a message into its item.
+            timeout_s: seconds until the caller's deadline.
+
+        Raises:
+            CallError: a chunk is refused; the stream ends.
+        """
+
+        def chunk(request: Any, seen: set[str], arrived_s: float) -> list[P]:
+            messages = chunk_of(request)
+            check_chunk(messages, seen, self._max_items, noun=self._handler.noun)
+            return self._admit(admit, messages, arrived_s)
+
+        def respond(ready: Sequence[P]) -> tuple[Any, int]:
+            return self._respond(response(), ready)
+
+        stream = AnswerStream(
+            self.dispatcher,
+            self._metrics,
+            chunk,
+            respond,
+            max_items=self._max_items,
+            timeout_s=timeout_s,
+        )
+        return stream.run(requests)
+
+    def _admit(self, admit: Admit[P], messages: Sequence[Any], arrived_s: float) -> list[P]:
+        """A pending item for each message, in order; that of one that is wrong is settled."""
+        pending = self._handler.pending
+        items: list[P] = []
+        for message in messages:
+            item = pending(message.id, arrived_s)
+            items.append(item)
+            try:
+                admit(item, message)
+            except Unjudgeable as trouble:
+                item.settle(trouble.fault)
+        return items
+
+    def _full(self, pool: JobPool) -> CallError:
+        noun = self._handler.noun
+        return refuse(
+            Reason.QUEUE_FULL,
+            f"{pool.queued} {noun}s wait already; none of this request was taken",
+            retry_after_s=pool.retry_after_s(),
+        )
+
+    def _respond(self, response: Any, ready: Sequence[P]) -> tuple[Any, int]:
+        """A message of the first items that are ready, as many as fit, and how many they are."""
+        sent: list[P] = []
+        size_bytes = 0
+        for item in ready[: self._max_items]:
+            result = response.results.add()
+            fill_result(result, item, self._handler.fill)
+            size_bytes += result.ByteSize() + _FRAME_BYTES
+            if sent and size_bytes > ANSWER_BYTES:
+                del response.results[-1]
+                break
+            sent.append(item)
+        if len(sent) == 1 and size_bytes > ANSWER_BYTES:
+            self._fit(sent, response.results)
+        self._note(sent, response.results)
+        return response, len(sent)
+
+    def _fit(self, items: Sequence[P], results: Iterable[Any]) -> None:
+        pairs = zip(items, results, strict=True)
+        fit_results(pairs, self._handler.shorten, self._handler.no_room)
+
+    def _note(self, items: Sequence[P], results: Iterable[Any]) -> None:
+        """Counts settled items, each once, and tells the trace of the call and the journal."""
+        handler, metrics = self._handler, self._metrics
+        trail = tracing.trail()
+        for item, result in zip(items, results, strict=True):
+            who, outcome = handler.who(item), item.outcome
+            metrics.took(who, item.queue_s, item.execution_s)
+            if isinstance(outcome, Fault):
+                metrics.fault(who, outcome.reason)
+            else:
+                handler.count(item, who, result)
+            if trail is not None:
+                trail.add(
+                    item.arrived_s,
+                    item.arrived_s + item.queue_s,
+                    item.execution_s,
+                    fault=item.faulted,
+                    describe=partial(self._stretch, item, result),
+                )
+        if self._answered is not None:
+            self._answered(items)
+
+    def _stretch(self, item: P, result: Any, number: int) -> Stretch:
+        handler = self._handler
+        return stretch(
+            item, number, self._metrics.by, handler.who(item), handler.details(item, result)
+        )

@@ -1,0 +1,84 @@
+"""The methods of a gRPC service as a table: the contract's names to what answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import grpc
+from google.protobuf import message_factory
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from prometheus_client.registry import Collector
+
+from assay.kit.calls import add_faults, add_log_fields, snake_case
+from assay.kit.deadlines import remaining_s
+from assay.kit.serving import Service
+
+_ITEMS = ("items", "jobs")  # what the contract calls the items of a request
+_Context = grpc.aio.ServicerContext[Any, Any]
+
+
+def service_of(
+    descriptor: ServiceDescriptor,
+    methods: object,
+    *,
+    self_test: Callable[[], Awaitable[None]],
+    close: Callable[[], Awaitable[None]] | None = None,
+    collectors: Sequence[Collector] = (),
+) -> Service:
+    """A service to serve, answered by the methods of an object.
+
+    `BatchScore` is answered by `batch_score(request, *, timeout_s)`, a coroutine; a stream by an
+    asynchronous generator of that signature, whose first argument are the requests. Both may raise
+    `CallError`. What the log says of a call, its items and faults, is said here.
+
+    Args:
+        descriptor: the service in the contract.
+        methods: has one for each of it, by its name in snake case.
+        self_test: as `Service`.
+        close: as `Service`.
+        collectors: as `Service`.
+
+    Raises:
+        AttributeError: a method of the contract has no one to answer it.
+    """
+    handlers = {
+        method.name: _handler(method, getattr(methods, snake_case(method.name)))
+        for method in descriptor.methods
+    }
+    name: str = descriptor.full_name
+
+    def add(server: grpc.aio.Server) -> None:
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
+        server.add_registered_method_handlers(name, handlers)
+
+    return Service(name, add, self_test, close, collectors)
+
+
+def _handler(method: MethodDescriptor, answer: Callable[..., Any]) -> Any:
+    """The handler of one method."""
+    read = message_factory.GetMessageClass(method.input_type).FromString
+    write = message_factory.GetMessageClass(method.output_type).SerializeToString
+    fields = [name for name in _ITEMS if name in method.input_type.fields_by_name]
+    items_of = attrgetter(fields[0]) if fields else None
+
+    async def call(request: Any, context: _Context) -> Any:
+        if items_of is not None:
+            add_log_fields(items=len(items_of(request)))
+        response = await answer(request, timeout_s=remaining_s(context))
+        if items_of is not None:
+            add_faults(response.results)
+        return response
+
+    async def stream(requests: Any, context: _Context) -> Any:
+        items = 0
+        async for response in answer(requests, timeout_s=remaining_s(context)):
+            items += len(response.results)
+            add_log_fields(items=items)
+            add_faults(response.results)
+            yield response
+
+    if method.client_streaming and method.server_streaming:
+        return grpc.stream_stream_rpc_method_handler(stream, read, write)
+    return grpc.unary_unary_rpc_method_handler(call, read, write)

@@ -1,0 +1,84 @@
+"""Computed once: equal items share an execution in flight, and its judgement afterwards.
+
+The samples of a group hold many duplicates. A fault is never kept for later items. Items in flight
+share an execution only with the same time-out, so that nobody gets one shorter than they asked for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any
+
+from assay.kit.batch.items import Execution
+from assay.kit.faults import Fault
+
+
+class OutcomeCache:
+    """The judgements that were used last, up to a number of them.
+
+    Args:
+        entries: how many; 0 for none.
+        keeps: whether a judgement is small enough to be kept.
+    """
+
+    def __init__(self, entries: int, keeps: Callable[[Any], bool] = lambda _: True) -> None:
+        self._entries = entries
+        self._keeps = keeps
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get(self, key: Hashable) -> Any:
+        """The judgement of an equal item; None if none is kept."""
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def put(self, key: Hashable, outcome: Any) -> None:
+        """Keeps a judgement; a fault never."""
+        if not self._entries or isinstance(outcome, Fault) or not self._keeps(outcome):
+            return
+        self._kept[key] = outcome
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._entries:
+            self._kept.popitem(last=False)
+
+
+class SingleFlight:
+    """The executions under way, by what equal items share.
+
+    Args:
+        cache: keeps what they come to, under the first part of their key.
+    """
+
+    def __init__(self, cache: OutcomeCache) -> None:
+        self._cache = cache
+        self._open: dict[tuple[Hashable, float], Execution] = {}
+
+    def find(self, key: tuple[Hashable, float]) -> Execution | None:
+        """The execution of an equal item with the same time-out, if one is under way."""
+        return self._open.get(key)
+
+    def begin(self, executions: Sequence[Execution]) -> None:
+        """Takes note of executions whose jobs their pools have taken."""
+        for execution in executions:
+            if execution.key is not None:
+                self._open[execution.key] = execution
+                execution.job.done.add_done_callback(partial(self._ended, execution))
+
+    def release(self, execution: Execution) -> None:
+        """One item waits no more; the last one to go ends the execution."""
+        execution.waiters -= 1
+        if execution.waiters <= 0 and not execution.job.done.done():
+            self._forget(execution)
+            execution.pool.cancel(execution.job)
+
+    def _ended(self, execution: Execution, _: object) -> None:
+        self._forget(execution)
+        if execution.key is not None and not execution.job.done.cancelled():
+            self._cache.put(execution.key[0], execution.job.done.result().outcome)
+
+    def _forget(self, execution: Execution) -> None:
+        if execution.key is not None and self._open.get(execution.key) is execution:
+            del self._open[execution.key]

@@ -1,0 +1,304 @@
+"""Exceptions, and how they become google.rpc.Status and back. Pure: no network, no clock.
+
+    AssayError                      anything that Assay raises on purpose; str() is one line
+    |-- ConfigError                 a setting, file or argument is wrong
+    |-- StartupError                a service could not start (port in use, self-test failed)
+    `-- CallError                   a call as a whole failed
+        |-- BadRequestError         INVALID_ARGUMENT and its kin: fix the caller
+        |-- UnauthenticatedError    the token is missing, unknown or not allowed
+        |-- UnavailableError        nobody answers, or the server starts or drains
+        |-- OverloadedError         the queue is full, or the message too large
+        |-- DeadlineError           the call's deadline passed
+        `-- ServerError             a defect of the server
+
+A fault of one item is not an exception but a value: google.rpc.Status on the wire,
+`assay.clients.Fault` in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import grpc
+from google.protobuf import duration_pb2
+from google.protobuf.message import DecodeError
+from google.rpc import (
+    error_details_pb2,
+    status_pb2,
+)
+
+from assay.kit.reasons import LEXICON, Reason
+
+DOMAIN = "assay"
+STATUS_DETAILS_KEY = "grpc-status-details-bin"
+_MAX_MESSAGE_CHARS = 1000
+# Metadata of 8 KiB is what every gRPC implementation takes. The message is in it twice: in the
+# status, and percent-encoded (three bytes for one) as grpc-message.
+_MAX_WIRE_MESSAGE_BYTES = 1000
+_MAX_WIRE_STATUS_BYTES = 3500
+_MAX_RETRY_AFTER_S = 1e9
+
+
+class AssayError(Exception):
+    """Anything that Assay raises on purpose. Its text is one line: the thing and the remedy."""
+
+
+class ConfigError(AssayError):
+    """A setting, a file or an argument is wrong."""
+
+
+class StartupError(AssayError):
+    """A service could not start."""
+
+
+class CallError(AssayError):
+    """A call as a whole failed: no item of it was judged.
+
+    Attributes:
+        reason: why, from the lexicon (or a reason of a later version).
+        code: the gRPC code.
+        retry_after_s: how long to wait before a retry, if the server said so.
+        metadata: further facts, as the server gave them.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        code: grpc.StatusCode | None = None,
+        retry_after_s: float | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = str(reason)
+        self.code = code or code_of(reason)
+        self.retry_after_s = retry_after_s
+        self.metadata = dict(metadata or {})
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles by `_rebuild`: exceptions with keyword arguments do not by themselves."""
+        facts = {
+            "reason": self.reason,
+            "message": str(self),
+            "code": self.code,
+            "retry_after_s": self.retry_after_s,
+            "metadata": self.metadata,
+        }
+        return _rebuild, (type(self), facts)
+
+
+def _rebuild(kind: type[CallError], facts: dict[str, Any]) -> CallError:
+    return kind(**facts)
+
+
+class BadRequestError(CallError):
+    """The request is wrong: repeating it unchanged will not help."""
+
+
+class UnauthenticatedError(CallError):
+    """The token is missing, unknown or not allowed."""
+
+
+class UnavailableError(CallError):
+    """Nobody answers, or the server is starting or shutting down."""
+
+
+class OverloadedError(CallError):
+    """The server is full, or the message too large for it."""
+
+
+class DeadlineError(CallError):
+    """The call's deadline passed."""
+
+
+class ServerError(CallError):
+    """A defect of the server."""
+
+
+_BY_CODE: dict[grpc.StatusCode, type[CallError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: BadRequestError,
+    grpc.StatusCode.NOT_FOUND: BadRequestError,
+    grpc.StatusCode.FAILED_PRECONDITION: BadRequestError,
+    grpc.StatusCode.OUT_OF_RANGE: BadRequestError,
+    grpc.StatusCode.UNIMPLEMENTED: BadRequestError,
+    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
+    grpc.StatusCode.PERMISSION_DENIED: UnauthenticatedError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: OverloadedError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineError,
+}
+_BY_NUMBER: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+_BY_REASON: dict[str, grpc.StatusCode] = {str(key): info.code for key, info in LEXICON.items()}
+
+
+def code_of(reason: str) -> grpc.StatusCode:
+    """The gRPC code of a reason; UNKNOWN for one that is not in the lexicon."""
+    return _BY_REASON.get(str(reason), grpc.StatusCode.UNKNOWN)
+
+
+def make_status(
+    reason: str,
+    message: str,
+    *,
+    code: grpc.StatusCode | None = None,
+    retry_after_s: float | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> status_pb2.Status:
+    """Builds the google.rpc.Status of a fault.
+
+    Args:
+        reason: why, from the lexicon or a verifier's own.
+        message: what happened, for people; cut to 1,000 characters. What is not Unicode text
+            (lone surrogates) becomes "?", here and in the metadata.
+        code: the gRPC code; by default that of the reason.
+        retry_after_s: seconds to wait before a retry, sent as RetryInfo, to the nanosecond.
+            Finite; clipped to 0 .. 1e9.
+        metadata: further facts, sent in ErrorInfo.
+
+    Raises:
+        ValueError: retry_after_s is NaN.
+    """
+    status = status_pb2.Status(
+        code=(code or code_of(reason)).value[0], message=_clean(message[:_MAX_MESSAGE_CHARS])
+    )
+    facts = {_clean(key): _clean(value) for key, value in (metadata or {}).items()}
+    info = error_details_pb2.ErrorInfo(reason=_clean(str(reason)), domain=DOMAIN, metadata=facts)
+    status.details.add().Pack(info, deterministic=True)
+    if retry_after_s is not None:
+        delay = duration_pb2.Duration()
+        delay.FromNanoseconds(round(min(max(retry_after_s, 0.0), _MAX_RETRY_AFTER_S) * 1e9))
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    return status
+
+
+def _clean(text: str) -> str:
+    """The text as UTF-8 can carry it."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def error_info(status: status_pb2.Status) -> error_details_pb2.ErrorInfo:
+    """The status's ErrorInfo; an empty one when it has none."""
+    info = error_details_pb2.ErrorInfo()
+    for detail in status.details:
+        if detail.Is(info.DESCRIPTOR):
+            detail.Unpack(info)
+            break
+    return info
+
+
+def reason_of(status: status_pb2.Status) -> str:
+    """The status's reason; the name of its gRPC code when it carries none."""
+    return error_info(status).reason or status_code(status).name
+
+
+def status_code(status: status_pb2.Status) -> grpc.StatusCode:
+    """The status's gRPC code; UNKNOWN for a number that is none."""
+    return _BY_NUMBER.get(status.code, grpc.StatusCode.UNKNOWN)
+
+
+def retry_after_s(status: status_pb2.Status) -> float | None:
+    """Seconds to wait before a retry, if the status says so."""
+    info = error_details_pb2.RetryInfo()
+    for detail in status.details:
+        if detail.Is(info.DESCRIPTOR):
+            detail.Unpack(info)
+            return float(info.retry_delay.ToNanoseconds() / 1e9)
+    return None
+
+
+def call_error(status: status_pb2.Status) -> CallError:
+    """The exception of a status that a whole call ended with."""
+    code = status_code(status)
+    kind = _BY_CODE.get(code, ServerError)
+    return kind(
+        reason_of(status),
+        status.message,
+        code=code,
+        retry_after_s=retry_after_s(status),
+        metadata=dict(error_info(status).metadata),
+    )
+
+
+def refuse(
+    reason: Reason, message: str, *, retry_after_s: float | None = None, **metadata: str
+) -> CallError:
+    """The exception by which a service refuses a whole call; the rim makes a gRPC status of it."""
+    return call_error(make_status(reason, message, retry_after_s=retry_after_s, metadata=metadata))
+
+
+def outstayed() -> CallError:
+    """The end of a call that a drain could not wait for."""
+    return refuse(Reason.DRAINING, "the server is shutting down and could not wait longer")
+
+
+def wire_status(error: CallError) -> status_pb2.Status:
+    """The status of a failed call as metadata can carry it.
+
+    The message is cut to 1,000 bytes, and metadata is left out where the whole would be too long:
+    peers refuse metadata above 8 KiB.
+    """
+    message = (
+        str(error).encode("utf-8", "replace")[:_MAX_WIRE_MESSAGE_BYTES].decode("utf-8", "ignore")
+    )
+    code = grpc.StatusCode.UNKNOWN if error.code is grpc.StatusCode.OK else error.code
+    status = make_status(
+        error.reason,
+        message,
+        code=code,
+        retry_after_s=error.retry_after_s,
+        metadata=error.metadata,
+    )
+    if status.ByteSize() > _MAX_WIRE_STATUS_BYTES:
+        status = make_status(error.reason, message, code=code, retry_after_s=error.retry_after_s)
+    return status
+
+
+def status_sent(error: grpc.RpcError) -> status_pb2.Status | None:
+    """The google.rpc.Status that the server sent with a failed call.
+
+    Args:
+        error: what gRPC raised, over its asyncio or its blocking channel.
+
+    Returns:
+        None where there is none, it cannot be read, or it has another code than the call.
+    """
+    call: Any = error  # at run time a grpc.Call or an AioRpcError, which its type does not say
+    for key, value in call.trailing_metadata() or ():
+        if key == STATUS_DETAILS_KEY and isinstance(value, bytes):
+            try:
+                status = status_pb2.Status.FromString(value)
+            except DecodeError:
+                return None
+            if status_code(status) is call.code():
+                return status
+    return None
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError, *, target: str = "") -> CallError:
+    """The exception of a call that failed, as seen by the caller.
+
+    Args:
+        error: what gRPC raised. Its google.rpc.Status is used where the server sent one; what gRPC
+            itself found (nobody answers, too large, too late) gets the reason of the lexicon.
+        target: the server's address, for the message.
+    """
+    status = status_sent(error)
+    if status is not None:
+        return call_error(status)
+    code = error.code()
+    details = error.details() or code.name
+    at = f" at {target}" if target else ""
+    match code:
+        case grpc.StatusCode.UNAVAILABLE:
+            text = f"no server answers{at}: check the address, start the server ({details})"
+            return call_error(make_status(Reason.UNREACHABLE, text))
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if "larger than max" in details:
+            text = f"the message is too large: split it ({details})"
+            return call_error(make_status(Reason.MESSAGE_TOO_LARGE, text))
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            text = f"no answer{at} within the call's deadline: allow more time, or send less"
+            return call_error(make_status(Reason.DEADLINE_EXCEEDED, text))
+        case _:
+            return call_error(make_status(code.name, details, code=code))

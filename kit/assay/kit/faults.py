@@ -1,0 +1,44 @@
+"""Why there is no judgement of an item: a value, and the exception that becomes one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """No judgement: a value, not an exception. It says nothing about the candidate.
+
+    Attributes:
+        reason: from the lexicon of assay.kit.reasons, or a verifier's own.
+        message: what happened, in one line.
+        metadata: further facts, for programs.
+    """
+
+    reason: str
+    message: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class Unjudgeable(Exception):
+    """Something about the item, not the candidate's merit, prevents a judgement. Becomes a fault.
+
+    Attributes:
+        reason: from the lexicon, or a verifier's own in the same style.
+        message: what is wrong, in one line that names the thing and says what to do.
+        metadata: further facts, for programs.
+    """
+
+    def __init__(
+        self, reason: str, message: str, metadata: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.reason = str(reason)
+        self.message = message
+        self.metadata = dict(metadata or {})
+
+    @property
+    def fault(self) -> Fault:
+        """The fault that it becomes."""
+        return Fault(self.reason, self.message, self.metadata)

@@ -1,0 +1,171 @@
+"""The gate that every call passes.
+
+It is closed while the server starts, open while it serves, and closed again while it drains.
+It knows the running calls, so that the drain can wait for them, and end those that outstay it. One
+event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, cast
+
+import grpc
+
+from assay.kit.errors import refuse
+from assay.kit.reasons import Reason
+from assay.kit.spans import Span
+
+_BUSY_RETRY_S = 1.0
+_EVICTION_S = 5.0
+
+
+class Phase(Enum):
+    """Where in its life the server is."""
+
+    STARTING = "starting"
+    SERVING = "serving"
+    DRAINING = "draining"
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call in progress.
+
+    Attributes:
+        method: full name, as "/package.Service/Method".
+        request_id: the caller's or ours.
+        tenant: whose token it came with; empty where none is asked for.
+        always_open: health and reflection: passes the gate in every phase, and no drain waits for
+            it.
+        task: the task that runs the handler, while it runs.
+        evicted: the drain ran out and the server ended the call.
+        fields: facts for the log.
+        known: the server has this method, and let the caller in.
+        headers: what came with it, for its trace; None for one that is in no trace.
+        span: its own, while it runs.
+    """
+
+    method: str
+    request_id: str
+    always_open: bool
+    tenant: str = ""
+    task: asyncio.Task[Any] | None = None
+    evicted: bool = False
+    fields: dict[str, object] = field(default_factory=dict)
+    known: bool = False
+    headers: Mapping[str, str | bytes] | None = None
+    span: Span = field(default_factory=Span)
+
+
+class Gate:
+    """Admits calls, and drains.
+
+    Args:
+        max_concurrent_calls: above it a call is refused with QUEUE_FULL; health and reflection do
+            not count.
+        max_tenant_calls: above it a tenant's call is refused with QUOTA_EXCEEDED; 0 for no limit.
+    """
+
+    def __init__(self, max_concurrent_calls: int, max_tenant_calls: int = 0) -> None:
+        self.phase = Phase.STARTING
+        self._max_concurrent_calls = max_concurrent_calls
+        self._max_tenant_calls = max_tenant_calls
+        self._running: set[Call] = set()
+        self._changed = asyncio.Event()
+        self._hurry = asyncio.Event()
+
+    @property
+    def running(self) -> int:
+        """Calls in progress, without health and reflection."""
+        return sum(not call.always_open for call in tuple(self._running))
+
+    def enter(self, call: Call, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        """Lets a call of gRPC in, until its status is on the wire.
+
+        Raises:
+            UnavailableError: as `admit`.
+            OverloadedError: as `admit`.
+        """
+        self.admit(call)
+        # gRPC's type stubs ask for a class of their own here; at run time any function will do.
+        context.add_done_callback(cast("Any", lambda _context: self.leave(call)))
+
+    def admit(self, call: Call) -> None:
+        """Lets a call in; the task of now is the one that a drain may end. `leave` ends it.
+
+        Raises:
+            UnavailableError: the server starts or drains.
+            OverloadedError: too many calls are running, or too many of this tenant.
+        """
+        if not call.always_open:
+            if self.phase is Phase.STARTING:
+                raise refuse(Reason.STARTING, "the server is starting: its self-test is not done")
+            if self.phase is Phase.DRAINING:
+                raise refuse(Reason.DRAINING, "the server is shutting down")
+            if self.running >= self._max_concurrent_calls:
+                raise refuse(
+                    Reason.QUEUE_FULL,
+                    f"{self._max_concurrent_calls} calls are running, the most that are taken",
+                    retry_after_s=_BUSY_RETRY_S,
+                )
+            if self._max_tenant_calls and self._running_of(call.tenant) >= self._max_tenant_calls:
+                raise refuse(
+                    Reason.QUOTA_EXCEEDED,
+                    f"{self._max_tenant_calls} calls of this tenant are running, its most",
+                    retry_after_s=_BUSY_RETRY_S,
+                )
+        call.task = asyncio.current_task()
+        self._running.add(call)
+
+    def _running_of(self, tenant: str) -> int:
+        return sum(not call.always_open and call.tenant == tenant for call in self._running)
+
+    def leave(self, call: Call) -> None:
+        """The answer of an admitted call is on its way, or will never be."""
+        self._running.discard(call)
+        self._changed.set()
+
+    def hurry(self) -> None:
+        """Ends a drain now: what is still running is cancelled."""
+        self._hurry.set()
+
+    async def drain(self, drain_s: float) -> int:
+        """Refuses new calls, waits for the running ones, and cancels those that take longer.
+
+        Args:
+            drain_s: how long running calls may take to end, in seconds.
+
+        Returns:
+            How many calls were cancelled; health and reflection do not count.
+        """
+        self.phase = Phase.DRAINING
+        if self.running and drain_s > 0 and not self._hurry.is_set():
+            idle = asyncio.ensure_future(self._wait_until(counted_only=True))
+            hurry = asyncio.ensure_future(self._hurry.wait())
+            try:
+                await asyncio.wait(
+                    {idle, hurry}, timeout=drain_s, return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:
+                idle.cancel()
+                hurry.cancel()
+        outstayed = [call for call in self._running if not call.always_open]
+        for call in list(self._running):
+            call.evicted = True
+            if call.task is not None:
+                call.task.cancel()
+        # A handler that swallows its cancellation must not keep the server: gRPC ends its call
+        # afterwards.
+        ended = asyncio.ensure_future(self._wait_until(counted_only=False))
+        await asyncio.wait({ended}, timeout=_EVICTION_S)
+        ended.cancel()
+        return len(outstayed)
+
+    async def _wait_until(self, *, counted_only: bool) -> None:
+        while self.running if counted_only else self._running:
+            self._changed.clear()
+            await self._changed.wait()

@@ -1,0 +1,383 @@
+"""The middleware of HTTP: what each call passes before and after its endpoint.
+
+In this order: request id, origin, bearer token, span, gate (starting, draining, full, too many of
+the tenant), the size of the body, the endpoint, problem details for what failed, metrics, one line
+in the log. A caller that goes away ends its call: the endpoint is cancelled.
+
+Tokens come as "authorization: Bearer TOKEN", or as the password of Basic, whatever the user: peers
+that send no headers of their own can have it in their URL (http://assay:TOKEN@host/...).
+
+Covered: a web page of another site, which a browser on this machine would let call a service on
+loopback, is refused, by Origin and by the host's name, which is read as it stands: a Host with a
+user or a path in it is no name. A request of two lengths (Transfer-Encoding beside Content-Length,
+or in HTTP/1.0) is refused and its connection closed, so that a proxy and we never differ on where
+the next request begins; h11 refuses what else is unclear about a head. Not covered: headers that
+arrive slowly; uvicorn waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from assay.kit import tracing
+from assay.kit.calls import METADATA_KEY, accept_request_id, begin_call
+from assay.kit.errors import CallError, outstayed, refuse
+from assay.kit.gate import Call
+from assay.kit.http.config import HttpConfig
+from assay.kit.http.front import OFFERED
+from assay.kit.http.problems import CLIENT_CLOSED_REQUEST, forbidden, problem_response
+from assay.kit.logs import call_ended
+from assay.kit.reasons import Reason
+from assay.kit.serving import Admission
+from assay.kit.spans import Span
+
+OPEN_PATHS = ("/healthz", "/readyz")
+"""Answered to everybody who reads them, in every phase."""
+
+CERTIFIED = "certified"
+"""Under this name the state of a call holds the tenant that a client's certificate names."""
+
+_LOOPBACK = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{0,5})?", re.IGNORECASE)
+_MAX_LOGGED_CHARS = 200
+_log = logging.getLogger(__name__)
+
+
+class HttpMiddleware:
+    """An ASGI application around the one that has the endpoints.
+
+    Args:
+        app: has the endpoints; lets every exception out.
+        admission: gate, door, quotas and metrics, shared with gRPC.
+        config: the settings.
+        label_of: the path of the route that a request will get to; empty for none.
+        public: others than this machine's users reach it.
+        absent: path to a sentence for who asks for what is not served there.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        admission: Admission,
+        config: HttpConfig,
+        label_of: Callable[[Scope], str],
+        *,
+        public: bool,
+        absent: Mapping[str, str],
+    ) -> None:
+        self._app = app
+        self._admission = admission
+        self._config = config
+        self._label_of = label_of
+        self._public = public
+        self._absent = absent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One call, from its head to the line in the log."""
+        if scope["type"] != "http":
+            raise ValueError(f"there is nothing here that speaks {scope['type']}")
+        headers = Headers(scope=scope)
+        label = self._label_of(scope)
+        call = Call(
+            method=label or _as_sent(scope),
+            request_id=accept_request_id(headers.get(METADATA_KEY)),
+            always_open=scope["path"] in OPEN_PATHS and scope["method"] in ("GET", "HEAD"),
+        )
+        run = _Run(call, receive, send, closes=_has_two_lengths(headers, scope))
+        begin_call(call.request_id)
+        try:
+            if run.closes:
+                raise refuse(
+                    Reason.MALFORMED_REQUEST,
+                    "the body has two lengths: send Content-Length or Transfer-Encoding, not both",
+                )
+            self._let_in(call, headers, scope)
+        except CallError as error:
+            await self._serve(call, run, scope, headers, refused=error)
+            return
+        call.known = bool(label)
+        with self._span(call, scope, headers) as call.span:
+            await self._serve(call, run, scope, headers)
+
+    def _span(self, call: Call, scope: Scope, headers: Headers) -> Span:
+        """The span of a call; of one that has no place here, and of a probe, none."""
+        if call.known and not call.always_open:
+            return tracing.serving(f"{scope['method']} {call.method}", headers)
+        return Span()
+
+    async def _serve(
+        self,
+        call: Call,
+        run: _Run,
+        scope: Scope,
+        headers: Headers,
+        *,
+        refused: CallError | None = None,
+    ) -> None:
+        """The call from the gate to the line in the log; `refused` before it came there."""
+        started = time.perf_counter()
+        try:
+            if refused is not None:
+                raise refused
+            call.fields = begin_call(call.request_id, call.tenant)
+            if trace_id := call.span.trace_id():
+                call.fields["trace_id"] = trace_id
+            self._admission.gate.admit(call)
+            body = b"" if call.always_open else await self._read(headers, run.receive)
+            await run.serve(self._app, scope, body)
+        except asyncio.CancelledError:
+            ended = run.ended_early()
+            if ended is None:
+                raise
+            await run.refuse(ended)
+        except CallError as error:
+            await run.refuse(error)
+        except HTTPException as missed:
+            await run.refuse(
+                _missed(missed, call.method, self._absent.get(scope["path"], "")), missed
+            )
+        except RecursionError:
+            await run.refuse(refuse(Reason.MALFORMED_REQUEST, "the body is nested too deeply"))
+        except Exception as defect:  # noqa: BLE001 - the border: nothing leaves it unmapped
+            await run.refuse(_defect(call, defect))
+        finally:
+            call.task = None
+            self._admission.gate.leave(call)
+            self._log_end(call, run, scope, time.perf_counter() - started)
+
+    def _let_in(self, call: Call, headers: Headers, scope: Scope) -> None:
+        """Finds out whose call it is.
+
+        Raises:
+            CallError: it is of another site's page, or its token is missing or unknown.
+        """
+        host = headers.get("host", "")
+        origin = headers.get("origin")
+        if origin is not None and _authority(origin).netloc.lower() != host.lower():
+            raise forbidden("pages of other sites may not call this server")
+        is_open = not (self._public or self._admission.door.asks or call.always_open)
+        if is_open and host and not _LOOPBACK.fullmatch(host):
+            raise forbidden(
+                "this server needs no token and answers to localhost and 127.0.0.1 only, so "
+                "that no other site's page reaches it by a name of its own: use one of them, "
+                "or give it a token",
+            )
+        offered = _bearer(headers)
+        state = scope.setdefault("state", {})
+        state[OFFERED] = offered
+        tenant = "" if call.always_open else self._admission.door.tenant_of(offered)
+        if tenant is None:
+            raise refuse(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
+        call.tenant = tenant or state.get(CERTIFIED, "")
+
+    async def _read(self, headers: Headers, receive: Receive) -> bytes:
+        """The whole body.
+
+        Raises:
+            CallError: it is too large, or too slow.
+        """
+        limit = self._config.max_body_bytes
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > limit:
+            raise _too_large(limit)
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._config.body_timeout_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise refuse(Reason.CANCELLED, "the caller went away")
+                    chunks.append(message.get("body", b""))
+                    size += len(chunks[-1])
+                    if size > limit:
+                        raise _too_large(limit)
+                    if not message.get("more_body", False):
+                        return b"".join(chunks)
+        except TimeoutError:
+            raise refuse(
+                Reason.DEADLINE_EXCEEDED,
+                f"the body did not arrive within {self._config.body_timeout_s:g} s",
+            ) from None
+
+    def _log_end(self, call: Call, run: _Run, scope: Scope, seconds: float) -> None:
+        if call.span.recording:
+            tenant = {"assay.tenant": call.tenant} if call.tenant else {}
+            call.span.note({"http.response.status_code": run.status,
+                            "assay.request_id": call.request_id, **tenant})  # fmt: skip
+            if run.code != "OK":
+                call.span.fail(run.reason or run.code)
+        if not call.always_open:
+            self._admission.calls.ended(
+                call.method if call.known else "", run.code, run.reason, seconds
+            )
+        client = scope.get("client")
+        call_ended(
+            method=call.method,
+            code=run.code,
+            reason=run.reason,
+            duration_ms=seconds * 1000,
+            peer_kind="ipv6" if client and ":" in client[0] else "ipv4",
+            fields={"http_status": run.status, **call.fields},
+            quiet=call.always_open,
+        )
+
+
+class _Run:
+    """One answer on its way.
+
+    Attributes:
+        receive: what the caller sends.
+        status: that was sent; 499 while there is none.
+        code: name of the gRPC code that the call would have ended with.
+        reason: of the lexicon; empty where it went well.
+        closes: whether the connection ends with a refusal, as where the next request begins is
+            not known.
+    """
+
+    def __init__(self, call: Call, receive: Receive, send: Send, *, closes: bool) -> None:
+        self._call = call
+        self.closes = closes
+        self.receive = receive
+        self._send = send
+        self._begun = self._complete = self._gone = False
+        self.status = CLIENT_CLOSED_REQUEST
+        self.code, self.reason = "OK", ""
+
+    async def serve(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
+        """Has the application answer; it is cancelled when the caller goes away."""
+        task = asyncio.current_task()
+        watching = asyncio.create_task(self._watch(task))
+        try:
+            await app(scope, _replay(body), self.send)
+        finally:
+            watching.cancel()
+
+    async def send(self, message: Message) -> None:
+        """Passes a part of the answer on, and adds the request id to its head."""
+        if message["type"] == "http.response.start":
+            self._begun = True
+            self.status = message["status"]
+            MutableHeaders(scope=message)[METADATA_KEY] = self._call.request_id
+        elif message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._complete = True
+        await self._send(message)
+
+    async def refuse(self, error: CallError, missed: HTTPException | None = None) -> None:
+        """Answers with a problem; an answer that has begun stays without its end."""
+        self.code, self.reason = error.code.name, error.reason
+        if self._begun or self._gone:
+            return
+        status = missed.status_code if missed is not None else 0
+        response: Response = problem_response(error, self._call.request_id, status)
+        if missed is not None and missed.headers:
+            response.headers.update(missed.headers)
+        if self.closes:
+            response.headers["connection"] = "close"
+        await response({"type": "http"}, self.receive, self.send)
+
+    def ended_early(self) -> CallError | None:
+        """What a cancellation means: the drain, or a caller who went away; None for neither."""
+        task = asyncio.current_task()
+        ours = self._call.evicted + self._gone  # both, where a drain and a caller end it at once
+        if task is None or not ours:
+            return None
+        for _ in range(ours):
+            others = task.uncancel()
+        if others:
+            return None
+        if self._gone:
+            return refuse(Reason.CANCELLED, "the caller went away")
+        return outstayed()
+
+    async def _watch(self, task: asyncio.Task[Any] | None) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        if not self._complete and task is not None:
+            self._gone = True
+            task.cancel()
+
+
+def _has_two_lengths(headers: Headers, scope: Scope) -> bool:
+    """Whether others may read another end of the body than h11 (RFC 9112, section 6.1)."""
+    chunked = "transfer-encoding" in headers
+    return chunked and ("content-length" in headers or scope["http_version"] == "1.0")
+
+
+def _replay(body: bytes) -> Callable[[], Awaitable[Message]]:
+    """A `receive` that gives the body, and then waits for ever: `_Run` watches for the end."""
+    parts = [body]
+
+    async def receive() -> Message:
+        if parts:
+            return {"type": "http.request", "body": parts.pop(), "more_body": False}
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    return receive
+
+
+def _as_sent(scope: Scope) -> str:
+    """A path that is none of ours, for logs: its %0a stays one, and makes no line of its own."""
+    path: bytes = scope["raw_path"]
+    return path[:_MAX_LOGGED_CHARS].decode("ascii", "backslashreplace")
+
+
+def _authority(address: str) -> SplitResult:
+    """The parts of an address; of one that is none, none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
+
+
+def _bearer(headers: Headers) -> str | None:
+    """The authorization, with the password of Basic as the token."""
+    offered = headers.get("authorization")
+    scheme, _, rest = (offered or "").partition(" ")
+    if scheme.lower() == "bearer":
+        return f"Bearer {rest}"
+    if scheme.lower() != "basic":
+        return offered
+    try:
+        pair = base64.b64decode(rest, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return f"Bearer {pair.partition(':')[2]}"
+
+
+def _too_large(limit: int) -> CallError:
+    return refuse(
+        Reason.MESSAGE_TOO_LARGE, f"the body has more than {limit} bytes: send less at a time"
+    )
+
+
+def _missed(missed: HTTPException, method: str, hint: str) -> CallError:
+    text = f"this server has no {method}"
+    if hint:
+        text += f": {hint}"
+    if missed.status_code == 405:
+        text = f"{method} does not answer this HTTP method"
+    return refuse(Reason.UNKNOWN_METHOD, text)
+
+
+def _defect(call: Call, defect: Exception) -> CallError:
+    _log.error("defect in %s", call.method, exc_info=defect)
+    return refuse(
+        Reason.INTERNAL,
+        f"the server failed ({type(defect).__name__}); its log says more under request id "
+        f"{call.request_id}",
+        request_id=call.request_id,
+    )

@@ -1,0 +1,455 @@
+"""One worker as a pool sees it: a process and a socket, time-outs, no policy.
+
+A link is started once and lost once. Its end is noticed at once, whatever ended it: the socket
+closes with the process. A job's time-out runs here, beside the worker, so that it means the same
+wherever the pool is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import socket
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from assay.kit.log_format import worker_flags
+from assay.kit.pool import frames
+from assay.kit.pool.frames import Frame, FrameError, FrameReader
+
+_GRACE_S = 0.02
+_ENDED = "it ended"
+_SECRETS = "ASSAY_"  # of our own variables some hold secrets, and a worker needs none of them
+
+OnFrame: TypeAlias = Callable[[Frame, float], None]
+"""Called with every frame of a job, and its age in seconds."""
+OnLost: TypeAlias = Callable[[], None]
+"""Called once, when a worker that was up is gone."""
+
+
+class LinkError(Exception):
+    """A worker did not come up, or is gone."""
+
+
+class Link(Protocol):
+    """One worker, wherever it is."""
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, for logs and tests; None where it is not of this machine."""
+
+    @property
+    def machine_lost(self) -> bool:
+        """Whether its machine was lost, which no job is to blame for."""
+
+    async def start(self) -> None:
+        """Starts it and waits until it is ready.
+
+        Raises:
+            LinkError: it did not come up.
+        """
+
+    def send(self, kind: bytes, number: int, payload: bytes = b"") -> None:
+        """Sends a frame; a broken connection shows as its loss."""
+
+    def kill(self) -> None:
+        """Kills it; its loss follows. Harmless when repeated."""
+
+    async def close(self) -> None:
+        """Lets it end, or makes it; waits for it, but not for ever."""
+
+
+class Workers(Protocol):
+    """Where the workers of a pool are."""
+
+    @property
+    def patient(self) -> bool:
+        """Whether a slot may be without a worker for long; else each must start at once."""
+
+    async def start(self, wanted: int) -> int:
+        """Makes ready for workers; says for how many slots.
+
+        Args:
+            wanted: 0 for as many as there is room for.
+
+        Raises:
+            LinkError: none can be started.
+        """
+
+    async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
+        """Waits until one worker is up. Asked for only where we are patient.
+
+        Args:
+            coming: tasks that each end with one.
+
+        Raises:
+            LinkError: none comes up.
+        """
+
+    def link(self, slot: int, on_frame: OnFrame, on_lost: OnLost) -> Link:
+        """A worker for a slot, not started yet."""
+
+    async def close(self) -> None:
+        """Lets go of what `start` took. Every link is closed before."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLimits:
+    """What a link puts up with.
+
+    Attributes:
+        start_s: how long a worker may take to be ready.
+        stop_s: how long it may take to end by itself.
+        take_s: how long it may take to begin the next job that it has; infinite for one that has
+            many at a time, whose jobs have no time-outs here.
+        answer_bytes: the longest payload that it may send.
+    """
+
+    start_s: float = 60.0
+    stop_s: float = 5.0
+    take_s: float = 30.0
+    answer_bytes: int = frames.MAX_PAYLOAD_BYTES
+
+
+class SocketLink(asyncio.Protocol, ABC):
+    """A worker of this machine, at the other end of a socket pair.
+
+    Args:
+        what: what it is, for people, as "a worker".
+        limits: what is put up with.
+        on_frame: called with every frame of a job.
+        on_lost: called when the connection of a worker that was up has ended.
+
+    Attributes:
+        ready: what it said when it was ready.
+    """
+
+    machine_lost = False
+
+    def __init__(self, what: str, limits: LinkLimits, on_frame: OnFrame, on_lost: OnLost) -> None:
+        self.ready: Mapping[str, Any] = {}
+        self._what = what
+        self._limits = limits
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._up: asyncio.Future[None] = self._loop.create_future()
+        self._reader = FrameReader(limits.answer_bytes)
+        self._transport: asyncio.WriteTransport | None = None
+        self._timeouts: dict[int, float] = {}  # of the jobs that it has, in their order
+        self._alarm = _Alarm(self._loop, self._overdue)
+        self._running: int | None = None
+        self._lost = False
+
+    @abstractmethod
+    async def _launch(self, theirs: socket.socket) -> None:
+        """Starts the process with its end of the socket pair, which is closed here afterwards.
+
+        Raises:
+            LinkError, OSError: it cannot be started.
+        """
+
+    @abstractmethod
+    def _kill_process(self) -> None:
+        """Kills the process, if it lives."""
+
+    @abstractmethod
+    async def _end_process(self) -> None:
+        """Waits until the process has ended; makes it end where it does not in time."""
+
+    def _how_it_ended(self) -> str:
+        """How a process came to its end, in words."""
+        return _ENDED
+
+    async def start(self) -> None:
+        """Starts the process and waits until it is ready.
+
+        Raises:
+            LinkError: it ended or did not answer; its own words are on stderr.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                await self._launch(theirs)
+        except BaseException as error:
+            ours.close()
+            if isinstance(error, OSError):
+                raise LinkError(f"{self._what} cannot be started: {error}") from error
+            raise
+        ours.setblocking(False)
+        try:
+            await self._loop.create_connection(lambda: self, sock=ours)
+            async with asyncio.timeout(self._limits.start_s):
+                await asyncio.shield(self._up)
+        except asyncio.CancelledError:
+            self.kill()
+            await self._end_process()
+            raise
+        except (LinkError, TimeoutError) as error:
+            await self.close()
+            text = str(error) or f"it was not ready within {self._limits.start_s:g} s"
+            if text == _ENDED:
+                text = f"{self._how_it_ended()} while it was starting"
+            raise LinkError(f"{self._what} did not come up: {text}") from error
+
+    def send(self, kind: bytes, number: int, payload: bytes = b"") -> None:
+        """Sends a frame; a broken connection shows as its loss."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._transport.write(frames.pack(kind, number, payload))
+        if kind not in frames.COMMANDS and math.isfinite(self._limits.take_s):
+            self._timeouts[number] = frames.timeout_of(payload)
+            if len(self._timeouts) == 1:
+                self._alarm.set(self._limits.take_s)
+
+    def kill(self) -> None:
+        """Kills the process and drops the connection; its loss follows."""
+        self._kill_process()
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def close(self) -> None:
+        """Closes the connection, at which the process ends, or is made to."""
+        if self._transport is not None:
+            self._transport.abort()
+        await self._end_process()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is on the loop."""
+        if isinstance(transport, asyncio.WriteTransport):
+            self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the worker."""
+        try:
+            for frame in self._reader.feed(data):
+                frames.check_of_worker(frame)
+                if frame.kind in (frames.READY, frames.NOT_READY):
+                    self._settle(frame)
+                elif not self._lost:
+                    self._watch(frame)
+                    self._on_frame(frame, 0.0)
+        except FrameError:
+            self.kill()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The worker is gone, or we let it go."""
+        self._transport = None
+        if self._lost:
+            return
+        late, running = self._alarm.rang, self._running
+        self._lost = True
+        self._alarm.stop()
+        if not self._up.done():
+            self._up.set_exception(LinkError(_ENDED))
+            with contextlib.suppress(LinkError):
+                self._up.exception()
+        elif self._up.exception() is None:
+            if late and running is not None:
+                self._on_frame(Frame(frames.EXPIRED, running, b""), 0.0)
+            self._on_lost()
+
+    def _settle(self, frame: Frame) -> None:
+        if self._up.done():
+            return
+        if frame.kind == frames.READY:
+            self.ready = frames.read_object(frame.payload)
+            self._up.set_result(None)
+        else:
+            self._up.set_exception(LinkError(frame.payload.decode(errors="replace")))
+
+    def _watch(self, frame: Frame) -> None:
+        """Has the right time-out run for the job that the worker is at."""
+        if frame.kind == frames.STARTED and frame.number in self._timeouts:
+            self._running = frame.number
+            self._alarm.set(self._timeouts[frame.number])
+        elif frame.kind in frames.ANSWERS and self._timeouts.pop(frame.number, None) is not None:
+            if frame.number == self._running:
+                self._running = None
+            if self._running is None:
+                self._alarm.set(self._limits.take_s if self._timeouts else math.inf)
+
+    def _overdue(self) -> None:
+        """The job that runs has taken too long, or the next one was not begun."""
+        running, self._running = self._running, None
+        self._alarm.set(math.inf)
+        self.kill()
+        if running is not None and not self._lost:
+            self._on_frame(Frame(frames.EXPIRED, running, b""), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a worker that is a child process runs, as `python -m` does.
+
+    Attributes:
+        what: what it is, for people, as "a worker".
+        module: one of our own, which takes the flag --link-fd.
+        arguments: further arguments.
+        environment: its variables.
+    """
+
+    what: str
+    module: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+
+class ChildLink(SocketLink):
+    """A worker that is a child process, which ends when its socket closes.
+
+    Args:
+        command: what it runs.
+        limits: what is put up with.
+        on_frame: called with every frame of a job.
+        on_lost: called when the connection of a worker that was up has ended.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        limits: LinkLimits,
+        on_frame: OnFrame,
+        on_lost: OnLost,
+    ) -> None:
+        super().__init__(command.what, limits, on_frame, on_lost)
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, for logs and tests."""
+        return self._process.pid if self._process else None
+
+    async def _launch(self, theirs: socket.socket) -> None:
+        command = self._command
+        arguments = ("--link-fd", str(theirs.fileno()), *command.arguments)
+        self._process = spawn(command.module, arguments, command.environment, theirs)
+
+    def _kill_process(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+
+    def _how_it_ended(self) -> str:
+        status = self._process.returncode if self._process else None
+        if status is None:
+            return super()._how_it_ended()
+        return f"it was killed by signal {-status}" if status < 0 else f"it ended with {status}"
+
+    async def _end_process(self) -> None:
+        if self._process is not None:
+            await wait_or_kill(self._process, self._limits.stop_s)
+
+
+class ChildWorkers:
+    """Workers of this machine, each a child process.
+
+    Args:
+        command: what the worker of a slot runs.
+        limits: what is put up with from one.
+    """
+
+    patient = False
+
+    def __init__(self, command: Callable[[int], Command], limits: LinkLimits) -> None:
+        self._command = command
+        self._limits = limits
+
+    async def start(self, wanted: int) -> int:
+        """As in `Workers`; nothing is to be done."""
+        return max(1, wanted)
+
+    async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
+        """As in `Workers`."""
+        await asyncio.wait(coming, return_when=asyncio.FIRST_COMPLETED)
+
+    def link(self, slot: int, on_frame: OnFrame, on_lost: OnLost) -> Link:
+        """As in `Workers`."""
+        return ChildLink(self._command(slot), self._limits, on_frame, on_lost)
+
+    async def close(self) -> None:
+        """As in `Workers`; nothing is to be done."""
+
+
+class _Alarm:
+    """Acts when a time has come, unless it was put off or taken back before.
+
+    It rings twice and acts the second time: when the loop itself has paused past the time, the
+    answer may lie in the socket already, and gets one round of the loop to be read. One timer of
+    the loop serves for many times, each later than the one before.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
+        self.rang = False
+        self._act = act
+        self._loop = loop
+        self._due_s = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self, timeout_s: float) -> None:
+        """Rings after so long; infinite for never."""
+        self.rang = False
+        self._due_s = self._loop.time() + timeout_s
+        if self._timer is not None and self._timer.when() > self._due_s:
+            self.stop()
+        if self._timer is None and self._due_s < math.inf:
+            self._timer = self._loop.call_at(self._due_s, self._ring)
+
+    def stop(self) -> None:
+        """Lets go of the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        now_s = self._loop.time()
+        if now_s < self._due_s:
+            if self._due_s < math.inf:
+                self._timer = self._loop.call_at(self._due_s, self._ring)
+        elif self.rang:
+            self._act()
+        else:
+            self.rang = True
+            self._timer = self._loop.call_at(now_s + _GRACE_S, self._ring)
+
+
+def spawn(
+    module: str, arguments: Sequence[str], environment: Mapping[str, str], end: socket.socket
+) -> subprocess.Popen[bytes]:
+    """Starts one of our own modules as a process that has one end of a socket pair.
+
+    A plain Popen execs at once (vfork), so the threads of gRPC in this process do not matter. To be
+    called from the loop's own thread, whose end is the process's end where that asks for it
+    (PR_SET_PDEATHSIG follows the thread).
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    return subprocess.Popen(  # noqa: S603 - our own module
+        [sys.executable, "-P", "-m", module, *arguments, *worker_flags()],
+        stdin=subprocess.DEVNULL,
+        stdout=2,
+        env=environment,
+        pass_fds=(end.fileno(),),
+    )
+
+
+async def wait_or_kill(process: subprocess.Popen[bytes], limit_s: float) -> None:
+    """Waits until a process has ended; kills it after a while."""
+    try:
+        await asyncio.to_thread(process.wait, limit_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        await asyncio.to_thread(process.wait)
+
+
+def environment_of_a_worker() -> dict[str, str]:
+    """The variables of this process, without our own: some hold secrets."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(_SECRETS)}

@@ -1,0 +1,99 @@
+"""What every service's process does at its rim: flags into settings, word to who started it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from pathlib import Path
+
+from assay.kit.errors import ConfigError
+from assay.kit.serving import RunningServer
+from assay.kit.tls import ClientTls, ServerTls
+
+
+def server_tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> ServerTls | None:
+    """TLS as the flags --tls-cert, --tls-key and --tls-client-ca ask for it; None for none.
+
+    Raises:
+        ConfigError: a flag is given without the one that it needs.
+    """
+    if cert is None and key is None:
+        if client_ca is not None:
+            raise ConfigError("--tls-client-ca needs --tls-cert and --tls-key as well")
+        return None
+    if cert is None or key is None:
+        raise ConfigError("--tls-cert and --tls-key go together; one of them is missing")
+    return ServerTls(cert, key, client_ca)
+
+
+def client_tls(ca: Path | None, cert: Path | None, key: Path | None) -> ClientTls | None:
+    """How to encrypt to another service; None for plain text, where no authority is given.
+
+    Args:
+        ca: the authority that its certificate is of.
+        cert: our own certificate, of --client-cert; None where the other side asks for none.
+        key: its private key, of --client-key.
+
+    Raises:
+        ConfigError: a file cannot be used, or only one of certificate and key is given.
+    """
+    if ca is None:
+        return None
+    tls = ClientTls(ca, cert, key)
+    tls.credentials()
+    return tls
+
+
+def read_token(file: Path | None, variable: str) -> str | None:
+    """A bearer token: of a file, else of a variable of the environment; None for none.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    if file is None:
+        return os.environ.get(variable) or None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the token file {file} cannot be read: {error}") from error
+
+
+def announce(
+    name: str, running: RunningServer, port_file: Path | None, http_address: str = ""
+) -> None:
+    """Tells whoever started the server where it answers: on stdout, and in the port file.
+
+    Where metrics are shown, a line says where: "assay NAME metrics on HOST:PORT"; and where HTTP is
+    served, "assay NAME http on HOST:PORT".
+    From here on what gRPC says of strangers is logged once a minute, not for each.
+
+    Raises:
+        ConfigError: the port file cannot be written.
+    """
+    if port_file is not None:
+        partial = port_file.with_name(f"{port_file.name}.{os.getpid()}.tmp")
+        try:
+            partial.write_text(f"{running.port}\n", encoding="ascii")
+            partial.replace(port_file)
+        except OSError as error:
+            raise ConfigError(
+                f"--port-file {port_file} cannot be written: {error.strerror}"
+            ) from error
+    if sys.platform == "linux":
+        from assay.kit.native_log import NativeLog  # noqa: PLC0415 - its modules are Linux's
+
+        atexit.register(NativeLog().close)
+    sys.stdout.write(f"assay {name} ready on {running.address}\n")
+    if running.metrics_address is not None:
+        sys.stdout.write(f"assay {name} metrics on {running.metrics_address}\n")
+    if http_address:
+        sys.stdout.write(f"assay {name} http on {http_address}\n")
+    sys.stdout.flush()
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

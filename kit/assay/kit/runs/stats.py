@@ -1,0 +1,101 @@
+"""Statistics of a before/after comparison. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+Z95 = 1.959963984540054
+
+
+def wilson(successes: float, trials: float, z: float = Z95) -> tuple[float, float]:
+    """Wilson's score interval of a proportion (Wilson 1927); 95 % by default.
+
+    Args:
+        successes: 0 <= successes <= trials; ties may count half.
+        trials: how many were judged, or as many as these are worth; 0 gives the whole range (0, 1).
+        z: normal quantile.
+
+    Raises:
+        ValueError: the counts are impossible.
+    """
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} of {trials} is no proportion")
+    if trials == 0:
+        return 0.0, 1.0
+    p = successes / trials
+    centre = p + z * z / (2 * trials)
+    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+
+
+def mcnemar_exact(gained: int, lost: int) -> float:
+    """Two-sided exact p of McNemar's test: were as many gained as lost, among pairs that changed?
+
+    Args:
+        gained: pairs wrong before and right after.
+        lost: pairs right before and wrong after.
+
+    Returns:
+        p in (0, 1]; 1 when nothing changed.
+    """
+    changed = gained + lost
+    if changed == 0:
+        return 1.0
+    tail = sum(math.comb(changed, k) for k in range(min(gained, lost) + 1))
+    return min(1.0, 2 * tail / (1 << changed))
+
+
+def paired_change(gained: int, lost: int, pairs: int, z: float = Z95) -> tuple[float, float, float]:
+    """The change of a proportion on the same prompts, with an interval.
+
+    Agresti and Min 2005, Statistics in Medicine 24:729: Wald with half a pair added to each cell.
+
+    Args:
+        gained: pairs wrong before and right after.
+        lost: pairs right before and wrong after.
+        pairs: all pairs judged both times.
+        z: normal quantile.
+
+    Returns:
+        The observed change, and the low and high end; (0, -1, 1) without pairs.
+
+    Raises:
+        ValueError: more changed than there are.
+    """
+    if gained < 0 or lost < 0 or gained + lost > pairs:
+        raise ValueError(f"{gained} gained and {lost} lost do not fit {pairs} pairs")
+    if pairs == 0:
+        return 0.0, -1.0, 1.0
+    n, up, down = pairs + 2, gained + 0.5, lost + 0.5
+    centre = (up - down) / n
+    half = z * math.sqrt((up + down) - (up - down) ** 2 / n) / n
+    return (gained - lost) / pairs, max(-1.0, centre - half), min(1.0, centre + half)
+
+
+def auc(scored: Sequence[tuple[float, bool]]) -> float | None:
+    """Chance that a right one scores above a wrong one, ties half; None without both kinds.
+
+    Args:
+        scored: scores with whether each is right.
+
+    Returns:
+        The area under the ROC curve, by ranks (Mann and Whitney 1947).
+    """
+    right = sum(label for _, label in scored)
+    wrong = len(scored) - right
+    if not right or not wrong:
+        return None
+    ordered = sorted(scored, key=lambda entry: entry[0])
+    wins, below, start = 0.0, 0, 0
+    while start < len(ordered):
+        end = start
+        while end < len(ordered) and ordered[end][0] == ordered[start][0]:
+            end += 1
+        tied_right = sum(label for _, label in ordered[start:end])
+        tied_wrong = end - start - tied_right
+        wins += tied_right * (below + tied_wrong / 2)
+        below += tied_wrong
+        start = end
+    return wins / (right * wrong)

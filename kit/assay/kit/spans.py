@@ -1,0 +1,78 @@
+"""What a trace is made of: spans, and the tracer that makes them; see `assay.kit.tracing`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Protocol, Self
+
+from assay.kit.trails import Fact, Trail
+
+TRACEPARENT, TRACESTATE = "traceparent", "tracestate"
+Headers = tuple[tuple[str, str], ...]
+trail_var: ContextVar[Trail | None] = ContextVar("assay_trail", default=None)
+
+
+class Span:
+    """A piece of work in a trace. This one is in none: traces are off.
+
+    As a context manager it ends with its block, and what is raised there marks it as failed.
+
+    Attributes:
+        recording: somebody will see it.
+    """
+
+    recording = False
+
+    def note(self, facts: Mapping[str, Fact]) -> None:
+        """Adds facts."""
+
+    def fail(self, reason: str) -> None:
+        """Marks it as failed, for a reason of the lexicon or the name of an exception."""
+
+    def headers(self) -> Headers:
+        """What carries the trace on, as metadata or headers."""
+        return ()
+
+    def trace_id(self) -> str:
+        """The trace's id in hex; empty where nobody will see it."""
+        return ""
+
+    def current(self) -> AbstractContextManager[object]:
+        """Makes it current for a block, at whose end it goes on."""
+        return nullcontext()
+
+    def end(self) -> None:
+        """Ends it. May be called twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends it."""
+
+
+class Tracer(Protocol):
+    """Makes spans, and sends those that are sampled."""
+
+    def span(self, name: str, facts: Mapping[str, Fact]) -> Span:
+        """Work in this process, current in its block."""
+
+    def calling(self, method: str, facts: Mapping[str, Fact]) -> Span:
+        """A call to another process; not current, so that it may end in another task."""
+
+    def serving(self, method: str, headers: Mapping[str, str], most_items: int) -> Span:
+        """A call from another process, current in its block, with a trail of its items."""
+
+    def headers(self) -> Headers:
+        """What carries the current span on."""
+
+    def close(self, timeout_s: float) -> None:
+        """Sends what waits, for so many seconds at most."""

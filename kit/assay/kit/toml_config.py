@@ -1,0 +1,216 @@
+"""Settings as data: a TOML file and `key=value` overrides become one frozen, checked dataclass.
+
+A wrong type, an unknown key or a value out of range is a one-line ConfigError that names the file,
+the key and what is expected. The dataclasses carry `__pydantic_config__ = STRICT`; pydantic is not
+among this distribution's dependencies: the trainer and genrm, which import this, bring it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from assay.kit.errors import ConfigError
+from assay.kit.hints import did_you_mean
+
+STRICT = ConfigDict(extra="forbid", strict=True)
+
+T = TypeVar("T")
+
+# What only the files of one command hold.
+_COMMANDS = {
+    ("rung",): "assay ladder",
+    ("problems",): "assay code-prm",
+    ("data", "paths"): "assay train-rm",
+    ("rollout",): "assay train",
+}
+
+
+def read(path: Path, *, examples: str = "configs/ holds examples") -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Args:
+        path: the file.
+        examples: where to find one to copy, said when the file does not exist.
+
+    Raises:
+        ConfigError: the file is not there, cannot be read, or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        near = did_you_mean(path.name, (beside.name for beside in path.parent.glob("*.toml")))
+        raise ConfigError(f"config file {path} does not exist{near}; {examples}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config file {path} cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"config file {path} is not valid TOML: {error}") from error
+
+
+def build(
+    kind: type[T], tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
+) -> T:
+    """A settings value from nested tables and overrides.
+
+    Args:
+        kind: a dataclass whose fields are sections or values.
+        tree: sections, as TOML has them.
+        overrides: `section.key=value`; the value is read as TOML, or as bare text where the field
+            is a text.
+        origin: where the tables come from, for messages.
+
+    Raises:
+        ConfigError: a setting is unknown, of a wrong type or out of range.
+    """
+    merged = json.loads(json.dumps(tree, default=str))
+    for text in overrides:
+        _apply(kind, merged, text)
+    try:
+        made: T = _adapter(kind).validate_json(json.dumps(merged, default=str))  # type: ignore[arg-type]  # classes can be hashed
+        return made
+    except ValidationError as error:
+        raise ConfigError(f"{origin}: {_explain(kind, error)}{_other(kind, tree)}") from error
+
+
+def _other(kind: object, tree: Mapping[str, Any]) -> str:
+    """Which command takes such a file, where it is not this one."""
+    for parts, command in _COMMANDS.items():
+        section = tree if len(parts) == 1 else tree.get(parts[0])
+        holds = isinstance(section, Mapping) and parts[-1] in section
+        if holds and _field_type(kind, list(parts)) is None:
+            return f"; it looks like a file of `{command}`"
+    return ""
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Made once for each kind: that takes longer than reading a file."""
+    return TypeAdapter(kind)
+
+
+def _apply(kind: object, tree: dict[str, Any], text: str) -> None:
+    """Sets one `section.key=value` in place."""
+    key, equals, raw = text.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts) or len(parts) < 2:
+        raise ConfigError(
+            f"override {text!r} is not of the form section.key=value, such as "
+            "optim.learning_rate=1e-5"
+        )
+    node = tree
+    for part in parts[:-1]:
+        child = node.setdefault(part, {})
+        if not isinstance(child, dict):
+            raise ConfigError(f"override {text!r}: {part} is a value, not a section")
+        node = child
+    node[parts[-1]] = _value(kind, parts, raw.strip())
+
+
+def _value(root: object, parts: list[str], raw: str) -> object:
+    """An override's value: TOML; bare text where the field is a text or TOML cannot read it."""
+    try:
+        value = tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        return raw
+    kind = _field_type(root, parts)
+    return raw if kind is str and not isinstance(value, str) else value
+
+
+def _field_type(kind: Any, parts: list[str]) -> object:
+    """The declared type of a dotted key; None for one that is not declared."""
+    for part in parts:
+        kind = _member(kind, part)
+    return kind
+
+
+def _member(kind: Any, part: str) -> Any:
+    """The type of a field, or of a mapping's values; None where there is none."""
+    if dataclasses.is_dataclass(kind):
+        return get_type_hints(kind).get(part)
+    if get_origin(kind) in (dict, Mapping):
+        return get_args(kind)[1]
+    return None
+
+
+def _explain(kind: object, error: ValidationError) -> str:
+    """The first mistake in one line: the key, what is expected, what was there."""
+    first = error.errors(include_url=False)[0]
+    loc = [str(part) for part in first["loc"]]
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    if first["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
+        return _explain_unknown(kind, loc) + more
+    got = json.dumps(first["input"], ensure_ascii=False)
+    got = got if len(got) <= 60 else got[:57] + "..."
+    if first["type"] == "missing":
+        return f"{'.'.join(loc)} is missing{more}"
+    expected = first["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+    return f"{'.'.join(loc)}: expected {expected}, got {got}{more}"
+
+
+def _explain_unknown(kind: Any, loc: list[str]) -> str:
+    section, key = loc[:-1], loc[-1]
+    for part in section:
+        kind = _member(kind, part) or kind
+    known = (
+        [item.name for item in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
+    )
+    close = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean {'.'.join([*section, close[0]])}? " if close else ""
+    return f"{'.'.join(loc)} is not a setting; {hint}known here: {', '.join(known)}"
+
+
+def to_toml(config: Any, heading: str) -> str:
+    """A dataclass of sections as TOML; `read` and `build` give back an equal value.
+
+    Args:
+        config: the settings; fields that are dataclasses become tables.
+        heading: a comment for the first line, without "#".
+    """
+    return "\n".join([f"# {heading}", *_table(config, "")]) + "\n"
+
+
+def _table(section: Any, name: str) -> list[str]:
+    """A dataclass as a table: its values, then its sections as tables of their own."""
+    values = {item.name: getattr(section, item.name) for item in dataclasses.fields(section)}
+    sections = {key: value for key, value in values.items() if dataclasses.is_dataclass(value)}
+    lines = ["", f"[{name}]"] if name else []
+    lines += [
+        f"{key} = {_toml(_plain(value))}" for key, value in values.items() if key not in sections
+    ]
+    for key, value in sections.items():
+        lines += _table(value, f"{name}.{key}" if name else key)
+    return lines
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses within lists as mappings."""
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]
+
+
+def _toml(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case Mapping():
+            return (
+                "{"
+                + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items())
+                + "}"
+            )
+        case list() | tuple():
+            return "[" + ", ".join(_toml(item) for item in value) + "]"
+    raise TypeError(f"no TOML for {type(value).__name__}")

@@ -1,0 +1,267 @@
+r"""A response against its references: what the service's verifier `math` and `grade` both ask.
+
+The answer is read out of one place of the response (`extraction`), each reference is read once and
+kept, and the two are compared in tiers, the first that decides wins:
+
+ 1. *text*: the same normal form;
+ 2. *exact*: both are numbers that rational arithmetic decides;
+ 3. *structural*: element by element, by type: tuples, sets, intervals, matrices, equations;
+ 4. *numeric*: values at fixed points, with a tolerance for floating point only;
+ 5. *symbolic*: sympy, on trees of our own reader. What it cannot decide either is incorrect, and
+    the explanation says so.
+
+Tiers 1 to 4 are bounded and run here; whoever calls says who runs the fifth (`Ask`), because it has
+to be a process that can be killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from assay.math import extraction
+from assay.math.compare import Comparison, compare
+from assay.math.outcomes import UNUSABLE_REFERENCE, Fault, Judgement, Outcome
+from assay.math.policy import Policy
+from assay.math.reading import DEFAULT, Reading, read
+from assay.math.undone_work import is_whole_arithmetic, leaves_work_undone
+
+TIERS_DISAGREE = "tiers-disagree"
+UNDONE_WORK = "undone-work"
+UNDONE_WORK_CHOICES = ("auto", "reject", "accept")
+
+Ask = Callable[[Reading, Reading, Policy], Comparison]
+"""Compares a reference with an answer by the symbolic tier, `symbolic.compare` or who asks it."""
+
+_PLAIN_DIGITS = 18
+_SAME_WHOLE = "equal to the reference (exact tier: the same whole number)"
+_OTHER_WHOLE = "differs from the reference (exact tier: different whole numbers)"
+_LEFT_TO_DO = "the answer is a computation that is left to do"
+
+_REFERENCES_KEPT = 8_192
+_ANSWERS_KEPT = 2_048
+_WORDS = ("text", "nothing", "choice")
+_SENTENCES = ("answer-line", "answer-tag", "hash", "last-line")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """How answers are found and compared. Compared by identity: keep one for many responses.
+
+    Attributes:
+        extract: where the answer is read, one of `extraction.MODES`.
+        undone_work: whether a computation that is left to do, such as 4 * 7 for 28, is a right
+            answer: `reject`, `accept`, or `auto`, which rejects it where the prompt is known and
+            else rejects what is nothing but whole numbers under + - * / and accepts 1.2^2 for 1.44.
+        slow_tier: whether the symbolic tier is asked where the quick ones cannot decide; without it
+            such an answer is incorrect.
+        cross_check: whether it is also asked where they decided; their word holds, a disagreement
+            is the sign `tiers-disagree`.
+        policy: what counts as the same answer.
+        exactly: whether that compares numbers without a tolerance.
+    """
+
+    extract: str = "auto"
+    undone_work: str = "auto"
+    slow_tier: bool = True
+    cross_check: bool = False
+    policy: Policy = DEFAULT
+    exactly: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        exactly = not self.policy.relative_tolerance and self.policy.decimals is None
+        object.__setattr__(self, "exactly", exactly)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """How an answer compares with the references, before it is judged.
+
+    Attributes:
+        comparison: with the reference that it equals, else the last one.
+        reference: the text of that reference.
+        open: the references that no quick tier could decide.
+    """
+
+    comparison: Comparison
+    reference: str
+    open: tuple[tuple[Reading, Reading], ...] = ()
+
+
+def judged(
+    response: str,
+    references: Sequence[str],
+    rules: Rules,
+    ask: Ask | None = None,
+    *,
+    truncated: bool = False,
+    prompted: bool = False,
+) -> Outcome | None:
+    """The judgement; None when the symbolic tier has to be asked and there is nobody to ask.
+
+    Args:
+        response: the policy's text, any at all.
+        references: right answers, any of which will do; at least one.
+        rules: how the answer is found and compared.
+        ask: who runs the symbolic tier. What it raises comes through.
+        truncated: the response was cut at the generation limit: an unmarked answer does not count.
+        prompted: the prompt is known, which `undone_work` looks at.
+
+    Returns:
+        A fault, UNUSABLE_REFERENCE, when a reference holds nothing that can be compared.
+    """
+    mode = "strict" if truncated and rules.extract == "auto" else rules.extract
+    if len(references) == 1 and is_whole(references[0]):  # so it is no letter
+        found = extraction.look(response, mode)
+        if rules.exactly and isinstance(found, extraction.Found) and is_whole(found.text):
+            if int(found.text) == int(references[0]):
+                return Judgement("correct", found.text, found.how, "exact", _SAME_WHOLE)
+            return Judgement("incorrect", found.text, found.how, "exact", _OTHER_WHOLE)
+        readings = [_reference(references[0], rules)]
+    else:
+        readings = [_reference(text, rules) for text in references]
+        for reading in readings:
+            if reading.kind == "nothing":
+                return Fault(
+                    UNUSABLE_REFERENCE, f"no answer can be read from the reference {reading.text!r}"
+                )
+        letter = any(reading.kind == "choice" for reading in readings)
+        found = extraction.look(response, mode, letter=letter)
+    if isinstance(found, extraction.Nothing):
+        return Judgement("unparsed", None, "", "", found.why)
+    return _compared(readings, found, rules, ask, prompted=prompted)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number in plain digits, which most answers of training data are."""
+    return text.isdigit() and text.isascii() and len(text) <= _PLAIN_DIGITS
+
+
+def _compared(
+    references: list[Reading],
+    found: extraction.Found,
+    rules: Rules,
+    ask: Ask | None,
+    *,
+    prompted: bool,
+) -> Judgement | None:
+    """The judgement on an answer that was found; None as for `judged`."""
+    finding = _finding(references, found, rules)
+    if finding.open and rules.slow_tier:
+        if ask is None:
+            return None
+        finding = _asked(finding, rules.policy, ask)
+    comparison = finding.comparison
+    explanation = _explanation(finding, len(references))
+    tier = comparison.tier
+    signs: tuple[str, ...] = ()
+    if rules.cross_check and ask is not None:
+        against = _cross_checked(references, found, rules, finding, ask)
+        explanation += against
+        signs += (TIERS_DISAGREE,) if against else ()
+    equal = comparison.equal is True
+    if equal and leaves_work_undone(found.text, finding.reference):
+        signs += (UNDONE_WORK,)
+        if _refuses_undone(rules, found.text, prompted=prompted):
+            equal, tier, explanation = False, UNDONE_WORK, _LEFT_TO_DO
+    return Judgement(
+        "correct" if equal else "incorrect", found.text, found.how, tier, explanation, signs
+    )
+
+
+def _refuses_undone(rules: Rules, answer: str, *, prompted: bool) -> bool:
+    """Whether an answer that is a computation left to do is not paid for."""
+    if rules.undone_work == "auto":
+        return prompted or is_whole_arithmetic(answer)
+    return rules.undone_work == "reject"
+
+
+@lru_cache(maxsize=_REFERENCES_KEPT)
+def _reference(text: str, rules: Rules) -> Reading:
+    """A reference, read once; of the kind `nothing`, with its whole text, when it is no answer."""
+    reading = _answer(_reference_text(text), rules)  # what is right is often answered so
+    if reading.kind == "nothing":
+        return Reading(text[:80], reading.form, "nothing", None, trouble=reading.trouble)
+    return reading
+
+
+def _reference_text(text: str) -> str:
+    """The answer in a reference: after the last `####`, else in the last box, else all of it."""
+    if "####" in text:
+        text = text.rpartition("####")[2]
+    spans = extraction.boxes(text)
+    if spans and spans[-1][1] >= 0:
+        text = text[slice(*spans[-1])]
+    return extraction.bare(text)
+
+
+@lru_cache(maxsize=_ANSWERS_KEPT)
+def _answer(text: str, rules: Rules) -> Reading:
+    """An answer, read once for the samples of a group, which repeat a few answers."""
+    return read(text, rules.policy)
+
+
+def _finding(references: list[Reading], found: extraction.Found, rules: Rules) -> _Finding:
+    """The answer against each reference, by the quick tiers."""
+    undecided = []
+    last = Comparison(False, "text", "there is no reference")
+    for reference in references:
+        answer = _reading_for(reference, found, rules)
+        last = compare(reference, answer, rules.policy)
+        if last.equal:
+            return _Finding(last, reference.text)
+        if last.equal is None:
+            undecided.append((reference, answer))
+    return _Finding(last, references[-1].text, tuple(undecided))
+
+
+def _reading_for(reference: Reading, found: extraction.Found, rules: Rules) -> Reading:
+    """The answer, or the formula or number in it when it is a sentence and no words are wanted."""
+    answer = _answer(found.text, rules)
+    if answer.kind != "text" or reference.kind in _WORDS or found.how not in _SENTENCES:
+        return answer
+    inner = extraction.narrowed(found.text)
+    return answer if inner is None else _answer(inner, rules)
+
+
+def _asked(finding: _Finding, policy: Policy, ask: Ask) -> _Finding:
+    """What the symbolic tier makes of the open references."""
+    decided = finding.comparison
+    for reference, answer in finding.open:
+        decided = ask(reference, answer, policy)
+        if decided.equal:
+            return _Finding(decided, reference.text)
+    return _Finding(decided, finding.reference)
+
+
+def _cross_checked(
+    references: list[Reading],
+    found: extraction.Found,
+    rules: Rules,
+    finding: _Finding,
+    ask: Ask,
+) -> str:
+    """How the symbolic tier disagrees with the finding; empty when it does not."""
+    if finding.comparison.tier == "symbolic" or finding.comparison.equal is None:
+        return ""
+    verdicts = [
+        ask(reference, _reading_for(reference, found, rules), rules.policy).equal
+        for reference in references
+    ]
+    other = True if True in verdicts else None if None in verdicts else False
+    if other is None or other == finding.comparison.equal:
+        return ""
+    return f"; the symbolic tier says that it {'is equal' if other else 'differs'}"
+
+
+def _explanation(finding: _Finding, count: int) -> str:
+    """One line: the outcome, the tier, and its reason."""
+    comparison = finding.comparison
+    reason = f"({comparison.tier} tier: {comparison.note[:300]})"
+    if comparison.equal:
+        return f"equal to the reference {reason}"
+    known = "the reference" if count == 1 else f"each of {count} references"
+    if comparison.equal is None:
+        return f"could not be shown to equal {known} {reason}"
+    return f"differs from {known} {reason}"

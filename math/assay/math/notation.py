@@ -1,0 +1,328 @@
+r"""Notations rewritten into those that the parser knows, and further ways to read a whole answer.
+
+`rewritten` holds always: `US\$18.90` is an amount, `]1,2[` an interval. `grouped` and `further` are
+readings beside the first: `12,34,567` as one number, `A(2,3)` as a point.
+
+Every function is linear in the length of its text.
+"""
+
+# ruff: noqa: PLR0911, SIM905 - one case, one return; tables as words
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+from assay.math import units
+from assay.math.text import bare
+
+TEXT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|operatorname|mbox|textnormal)\*?"
+
+_CURRENCIES = {
+    "us": "dollars", "usd": "dollars", "eur": "euros", "euro": "euros", "euros": "euros",
+    "gbp": "gbp", "rs": "rupees", "inr": "rupees", "rupees": "rupees",
+    "cny": "yuan", "rmb": "yuan", "yuan": "yuan", "cad": "cad", "aud": "aud", "jpy": "jpy",
+    "chf": "chf", "mxn": "mxn", "brl": "reais", "zar": "zar", "sgd": "sgd", "hkd": "hkd",
+    "nzd": "nzd", "krw": "krw", "php": "php", "pounds": "gbp", "textsterling": "gbp",
+}  # fmt: skip
+_DOLLARS = {"us": "dollars", "a": "dollars", "au": "dollars", "c": "dollars", "ca": "dollars",
+            "hk": "dollars", "nz": "dollars", "s": "dollars", "r": "reais"}  # fmt: skip
+_CODES = "|".join(sorted(_CURRENCIES, key=len, reverse=True))
+_MONEY = re.compile(
+    rf"(?:(?P<open>{TEXT}\s?\{{\s?)|\\)?(?P<code>{_CODES}|hk|nz|au|ca|a|c|s|r)\.?\s?(?P<inner>\}})?"
+    r"\s?(?P<dollar>\\dollar\s?)?(?P<amount>-?\d[\d.,' ]*)(?P<outer>\})?",
+    re.IGNORECASE,
+)
+_UNION = re.compile(
+    r"(?<=[)\]}])\s?(?:\\(?:text|mathrm|textbf)\s?\{\s?U\s?\}|U)\s?(?=[(\[][^()\[\]]{0,80},)"
+)
+_DEGREE_LETTER = re.compile(
+    r"(?<=[\d}])\s?\^\s?(?:o(?![A-Za-z])|\{\s?o\s?\}|\\text\s?\{\s?o\s?\}|\{\s?\\text\s?\{\s?o\s?\}\s?\})"
+)
+_UNIT_VECTOR = re.compile(
+    r"\\(?:hat|widehat|vec|overrightarrow)\s?(?:"
+    r"\{\s?\\(?:mathbf|boldsymbol|bm|mathrm|bf)\s?\{?\s?([ijk])\s?\}?\s?\}"
+    r"|\{\s?\\([ij])math\s?\}|\{\s?([ijk])\s?\}|\\([ij])math(?![a-z])|\s?([ijk])(?![A-Za-z]))"
+)
+_TIMES_TEN = re.compile(r"(?<=\d)\s?[xX]\s?(?=10\s?\^)")
+_UNIT_FRACTION = re.compile(
+    r"\\d?frac\s?\{\s?\\(?:text|mathrm)\s?\{\s?([A-Za-z]{1,12})\s?\}\s?\}"
+    r"\{\s?\\(?:text|mathrm)\s?\{\s?([A-Za-z]{1,12})(\^\d)?\s?\}(\^\d|\^\{\d\})?\s?\}"
+)
+_ABBREVIATED = re.compile(r"\b(sq|cu)\.\s?(?=[a-z])")
+_OPEN_SYSTEM = re.compile(r"\\\{\s?(\\begin\{(?:array|aligned|cases|matrix|gathered)\}.*)")
+_ARRAY = re.compile(r"\\begin\{array\}\s?(?:\{[lcr| ]{0,8}\})?|\\begin\{matrix\}")
+_C = r"(?:C|\\(?:mathrm|text)\{C\})"
+_CHOOSE = (
+    re.compile(rf"(?:\{{\s?\}}\s?)?[_^]\s?\{{?(\d{{1,4}})\}}?\s?{_C}\s?_\s?\{{?(\d{{1,4}})\}}?"),
+    re.compile(r"(\d{1,4})\s?C\s?(\d{1,4})"),
+)  # fmt: skip
+_INTEGER_TAILS = (
+    re.compile(r",?\s?\(\s?([a-zA-Z])\s?\\in\s?\\(?:mathbb\s?\{?\s?)?Z\s?\}?\s?\)$"),
+    re.compile(
+        rf",?\s?{TEXT}\s?\{{\s?,?\s?(?:where |for |with )?(?:any |all |some |every )?integers?"
+        r"\s?\}\s?([a-zA-Z])$"
+    ),
+    re.compile(
+        rf",?\s?{TEXT}\s?\{{\s?,?\s?(?:where|for|with)\s?(?:\}}\s?)?([a-zA-Z])\s?"
+        rf"(?:{TEXT}\s?\{{\s?)?(?:is )?(?:an |any )?integer\s?\}}$"
+    ),
+)
+_FOR_ALL = re.compile(
+    rf",?\s?(?:{TEXT}\s?\{{\s?,?\s?for (?:all|every|any)(?: real)?(?: numbers?)?"
+    r"\s?[a-z]?\s?\}\s?[a-z]?"
+    r"|\\forall\s?[a-z])(?:\s?\\in\s?\\(?:mathbb\s?\{?\s?)?R\s?\}?)?$"
+    r"|,\s?[a-z]\s?\\in\s?\\(?:mathbb\s?\{?\s?)?R\s?\}?$"
+)
+_CONSTANT = re.compile(rf"\+\s?(?:{TEXT}\s?\{{\s?)?const(?:ant)?\.?(?:\s?\}}|$)")
+_BOUND = re.compile(
+    rf"([a-z])\s?(?:{TEXT}\s?\{{\s?)?(?:is|must be) (?P<how>at least|at most"
+    r"|greater than or equal to|less than or equal to|greater than|more than|less than)"
+    r"\s?\}?\s?(?=[-\d\\])"
+)
+_BOUNDS = {"at least": "\\ge", "greater than or equal to": "\\ge", "at most": "\\le",
+           "less than or equal to": "\\le", "greater than": ">", "more than": ">",
+           "less than": "<"}  # fmt: skip
+_UNDERLINED = re.compile(r"(?:\\mathbf\s?\{\s?)?\\underline\s?\{([^{}]{1,60})\}\s?\}?")
+_DEFINES = re.compile(r"[A-Za-z]\s?\(\s?[a-z]\s?\)\s?=")
+
+
+def rewritten(form: str) -> str:
+    """The form with notations put into those that the parser knows; itself where there are none."""
+    for signs, rewrite in _RULES:
+        if signs in form:
+            form = rewrite(form)
+    return form
+
+
+def money(form: str) -> str:
+    """`USD 18.90`, `Rs. 5`, `£3` and their like as the amount and its unit."""
+    match = _MONEY.fullmatch(form) if len(form) < 80 else None
+    if match is None or bool(match["open"]) != bool(match["inner"] or match["outer"]):
+        return form
+    if match["inner"] and match["outer"]:
+        return form
+    code = match["code"].lower()
+    unit = (match["dollar"] and _DOLLARS.get(code)) or _CURRENCIES.get(code)
+    if code == "us" and not match["dollar"]:
+        return form
+    return form if unit is None else f"{match['amount'].strip()}\\text{{{unit}}}"
+
+
+_MEMBER = re.compile(r"[a-z]\s?\\in\s?(?![a-z])")
+
+
+def _open_interval(form: str) -> str:
+    """`]1,2[` as (1,2): brackets turned outwards leave the end out."""
+    member = _MEMBER.match(form)
+    head, body = (member[0], form[member.end() :]) if member else ("", form)
+    if not body.startswith("]") and not body.endswith("["):
+        return form
+    pieces = re.split(r"([\[\]])", body)
+    if len(pieces) < 5 or len(pieces) > 40:
+        return form
+    marks = pieces[1::2]
+    if len(marks) % 2 or any(piece.strip() not in ("", "\\cup") for piece in pieces[0::4][1:-1]):
+        return form
+    for at in range(0, len(marks), 2):
+        marks[at] = "(" if marks[at] == "]" else "["
+        marks[at + 1] = ")" if marks[at + 1] == "[" else "]"
+    pieces[1::2] = marks
+    return f"{head} {''.join(pieces)}"
+
+
+def _open_system(form: str) -> str:
+    r"""`\left\{ \begin{array}...\end{array} \right.` as cases."""
+    match = _OPEN_SYSTEM.fullmatch(form)
+    if match is None or "\\}" in form:
+        return form
+    inner = _ARRAY.sub(r"\\begin{cases}", match[1])
+    return inner.replace("\\end{array}", "\\end{cases}").replace("\\end{matrix}", "\\end{cases}")
+
+
+def _binomial(form: str) -> str:
+    """`{}_5C_2`, `^5C_2` and `5C2`, the whole answer, as binomial coefficients."""
+    for pattern in _CHOOSE:
+        match = pattern.fullmatch(form)
+        if match is not None and int(match[1]) >= int(match[2]):
+            return f"\\binom{{{match[1]}}}{{{match[2]}}}"
+    return form
+
+
+def _integers(form: str) -> str:
+    r"""`for any integer k` and `(k \in \mathbb{Z})` behind a comma as a membership."""
+    for pattern in _INTEGER_TAILS:
+        match = pattern.search(form, max(0, len(form) - 80))
+        if match is not None:
+            return f"{form[: match.start()]}, {match[1]} \\in \\mathbb{{Z}}"
+    if _DEFINES.match(form):
+        return _FOR_ALL.sub("", form)
+    return form
+
+
+def _bound(form: str) -> str:
+    """`x is at least 5` as an inequality."""
+    match = _BOUND.match(form)
+    return form if match is None else f"{match[1]} {_BOUNDS[match['how']]} {form[match.end() :]}"
+
+
+def _not_underlined(form: str) -> str:
+    match = _UNDERLINED.fullmatch(form)
+    return form if match is None else match[1]
+
+
+def _place(form: str) -> str:
+    r"""`3^{\text{rd}}` and `\text{3rd}` as 3rd."""
+    match = _POSITION.fullmatch(form) if len(form) < 40 and form != bare(form) else None
+    return form if match is None or _suffix(match[1]) != match[2] else f"{match[1]}{match[2]}"
+
+
+_RULES: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("U", lambda form: _UNION.sub(r" \\cup ", form)),
+    ("o", lambda form: _DEGREE_LETTER.sub(r"^\\circ", form) if "^" in form else form),
+    ("\\hat", lambda form: _UNIT_VECTOR.sub(_letter, form)),
+    ("\\vec", lambda form: _UNIT_VECTOR.sub(_letter, form)),
+    ("\\widehat", lambda form: _UNIT_VECTOR.sub(_letter, form)),
+    ("10", lambda form: _TIMES_TEN.sub(r" \\times ", form)),
+    ("frac", lambda form: _UNIT_FRACTION.sub(r"\\text{\1/\2\3\4}", form)),
+    ("q.", lambda form: _ABBREVIATED.sub(r"\1 ", form)),
+    ("\\begin", _open_system),
+    ("const", lambda form: _CONSTANT.sub("+ C", form)),
+    ("than", _bound),
+    (" at ", _bound),
+    ("\\underline", _not_underlined),
+    ("th", _place),
+    ("rd", _place),
+    ("nd", _place),
+    ("st", _place),
+    ("~", lambda form: form.lstrip("~ ") or form),
+    ("C", _binomial),
+    ("]", _open_interval),
+    ("[", _open_interval),
+    ("nteger", _integers),
+    ("Z", _integers),
+    ("\\forall", _integers),
+    ("for ", _integers),
+    ("R", _integers),
+)
+
+
+def _letter(match: re.Match[str]) -> str:
+    return f" {next(group for group in match.groups() if group)} "
+
+
+# --- Numbers --------------------------------------------------------------------------------------
+
+_GROUPS = (
+    (re.compile(r"\d{1,3}(?:\.\d{3})+,\d{1,2}"), ".", ","),  # 1.234,50
+    (re.compile(r"\d{1,3}(?: \d{3})+,\d{1,2}"), " ", ","),  # 1 234,50
+    (re.compile(r"\d{1,3}(?:\.\d{3}){2,}"), ".", "."),  # 1.234.567
+    (re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?"), ",", "."),  # 12,34,567
+    (re.compile(r"\d{1,3}(?:'\d{3})+(?:\.\d+)?"), "'", "."),  # 1'234'567
+    (re.compile(r"\d{1,3}(?:~\d{3})+(?:\.\d+)?"), "~", "."),
+)
+_NUMBER_AND_REST = re.compile(r"(-?\s?(?:\\dollar\s?)?)(\d[\d.,'~ ]*\d)(\s?[^\d]{0,40})")
+_MIXED = re.compile(r"(-?\d{1,9}) and (a half|\d{1,4}/\d{1,4}|\\[dt]?frac\{\d{1,4}\}\{\d{1,4}\})")
+_COMPOUND = re.compile(
+    r"(\d{1,9}(?:\.\d+)?)\s?([A-Za-z]{1,10}),?\s?(?:and )?(\d{1,9}(?:\.\d+)?)\s?([A-Za-z]{1,10})"
+)
+_MINUTES = re.compile(
+    r"(\d{1,4})\s?(?:\\degree|\^\{?\s?\\(?:circ|degree)\s?\}?)\s?"
+    r"(\d{1,2})\s?(?:'|\^\{?\s?(?:\\prime|')\s?\}?)(?:\s?(\d{1,2})\s?(?:''|\"))?"
+)
+_NAMED_POINT = re.compile(r"[A-Z]\s?(\(.*,.*\))")
+_POSITION = re.compile(
+    rf"(?:\\text\s?\{{\s?)?(\d{{1,6}})\s?(?:\^\s?\{{?\s?)?(?:{TEXT}\s?\{{\s?)?\s?"
+    r"(st|nd|rd|th)\s?\}{0,2}(?: place)?"
+)
+_OHMS = re.compile(r"(-?\d+(?:\.\d+)?)\s?\\Omega")
+_MICRO = re.compile(r"(-?\d+(?:\.\d+)?)\s?\\mu\s?(?:\\(?:text|mathrm)\s?\{)?([msgFCALW])\}?")
+_PERIOD = re.compile(r"(-?\d{0,20}\.\d{0,20})\((\d{1,20})\)")
+_ORDINALS = {
+    word: value
+    for value, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth".split(), start=1
+    )
+}
+_RATIO = re.compile(r"\d{1,9}(?:\.\d+)?(?: to \d{1,9}(?:\.\d+)?){1,4}")
+
+
+def grouped(form: str) -> str:
+    """A number grouped as in Germany, France, India or Switzerland in plain digits, or empty."""
+    match = _NUMBER_AND_REST.fullmatch(form) if len(form) < 120 else None
+    if match is None:
+        return ""
+    for pattern, mark, point in _GROUPS:
+        if pattern.fullmatch(match[2]):
+            digits = match[2].replace(mark, "").replace(point, ".")
+            return f"{match[1]}{digits}{match[3]}"
+    return ""
+
+
+def further(form: str) -> str:
+    """Another way to read a whole answer: a mixed number, a named point, a place, a ratio."""
+    if len(form) > 120:
+        return ""
+    match = _MIXED.fullmatch(bare(form))
+    if match is not None:
+        part = "\\frac12" if match[2] == "a half" else match[2]
+        return f"{match[1]} {part}"
+    match = _NAMED_POINT.fullmatch(form)
+    if match is not None:
+        return match[1]
+    match = _POSITION.fullmatch(form)
+    if match is not None and _suffix(match[1]) == match[2]:
+        return match[1]
+    match = _OHMS.fullmatch(form)
+    if match is not None:
+        return f"{match[1]}\\text{{ohm}}"
+    match = _MICRO.fullmatch(form)
+    if match is not None:
+        return f"{match[1]}\\text{{µ{match[2]}}}"
+    match = _PERIOD.fullmatch(form)
+    if match is not None:
+        return f"{match[1]}\x01{match[2]}"
+    plain = bare(form)
+    ordinal = _ORDINALS.get(plain.lower())
+    if ordinal is not None:
+        return str(ordinal)
+    return plain.replace(" to ", ":") if " to " in plain and _RATIO.fullmatch(plain) else ""
+
+
+def _suffix(digits: str) -> str:
+    """What an English ordinal ends in."""
+    if digits[-2:-1] == "1":
+        return "th"
+    return {"1": "st", "2": "nd", "3": "rd"}.get(digits[-1], "th")
+
+
+def compound(form: str) -> tuple[Fraction, str] | None:
+    """`2 hours 30 minutes`, `30°15'` as one amount of the larger unit."""
+    angle = _MINUTES.fullmatch(form)
+    if angle is not None:
+        seconds = Fraction(int(angle[3] or 0), 3600)
+        return int(angle[1]) + Fraction(int(angle[2]), 60) + seconds, "degree"
+    match = _COMPOUND.fullmatch(bare(form))
+    if match is None:
+        return None
+    larger, smaller = units.parse(match[2]), units.parse(match[4])
+    if larger is None or smaller is None or not (larger.known and smaller.known):
+        return None
+    if larger.powers != smaller.powers or not larger.powers or smaller.factor >= larger.factor:
+        return None
+    return Fraction(match[1]) + Fraction(match[3]) * smaller.factor / larger.factor, match[2]
+
+
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
+           "lakh": 10**5, "crore": 10**7}  # fmt: skip
+_MYRIADS = {"万": 10**4, "亿": 10**8}
+
+
+def scaled(unit: str) -> tuple[int, str]:
+    """The power of ten that a unit begins with, and the unit: `million dollars`, `万元`."""
+    first, _, rest = unit.strip().partition(" ")
+    factor = _SCALES.get(first.lower().removesuffix("s"))
+    if factor is not None:
+        return factor, rest.strip()
+    factor = _MYRIADS.get(unit[:1])
+    return (1, unit) if factor is None else (factor, unit[1:].strip())

@@ -1,0 +1,426 @@
+"""What an answer says: its normal form, its kind and its tree, with the readings it also allows."""
+
+# ruff: noqa: PLR0911, RUF001 - one case, one return
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from assay.math import notation, realset, spelled, units, wording
+from assay.math.building import based, literal, negated, quotient
+from assay.math.lexer import OverLimit, Unreadable
+from assay.math.nodes import (
+    MINUS_ONE,
+    Based,
+    Call,
+    Chain,
+    Constant,
+    Group,
+    Matrix,
+    Mul,
+    Node,
+    Number,
+    PlusMinus,
+    Quantity,
+    SetOperation,
+    Symbol,
+    Text,
+    rebuilt,
+    walk,
+)
+from assay.math.parser import parse
+from assay.math.policy import Policy
+from assay.math.terms import Term
+from assay.math.text import bare, normal, spoken, words
+
+MAX_CHARS = 3000
+DEFAULT = Policy()
+
+_PLAIN = re.compile(r"(-?)(\d{1,400}(?:\.\d{1,400})?)")
+_BASED = re.compile(r"\(?([0-9A-Z]{1,200})\)?\s?_\s?\{?\(?(\d{1,2}|[a-z]{3,7})\)?\}?")
+_IN_BASE = re.compile(r"([0-9A-Z]{1,200})\s?\(?\s?(?:in )?base[\s-]?(\d{1,2}|[a-z]{3,7})\s?\)?")
+_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?\s?([ap]\.?m\.?)?", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"([^\d,;()\[\]]{0,40})(\d{1,30}),(\d{1,30})([^\d,;()\[\]]{0,60})")
+_SHORT_EXPONENT = re.compile(r"\d[eE][-+]\d(?!\d)")
+_GROUPED = re.compile(r"\d,[1-9]\d{2}(?!\d)")
+_ZERO_GROUP = re.compile(r",0\d")
+_UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
+_LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
+_SAID = re.compile(
+    r"[^,;:]*\b(?:is equal to|equals?|is|are|was)\b:?\s*(?=\S)|[A-Za-z' ]{1,60}:\s*(?=\S)"
+)
+_HEDGED = re.compile(r"\b(?:or|and|not|either|neither|maybe|perhaps|unless|if|isn't|cannot)\b")
+_YES_NO = re.compile(r"(yes|no|true|false)(?=\s*(?:[,.;:!]|$))", re.IGNORECASE)
+_ALL_REALS = frozenset(
+    {"all real numbers", "all reals", "the set of all real numbers", "real numbers"}
+)
+_FORMULA = re.compile(r"[\d=+*/^\\]")
+_ANY_YES_NO = re.compile(r"\b(yes|no|true|false)(?=\s*(?:[,.;:!]|$))", re.IGNORECASE)
+_OTHER_WAY = re.compile(r"\W*or\b|\W*(?:(?:and|but)\W+)?(?:maybe\W+)?(?:yes|no|true|false|not)\b")
+_YES = {"yes": True, "true": True, "no": False, "false": False, "是": True, "否": False,
+        "对": True, "错": False, "正确": True, "错误": False, "√": True, "×": False}  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class Reading:
+    """An answer that was read; compared and hashed by identity, never changed but for `memo`.
+
+    Attributes:
+        text: as given.
+        form: the normal form of the text; two texts with one form are one answer.
+        kind: number, expression, list, tuple, interval, set, union, equation, inequality, system,
+            matrix, ratio, text, choice, boolean or nothing.
+        node: the tree; None when the text could not be read as mathematics.
+        others: further readings of an ambiguous text, such as 1,22 as 1.22.
+        trouble: why it could not be read, or which limit it passes; empty otherwise.
+        limited: whether the trouble is a limit.
+        integer: the value of an answer that is plain digits; None for any other.
+        memo: values of its nodes, computed when first asked for.
+    """
+
+    text: str
+    form: str
+    kind: str
+    node: Node | None
+    others: tuple[Node, ...] = ()
+    trouble: str = ""
+    limited: bool = False
+    integer: int | None = None
+    memo: dict[int, tuple[Node, Term]] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        """The text."""
+        return self.text
+
+    def term(self, node: Node) -> Term:
+        """The node with its values, which are kept as long as the reading."""
+        known = self.memo.get(id(node))
+        if known is None:
+            known = self.memo[id(node)] = (node, Term(node))
+        return known[1]
+
+    @property
+    def letter(self) -> str:
+        """The choice that the whole answer names; empty when it names none."""
+        match = _LETTER.fullmatch(bare(self.form)) if len(self.form) < 40 else None
+        return match[1] if match else ""
+
+    @property
+    def says_yes(self) -> bool | None:
+        """Yes or no, true or false, perhaps with an explanation behind a comma."""
+        said = spoken(self.form[:400])
+        if said in _YES:
+            return _YES[said]
+        match = _YES_NO.match(said)
+        if match is None or _OTHER_WAY.match(said, match.end()):
+            return None
+        says = _YES[match[1].lower()]
+        if any(_YES[word[1].lower()] != says for word in _ANY_YES_NO.finditer(said)):
+            return None
+        return says
+
+    @property
+    def spoken(self) -> str:
+        """The answer as words without spaces."""
+        return words(self.form)
+
+
+def read(text: str, policy: Policy = DEFAULT) -> Reading:
+    """Reads an answer. Never raises; work is bounded whatever the text.
+
+    Args:
+        text: the answer alone, with or without delimiters.
+        policy: knobs that decide how ambiguous texts are read.
+    """
+    if len(text) > MAX_CHARS:
+        form = " ".join(text.split()) if len(text) < 200_000 else text
+        trouble = f"longer than {MAX_CHARS} characters"
+        return Reading(text, form, "text", None, trouble=trouble, limited=True)
+    plain = _PLAIN.fullmatch(text)
+    if plain:
+        number: Node = literal(plain[2])
+        node = Mul((MINUS_ONE, number)) if plain[1] else number
+        whole = int(text) if "." not in text else None
+        return Reading(text, text, "number", node, integer=whole)
+    form = normal(text)
+    if not form:
+        return Reading(text, form, "nothing", None, trouble="no answer")
+    return _read_form(text, form, policy)
+
+
+def _read_form(text: str, form: str, policy: Policy) -> Reading:
+    special = _special(form)
+    if special is not None:
+        return Reading(text, form, _kind(special, form), special)
+    trouble, limited = "", False
+    put = notation.rewritten(notation.money(form))
+    try:
+        node: Node | None = _parsed(put)
+    except OverLimit as error:
+        node, trouble, limited = None, str(error), True
+    except Unreadable as error:
+        trouble = str(error)
+        node = _said(put) or _worded(put)
+    except RecursionError:
+        node, trouble, limited = None, "nested too deep", True
+    others = () if limited else _others(put, node, policy)
+    if isinstance(node, Chain) and ":" in form:
+        node, others = _twice(node, others)
+    if node is not None:
+        trouble = ""
+        node = node if policy.symbol_case else rebuilt(node, _in_lower_case)
+    return Reading(text, form, _kind(node, form), node, others, trouble, limited)
+
+
+def _in_lower_case(node: Node) -> Node:
+    return Symbol(node.name.lower()) if isinstance(node, Symbol) else node
+
+
+def _special(form: str) -> Node | None:
+    """Numbers in words, times, amounts in two units and numbers in a base with letters."""
+    said = spoken(form[:160])
+    if said in _ALL_REALS:
+        return Symbol("mathbbR")
+    if said and len(form) < 160 and spelled.begins(said):
+        number = _spelled(said)
+        if number is not None:
+            return number
+    if len(form) < 80 and form[0].isdigit():
+        amount = notation.compound(form)
+        if amount is not None:
+            return Quantity(Number(amount[0]), amount[1])
+    time = _TIME.fullmatch(bare(form)) if len(form) < 40 else None
+    if time and not (time[1] == "0" and len(form) < 4):
+        parts = [literal(str(int(part))) for part in time.groups()[:3] if part]
+        half = (time[4] or "").lower().replace(".", "")
+        return Call("time", (*parts, Text(half)))
+    digits = _BASED.fullmatch(form)
+    if digits is None and "base" in form:
+        digits = _IN_BASE.fullmatch(bare(form))
+    if digits is not None:
+        try:
+            return based(digits[1], digits[2])
+        except Unreadable:
+            return None
+    return None
+
+
+def _spelled(said: str) -> Node | None:
+    """A number in words, perhaps with a unit behind it; None when it is something else."""
+    found = spelled.leading(said)
+    if found is None or any(len(word) < 2 for word in found[1].split() if word.isascii()):
+        return None if found is None or found[1] != "%" else Quantity(Number(found[0]), "%")
+    value, unit = found
+    known = units.parse(unit) if unit else None
+    if (
+        unit.isascii() and unit and (known is None or not known.known)
+    ):  # two interlinked loops are no 2
+        return None
+    above = literal(str(abs(value.numerator)))
+    size = above if value.denominator == 1 else quotient(above, literal(str(value.denominator)))
+    number = negated(size) if value < 0 else size
+    return Quantity(number, unit) if unit else number
+
+
+def _parsed(form: str) -> Node:
+    return hoisted(parse(form))
+
+
+def _said(form: str) -> Node | None:
+    """What a sentence such as `The answer is 4` says at its end; None when it says nothing."""
+    if len(form) > 600 or not form[0].isalpha():
+        return None
+    match = _SAID.match(form)
+    if match is None or _HEDGED.search(match[0].lower()):
+        return None
+    try:
+        node = _parsed(form[match.end() :])
+    except Unreadable:
+        return None
+    return None if isinstance(node, Text) else node
+
+
+def _worded(form: str) -> Node | None:
+    """A value with a label before it, a remark behind it, or the parts of an answer."""
+    answers = wording.parts(form)
+    if answers:
+        return _parts(answers)
+    labelled = wording.relabelled(form)
+    rest = labelled.value if labelled else wording.remark(form)
+    if not rest:
+        return None
+    try:
+        node = _parsed(rest)
+    except Unreadable:
+        node = None
+    if labelled is None or not labelled.equals or node is None or isinstance(node, Text):
+        return None if isinstance(node, Text) else node
+    name = Symbol(f"label {labelled.label}")
+    if isinstance(node, Chain):
+        return Chain((name, *node.operands), ("=", *node.operators))
+    return None if isinstance(node, Group) and not node.opening else Chain((name, node), ("=",))
+
+
+def _parts(answers: list[str]) -> Node | None:
+    """The answers to the parts of a problem as a tuple."""
+    try:
+        items = tuple(map(_parsed, answers))
+    except Unreadable:
+        return None
+    return None if any(isinstance(item, Text) for item in items) else Group("(", items, ")")
+
+
+def _others(form: str, node: Node | None, policy: Policy) -> tuple[Node, ...]:
+    found: list[Node] = []
+    comma = _DECIMAL_COMMA.fullmatch(form) if policy.decimal_comma else None
+    if comma and not comma[3].strip("0") and not (comma[1] + comma[4]).strip(" -+"):
+        comma = None  # 5,0 is 5 and 0; 5,00 euros is an amount
+    if comma and (len(comma[3]) != 3 or len(comma[2]) > 3 or comma[2].startswith("0")):
+        found.append(_with_point(f"{comma[1]}{comma[2]}.{comma[3]}{comma[4]}"))
+    if _GROUPED.search(form) and not _ZERO_GROUP.search(form):  # 10,000 is never 10 and 0
+        found.append(_attempt(form, thousands=False, scientific=True))
+    if _SHORT_EXPONENT.search(form):
+        found.append(_attempt(form, thousands=True, scientific=False))
+    for rewrite in (notation.grouped, notation.further):
+        other = rewrite(form)
+        if other:
+            found.append(_attempt(other, thousands=True, scientific=True))
+    quantity = _with_unit(form)
+    if quantity is not None:
+        found.append(quantity)
+    return tuple(other for other in found if other not in (Text(""), node))
+
+
+def _twice(chain: Chain, others: tuple[Node, ...]) -> tuple[Node, tuple[Node, ...]]:
+    """`x < 1 : (-oo, 1)`, one set in two notations, as two readings."""
+    match chain.operands[-1]:
+        case Call("ratio", (bound, Group() | SetOperation() as notation)):
+            relation = Chain((*chain.operands[:-1], bound), chain.operators)
+            one, other = realset.pieces(relation, _real), realset.pieces(notation, _real)
+            if one is None or one != other:
+                return chain, others
+            return relation, (*others, notation)
+        case _:
+            return chain, others
+
+
+def _real(node: Node) -> float | None:
+    value = Term(node).constant
+    return value if isinstance(value, float) else None
+
+
+def _with_point(form: str) -> Node:
+    """A number, perhaps with a unit, that was written with a decimal comma."""
+    node = _attempt(form, thousands=False, scientific=True)
+    match node:
+        case Number() | Mul((Number(), Number())) | Quantity(Number() | Mul((Number(), Number()))):
+            return node
+        case _:
+            return Text("")
+
+
+def _attempt(form: str, *, thousands: bool, scientific: bool) -> Node:
+    try:
+        return hoisted(parse(form, thousands=thousands, scientific=scientific))
+    except Unreadable:
+        return Text("")
+
+
+def _with_unit(form: str) -> Node | None:
+    """A number with a unit in plain letters, such as 4ft or 10.5 kg m/s^2."""
+    match = _UNIT_TAIL.search(form)
+    if match is None or not match.start() or len(form) - match.start() > units.MAX_UNIT_CHARS:
+        return None
+    value, tail = form[: match.start()].rstrip(), form[match.start() :]
+    tail = tail.replace("\\text", " ").replace("\\cdot", "*").replace("\\mathrm", " ")
+    unit = units.parse(tail)
+    if unit is None or not unit.known or not value or value[-1] in "+-/^_(":
+        return None
+    try:
+        node = parse(value.rstrip("*").removesuffix("\\cdot"))
+    except Unreadable:
+        return None
+    if any(isinstance(part, Symbol | Chain | Group | Text) for part in walk(node)):
+        return None
+    return Quantity(node, tail)
+
+
+def hoisted(node: Node) -> Node:
+    """The tree with units, degrees and percent signs lifted from a product to its outside."""
+    match node:
+        case Group(opening, items, closing, alternatives):
+            return Group(opening, tuple(map(hoisted, items)), closing, alternatives)
+        case Chain(operands, operators):
+            return Chain(tuple(map(hoisted, operands)), operators)
+        case Mul(factors):
+            return _hoisted_product(node, factors)
+        case Quantity(value, unit):
+            inner = hoisted(value)
+            factor, unit = notation.scaled(unit)
+            if factor != 1:
+                inner = Mul((inner, Number(Fraction(factor))))
+                return Quantity(inner, unit) if unit else inner
+            if isinstance(inner, Quantity):  # two currency marks, "$5 dollars"
+                joined = unit if inner.unit in ("$", unit) else f"{inner.unit} {unit}"
+                return Quantity(inner.value, joined)
+            return Quantity(inner, unit)
+        case PlusMinus(operand, sign):
+            inner = hoisted(operand)
+            if isinstance(inner, Quantity):
+                return Quantity(PlusMinus(inner.value, sign), inner.unit)
+            return node
+        case _:
+            return node
+
+
+def _hoisted_product(node: Node, factors: tuple[Node, ...]) -> Node:
+    last = factors[-1]
+    if isinstance(last, Mul) and isinstance(last.factors[-1], Constant):
+        factors = (*factors[:-1], *last.factors)
+        last = factors[-1]
+    if isinstance(last, Quantity):
+        return Quantity(Mul((*factors[:-1], last.value)), last.unit)
+    if isinstance(last, Constant) and last.name in ("degree", "percent"):
+        rest = factors[:-1]
+        return Quantity(rest[0] if len(rest) == 1 else Mul(rest), last.name)
+    return node
+
+
+def _kind(node: Node | None, form: str) -> str:
+    if len(form) < 40:
+        letter = _LETTER.fullmatch(bare(form))
+        if letter and letter[1] in "ABCDEFGHIJ":
+            return "choice"
+    if node is None or isinstance(node, Text):
+        said = spoken(form[:400])
+        explained = _YES_NO.match(said) and not _FORMULA.search(form)
+        return "boolean" if explained or said in _YES else "text"
+    match node:
+        case Number() | Based() | Mul((Number(), Number())):
+            return "number"
+        case Group():
+            return _group_kind(node)
+        case SetOperation():
+            return "union"
+        case Matrix():
+            return "matrix"
+        case Chain(_, operators):
+            return "equation" if set(operators) <= {"=", "approx", "equiv"} else "inequality"
+        case Call("ratio" | "time"):
+            return "ratio"
+        case Quantity(Number() | Mul((Number(), Number())), _):
+            return "number"
+        case _:
+            return "expression"
+
+
+def _group_kind(node: Group) -> str:
+    if node.opening == "{":
+        return "set"
+    if node.opening == "":
+        chains = any(isinstance(item, Chain) for item in node.items)
+        return "system" if chains else "list"
+    if node.opening == "(" and node.closing == ")":
+        return "tuple"
+    return "interval" if len(node.items) == 2 else "tuple"

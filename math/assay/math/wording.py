@@ -1,0 +1,147 @@
+r"""Words around an answer: a label before it, a remark behind it, the parts of a problem.
+
+For texts that are no mathematics as they stand: `\text{Area} = 48`, `5 (the smallest)`,
+`(a) 3, (b) 4`. What a label or a remark may say is bounded by a list of words that change a value
+("twice", "not", "at least"): with one of them the answer stays text.
+
+Every function is linear in the length of its text.
+"""
+
+# ruff: noqa: SIM905 - one case, one return; tables as words
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from assay.math.notation import TEXT
+from assay.math.text import bare
+
+_CHANGING = frozenset(
+    """
+    above add after almost and anything approximate approximated aren't base before below
+    between billion but cannot cubed decreased different divide divided doesn't double
+    dozen dozens either everything except extraneous factorial false fewer guess guessed half
+    hundred if impossible incorrect increased instead invalid inverse isn't least less
+    maybe million minus mod modulo more most multiplied multiply nearly negative neither
+    never no nor not only opposite or other otherwise over perhaps plus possibly previous
+    rather ratio reciprocal rejected squared subtract than thousand times to trillion
+    triple twice under unless unlike up when where without wrong
+    """.split()
+)
+_WORD_BLOCK = re.compile(
+    rf"\s?(?:{TEXT}\s?\{{([^{{}}\\$^_]{{1,60}})\}}|([A-Za-z][A-Za-z'-]{{0,30}}))"
+)
+_LABEL = re.compile(r"[A-Za-z][A-Za-z' \-]*")
+_JOINT = re.compile(r"\s?(?:([:=])|\\approx)\s?")
+_SHORT_LABELS = frozenset({"sum", "area", "cost", "mean", "mode", "rate", "time"})
+_MAX_BLOCKS, _MAX_WORDS = 8, 8
+_SAYS = (" is", " are", " equals", " at", " was")
+_PROBABILITY = re.compile(
+    r"(?:\\?(?:P|Pr)|\\(?:mathbb|mathrm|text|operatorname)\s?\{(?:P|Pr)\})\s?"
+    r"(?P<of>\([^()=]{1,60}\)|\([^()]{1,40}=[^()=]{1,20}\))\s?=\s?(?=\S)"
+)
+_REMARK = re.compile(r"(.*\S)\s?\(\s?([A-Za-z][^()]{1,80})\)")
+_REMARK_WORDS = re.compile(r"[A-Za-z][A-Za-z' ,.\-]*")
+_REASON = re.compile(r"(?:since|because|as required|by )\b")
+_REASON_CHANGES = re.compile(r"\b(?:or|if|not|otherwise|unless|when|but|except)\b")
+
+
+class Labelled(NamedTuple):
+    """A label, whether it stands before an equals sign, and what follows."""
+
+    label: str
+    equals: bool
+    value: str
+
+
+def relabelled(form: str) -> Labelled | None:
+    r"""A value behind a label in words: `\text{Area} = 48`, `x-coordinate: 3`, `P(red) = 0.5`.
+
+    None when there is no such label or one of its words changes what is said about the value.
+    """
+    chance = _PROBABILITY.match(form)
+    if chance is not None:
+        return Labelled(f"P {bare(chance['of'])}", True, form[chance.end() :])
+    words, at = "", 0
+    wrapped = False
+    for _ in range(_MAX_BLOCKS):
+        block = _WORD_BLOCK.match(form, at)
+        if block is None:
+            break
+        glue = "" if not words or (block[1] or block[2])[0] == "-" else " "
+        words += glue + (block[1] or block[2])
+        wrapped = wrapped or block[1] is not None
+        at = block.end()
+        if block[1] is not None and words.rstrip().endswith((":", "=", *_SAYS)):
+            break
+    if not at:
+        return None
+    words = words.strip()
+    joint = _JOINT.match(form, at)
+    if words.endswith((":", "=")):
+        equals, words, end = words[-1] == "=", words[:-1].strip(), at
+    elif joint is not None:
+        equals, end = joint[1] != ":", joint.end()
+    elif wrapped and words.endswith(_SAYS):
+        equals, words, end = False, words.rpartition(" ")[0], at
+    elif wrapped and words.lower() in ("the point", "point", "center", "vertex"):
+        equals, end = False, at
+    else:
+        return None
+    if not _LABEL.fullmatch(words) or end >= len(form) or not _is_label(words, wrapped=wrapped):
+        return None
+    return Labelled(" ".join(words.lower().split()), equals, form[end:].strip())
+
+
+def _is_label(words: str, *, wrapped: bool) -> bool:
+    """Whether words name a value; products of letters do not, nor words that change it."""
+    listed = words.lower().replace("-", " ").split()
+    if not listed or len(listed) > _MAX_WORDS or _CHANGING.intersection(listed):
+        return False
+    if listed[-1] in ("of", "to", "by", "from", "the", "a", "for", "with"):
+        return False
+    return wrapped or any(len(word) > 4 or word in _SHORT_LABELS for word in listed)
+
+
+def remark(form: str) -> str:
+    """What stands before a remark in brackets, such as `(the smallest)`; empty if there is none."""
+    match = _REMARK.fullmatch(_unwrapped(form)) if form.endswith((")", "}")) else None
+    if match is None:
+        return ""
+    said = match[2].lower().strip()
+    if _REASON.match(said):
+        return "" if _REASON_CHANGES.search(said) else match[1]
+    listed = said.replace("-", " ").replace(",", " ").replace(".", " ").split()
+    if not _REMARK_WORDS.fullmatch(said) or _CHANGING.intersection(listed):
+        return ""
+    known = any(len(word) > 2 for word in listed) and len(listed) <= _MAX_WORDS
+    return match[1] if known else ""
+
+
+_LAST_TEXT = re.compile(rf"(.*\S)\s?{TEXT}\s?\{{(\s?\([^{{}}]*\)\s?)\}}")
+
+
+def _unwrapped(form: str) -> str:
+    r"""The form with the words of its last `\text{(...)}` laid bare."""
+    match = _LAST_TEXT.fullmatch(form)
+    return form if match is None else f"{match[1]} {match[2].strip()}"
+
+
+_PART = re.compile(rf"(?:^|[,;]?\s)(?:{TEXT}\s?\{{\s?)?\(([a-d]|i{{1,3}}|[1-4])\)\s?\}}?\s?")
+_PART_NAMES = ("abcd", "1234")
+
+
+def parts(form: str) -> list[str]:
+    """The answers of `(a) 3, (b) 4`, in order; empty when it is not of that form."""
+    marks = list(_PART.finditer(form)) if "(" in form[:12] else []
+    if len(marks) < 2 or marks[0].start():
+        return []
+    names = [mark[1] for mark in marks]
+    expected = ["i" * (at + 1) for at in range(len(names))]
+    if names != expected and "".join(names) not in (
+        sequence[: len(names)] for sequence in _PART_NAMES
+    ):
+        return []
+    ends = [*(mark.start() for mark in marks[1:]), len(form)]
+    answers = [form[mark.end() : end].strip(" ,;.") for mark, end in zip(marks, ends, strict=True)]
+    return answers if all(answers) else []

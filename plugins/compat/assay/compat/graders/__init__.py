@@ -1,0 +1,1 @@
+"""OpenAI's graders, over the reward server."""

@@ -1,0 +1,340 @@
+"""NeMo Gym's resources server: /verify, /seed_session, /aggregate_metrics, /reverify_mode.
+
+POST /verify takes a rollout ({"responses_create_params": ..., "response": an OpenAI Response, ...}
+and the fields of its data set) and gives it back with `reward`, `reward_components` and what was
+said. Who judges follows from the fields that Gym's own environments have, if the URL does not say
+(?verifier=math):
+
+    verifier_metadata.unit_tests         code
+    instruction_id_list (or there)       ifeval; grading_mode fraction is its scoring
+    schema_str, schema_type json         json-schema
+    metadata.source_dataset, answer      reasoning-gym; the whole text where it has no <answer>
+    extraction_mode, expected_answer     match
+    options, expected_answer             choice
+    expected_answer                      --http-verifier, else math
+
+The response is the text of its messages; reasoning and calls of tools are not judged.
+
+A fault is Gym's own failed row: HTTP 200, reward 0.0 because the format asks for a number,
+`_ng_failure_class` and `_ng_failure_judge_error`, by which its collection keeps the row out of the
+rollouts and asks again, and `mask_sample`, at the top and in `instance_config`, by which NeMo RL
+leaves it out of the loss. `_ng_failure_terminal` where asking again cannot help.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from assay.api.execution.v1 import execution_pb2
+from assay.api.reward.v1 import reward_pb2
+from assay.clients.execution import CallTest, StdioTest, TestSuite, suite_to_proto
+from assay.clients.trainers.common.gym_rows import FAILED_OVER_HTTP, unsaid
+from assay.compat.items import Parameters, fault_of, make_item, text_of
+from assay.kit.errors import CallError
+from assay.kit.http import operations as op
+from assay.kit.http.codec import malformed, read_object
+from assay.kit.http.faces import Face
+from assay.kit.http.problems import http_status
+from assay.reward_server.http.front import RewardFront
+from assay.reward_server.http.operations import TASK, VERIFIER
+
+_GREATEST = 1e100  # what is beyond is no measurement, and its square no number
+TASK_INDEX = "_ng_task_index"
+ROLLOUT_INDEX = "_ng_rollout_index"
+_EXTRACT = {
+    "boxed": "boxed",
+    "final_answer": "auto",
+    "last_line": "last-line",
+    "full_response": "whole",
+}
+_ANSWERS = ("expected_answer", "answer", "ground_truth", "label")
+
+
+def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> reward_pb2.Item:
+    """The item of a rollout.
+
+    Args:
+        body: the JSON object.
+        chosen: verifier and task of the URL; both empty: the fields say who judges.
+        default: judges where they do not either.
+
+    Raises:
+        BadRequestError: MALFORMED_REQUEST: there is no response, or a field has another shape.
+    """
+    response = body.get("response")
+    asked = body.get("responses_create_params")
+    if not isinstance(response, dict) or not isinstance(response.get("output"), list):
+        raise malformed("response must be an object with the list output")
+    if not isinstance(asked, dict):
+        raise malformed("responses_create_params must be an object")
+    text = response_text(response["output"])
+    item: dict[str, Any] = {"prompt": asked.get("input")}
+    if any(chosen):
+        item["label"] = _label(body)
+    else:
+        name, found = _by_fields(body, text)
+        chosen = (name or default or "math", "")
+        item |= found
+    return make_item("0", text, chosen, **item)
+
+
+def response_text(output: list[Any]) -> str:
+    """What the assistant wrote: the texts of its messages, joined."""
+    return "".join(
+        text_of(part.get("content"))
+        for part in output
+        if isinstance(part, dict) and part.get("type", "message") == "message"
+    )
+
+
+def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
+    """The rollout with what came of it; a row that is verified again keeps nothing of before."""
+    body = unsaid(body)
+    error = fault_of([result])
+    if error is not None:
+        return {**body, **failure(error, body.get("instance_config"))}
+    judgement = result.judgement
+    said = {
+        "reward": judgement.reward,
+        "reward_components": {part.name: part.score for part in judgement.components},
+        "verdict": judgement.verdict,
+    }
+    if judgement.HasField("extracted_answer"):
+        said["extracted_answer"] = judgement.extracted_answer
+    return {**body, **said}
+
+
+def failure(error: CallError, instance: object = None) -> dict[str, Any]:
+    """The fields of a failed row.
+
+    Args:
+        error: what went wrong.
+        instance: the row's `instance_config`, in which NeMo RL looks for the mask.
+    """
+    row: dict[str, Any] = {
+        "reward": 0.0,
+        "_ng_failure_class": FAILED_OVER_HTTP,
+        "_ng_failure_judge_error": f"{error.reason}: {error}",
+        "mask_sample": True,
+        "instance_config": {
+            **(instance if isinstance(instance, dict) else {}),
+            "mask_sample": True,
+        },
+    }
+    if http_status(error) < 429:
+        row["_ng_failure_terminal"] = True
+    return row
+
+
+def aggregate(responses: list[dict[str, Any]]) -> dict[str, Any]:
+    """Gym's base statistics over verified rollouts, by task and over all; failed rows are left out.
+
+    Args:
+        responses: verified rollouts.
+
+    Raises:
+        BadRequestError: MALFORMED_REQUEST: an index is no number.
+    """
+    kept = [row for row in responses if "_ng_failure_class" not in row]
+    if not all(isinstance(row.get(TASK_INDEX, 0), int) for row in kept):
+        raise malformed(f"{TASK_INDEX} must be a whole number")
+    tasks: dict[int, list[dict[str, Any]]] = {}
+    for row in kept:
+        tasks.setdefault(row.get(TASK_INDEX, 0), []).append(row)
+    groups = [
+        {TASK_INDEX: task, "num_rollouts": len(rows), **_statistics(rows)}
+        for task, rows in sorted(tasks.items())
+    ]
+    overall = _statistics(kept)
+    return {
+        "group_level_metrics": groups,
+        "agent_metrics": overall,
+        "key_metrics": {name: value for name, value in overall.items() if name.startswith("mean/")},
+    }
+
+
+def routes(front: RewardFront) -> list[Route]:
+    """/verify, /seed_session, /aggregate_metrics, /reverify_mode."""
+
+    async def verify(request: Request) -> Response:
+        body = await read_object(request)
+        chosen = request.query_params.get("verifier", ""), request.query_params.get("task", "")
+        item = read(body, chosen, front.verifier)
+        results = await front.score(request, [item])
+        return JSONResponse(answer(body, results[0]))
+
+    async def seed_session(request: Request) -> Response:
+        if await request.body():
+            await read_object(request)
+        return JSONResponse({})
+
+    async def aggregate_metrics(request: Request) -> Response:
+        rows = (await read_object(request)).get("verify_responses")
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise malformed("verify_responses must be a list of objects")
+        return JSONResponse(aggregate(rows))
+
+    async def reverify_mode(_: Request) -> Response:
+        return JSONResponse("stateless")
+
+    return [
+        Route("/verify", verify, methods=["POST"]),
+        Route("/seed_session", seed_session, methods=["POST"]),
+        Route("/aggregate_metrics", aggregate_metrics, methods=["POST"]),
+        Route("/reverify_mode", reverify_mode),
+    ]
+
+
+def _by_fields(body: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
+    """The verifier that the fields speak of, empty for none, and the rest of the item."""
+    metadata = body.get("verifier_metadata")
+    told = {**body, **(metadata if isinstance(metadata, dict) else {})}
+    parameters: Parameters
+    if isinstance(told.get("unit_tests"), dict):
+        return "code", {"tests": _tests(told["unit_tests"])}
+    if "instruction_id_list" in told:
+        data = {name: told.get(name) for name in ("instruction_id_list", "kwargs")}
+        parameters = {"scoring": "fraction"} if told.get("grading_mode") == "fraction" else {}
+        return "ifeval", {"data": data, "parameters": parameters}
+    if "schema_str" in told:
+        return "json-schema", {"data": _schema(told)}
+    return _by_answer(told, text)
+
+
+def _by_answer(told: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
+    """The same for the environments that hold a response against an answer."""
+    parameters: Parameters
+    source = told.get("metadata")
+    if isinstance(source, dict) and "source_dataset" in source:
+        data = {name: told.get(name) for name in ("question", "answer")} | {"metadata": source}
+        parameters = {} if "<answer>" in text else {"extract": "whole"}  # as the environment does
+        return "reasoning-gym", {"data": data, "parameters": parameters}
+    extract = _EXTRACT.get(str(told.get("extraction_mode")))
+    if extract is not None:
+        parameters = {"extract": extract, "numbers": True}
+        if told.get("case_sensitive") is True:
+            parameters = {**parameters, "case_sensitive": True}
+        return "match", {"label": _label(told), "parameters": parameters}
+    options = _options(told.get("options"))
+    if options:
+        return "choice", {"label": _label(told), "parameters": {"choices": options}}
+    return "", {"label": _label(told)}
+
+
+def _label(told: dict[str, Any]) -> Any:
+    return next((told[name] for name in _ANSWERS if told.get(name) is not None), None)
+
+
+def _options(options: object) -> list[str]:
+    """The options' texts, A first, of [{"A": text}, {"B": text}, ...]."""
+    if not isinstance(options, list):
+        return []
+    pairs = [pair for one in options if isinstance(one, dict) for pair in one.items()]
+    return [str(text) for _, text in sorted(pairs, key=lambda pair: str(pair[0])) if text]
+
+
+def _schema(told: dict[str, Any]) -> Any:
+    if told.get("schema_type", "json") != "json":
+        raise malformed("schema_type must be json: there is no verifier of the others")
+    try:
+        return json.loads(str(told["schema_str"]))
+    except ValueError:
+        raise malformed("schema_str is not JSON") from None
+
+
+def _tests(unit_tests: dict[str, Any]) -> execution_pb2.TestSuite:
+    """Tests by stdin and stdout, or calls of fn_name with a JSON value a line."""
+    inputs, outputs = unit_tests.get("inputs"), unit_tests.get("outputs")
+    name = unit_tests.get("fn_name")
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        raise malformed("unit_tests must hold the lists inputs and outputs")
+    if len(inputs) != len(outputs) or not inputs:
+        raise malformed("inputs and outputs of unit_tests must be as many, and at least one")
+    pairs = zip(inputs, outputs, strict=True)
+    if not name:
+        return suite_to_proto(
+            TestSuite([StdioTest(str(told).encode(), str(want).encode()) for told, want in pairs])
+        )
+    try:
+        calls = [CallTest(str(name), *_call(told, want)) for told, want in pairs]
+        return suite_to_proto(TestSuite(calls))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise malformed(f"unit_tests: {error}") from None
+
+
+def _call(told: object, want: object) -> tuple[list[Any], Any]:
+    if isinstance(told, str):
+        return [json.loads(line) for line in told.splitlines() if line], json.loads(str(want))
+    return (told if isinstance(told, list) else [told]), want
+
+
+def _statistics(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Mean, least, greatest, median and deviation of whatever is a number, by name."""
+    columns: dict[str, list[float]] = {}
+    for row in rows:
+        response = row.get("response")
+        usage = response.get("usage") if isinstance(response, dict) else None
+        for name, value in {**row, **(usage if isinstance(usage, dict) else {})}.items():
+            number = isinstance(value, int | float) and abs(value) < _GREATEST
+            if number and name not in (TASK_INDEX, ROLLOUT_INDEX):
+                columns.setdefault(name, []).append(float(value))
+    found: dict[str, float] = {}
+    for kind, function in (
+        ("mean", statistics.fmean),
+        ("max", max),
+        ("min", min),
+        ("median", statistics.median),
+        ("std", statistics.stdev),
+    ):
+        least = 2 if kind == "std" else 1
+        found |= {
+            f"{kind}/{name}": function(values)
+            for name, values in columns.items()
+            if len(values) >= least
+        }
+    return found
+
+
+OPERATIONS: op.Json = {
+    "/verify": op.post(
+        "NeMo Gym",
+        "Verifies a rollout, as a resources server of NeMo Gym.",
+        op.body(
+            op.object_of(
+                ["responses_create_params", "response"],
+                responses_create_params=op.ANY_OBJECT,
+                response=op.object_of(["output"], output={"type": "array"}),
+            )
+        ),
+        op.answers(op.object_of(["reward"], reward=op.NUMBER), "The rollout, with its reward."),
+        VERIFIER,
+        TASK,
+    ),
+    "/seed_session": op.post(
+        "NeMo Gym",
+        "Nothing is kept for a session.",
+        op.body(op.ANY_OBJECT),
+        op.answers(op.ANY_OBJECT, "{}"),
+    ),
+    "/aggregate_metrics": op.post(
+        "NeMo Gym",
+        "Base statistics of verified rollouts.",
+        op.body(
+            op.object_of(
+                ["verify_responses"], verify_responses={"type": "array", "items": op.ANY_OBJECT}
+            )
+        ),
+        op.answers(op.ANY_OBJECT, "By task, and over all."),
+    ),
+    "/reverify_mode": op.get(
+        "NeMo Gym", "Rollouts may be verified again.", op.answers(op.TEXT, "stateless")
+    ),
+}
+
+FACE = Face("NeMo Gym", routes, OPERATIONS)

@@ -1,0 +1,1 @@
+"""Piston's endpoints, over the sandbox."""

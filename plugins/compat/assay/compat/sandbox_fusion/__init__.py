@@ -1,0 +1,1 @@
+"""SandboxFusion's endpoints, over the sandbox."""

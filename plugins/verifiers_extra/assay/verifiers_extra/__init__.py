@@ -1,0 +1,1 @@
+"""Verifiers that few need: instructions, languages, puzzles, geometry, science."""

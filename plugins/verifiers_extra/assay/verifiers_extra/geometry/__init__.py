@@ -1,0 +1,1 @@
+"""Boxes, points, counts and differences: what a vision model says about where things are."""

@@ -1,0 +1,1 @@
+"""Instruction following: the instructions of IFEval and IFBench."""

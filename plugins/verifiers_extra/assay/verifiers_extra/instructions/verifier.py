@@ -1,0 +1,170 @@
+r"""`ifeval`: whether a response follows verifiable instructions.
+
+**What it judges.** Each instruction of the reference is checked by itself: the 25 types of IFEval
+(Zhou et al., arXiv 2311.07911) and the 58 of IFBench (Pyatkin et al., arXiv 2507.02833), whose ids
+do not overlap. The reference is an object as both data sets have it,
+`{"instruction_id_list": ["punctuation:no_comma", ...], "kwargs": [{}, ...]}`, or that of IF-RLVR,
+`[{"instruction_id": [...], "kwargs": [null, ...]}]`; arguments that are null are as good as absent.
+There is one component per instruction, `punctuation-no-comma`, of weight 0, and the component
+`followed`, which is the reward: 1 if all are followed (`scoring` = all, IFEval's prompt-level
+accuracy) or the share of them (fraction, its instruction-level accuracy).
+
+**Strict and loose.** `mode` = strict checks the response as it is. `loose` follows IFEval, section
+2.3: an instruction counts as followed if any of eight forms of the response follows it: with and
+without asterisks; whole, without the first line, without the last, without both.
+
+**What could be gamed.** The checks see form alone: a response that says nothing can satisfy all of
+them, so pair this with a judge of content. Loose is easier to satisfy in unintended ways (any of
+eight forms will do) and strict is the safer reward. A text without letters passes for every
+language, as in the reference implementation. Counting instructions reward padding; pair them with
+`repetition`. With `skip_thought` what precedes the last `</think>` is not judged, so that a thought
+can neither satisfy nor break an instruction; without it the thought is a part of the response.
+
+**Differences from the reference implementations.**
+
+1. Missing and malformed arguments are UNUSABLE_REFERENCE; the originals draw a random value. A
+   letter of `keywords:letter_frequency` that is not one of a to z is counted as it is ("#", "!"),
+   where the original draws a random letter.
+2. Keywords, forbidden words, section marks and postscript marks are literal text; the originals
+   take them for regular expressions. The two are the same for keywords of letters and digits.
+3. Sentences: NLTK's trained Punkt parameters cannot be installed from a package index; see
+   `sentences` for the rules in their place and where they differ. Tokens are those of NLTK.
+4. Language: langdetect with its seed fixed, on the first 20,000 characters; the originals leave it
+   to chance.
+5. `words:start_verb` knows verbs by a list and by their endings instead of NLTK's tagger.
+6. Where the originals raise an exception on a response (JSON nested too deeply, a bad CSV field),
+   the instruction is not followed.
+
+**Limits.** English rules for sentences, words and verbs (differences 3 and 5), whatever language
+the response is in; a language is told by langdetect, which is unsure of short texts.
+
+**Cost.** Linear in the response. Short responses (at most 16,384 characters) whose
+instructions ask no library are judged in the server itself, the rest in a worker.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from assay.reward_server import Component, Item, Judgement, verifier
+from assay.verifiers_extra.instructions.table import (
+    SLOW,
+    SPLITTING,
+    Instruction,
+    read,
+)
+from assay.verifiers_extra.languages import detection
+
+_GLANCE_CHARS = 16_384
+_GLANCE_WORK = 100_000
+_GLANCE_SENTENCES = 200
+_SHOWN = 12
+
+
+def _glance(item: Item, *, mode: str, scoring: str, skip_thought: bool) -> Judgement | None:
+    """Judges at once when no library is needed and the response is not long."""
+    instructions = read(item.document())
+    response = item.response()
+    if any(instruction.identity in SLOW for instruction in instructions):
+        return None
+    tries = 1 if mode == "strict" else 8
+    splits = tries * sum(instruction.identity in SPLITTING for instruction in instructions)
+    is_long = len(response) > min(_GLANCE_CHARS, _GLANCE_WORK // (tries * len(instructions)))
+    if is_long or splits * sum(map(response.count, ".?!")) > _GLANCE_SENTENCES:
+        return None
+    return _judged(item, instructions, mode, scoring, skip_thought=skip_thought)
+
+
+@verifier(
+    "ifeval",
+    tasks=("ifeval", "ifbench", "instruction-following"),
+    verdicts=("followed", "partly-followed", "not-followed"),
+    description="The response follows verifiable instructions: the 25 types of IFEval and the 58 "
+    "of IFBench.",
+    lazy=True,
+    prepare=detection.load,
+    glance=_glance,
+)
+def ifeval(
+    item: Item,
+    *,
+    mode: Annotated[
+        Literal["strict", "loose"],
+        "Check the response as it is, or any of eight forms of it (without asterisks, first or "
+        "last line).",
+    ] = "strict",
+    scoring: Annotated[
+        Literal["all", "fraction"],
+        "1 only if all instructions are followed, or the fraction of them that are.",
+    ] = "all",
+    skip_thought: Annotated[
+        bool, "Whether to judge only what follows the last </think>, if there is one."
+    ] = False,
+) -> Judgement:
+    """Checks every instruction of the reference.
+
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE for instructions that are unknown or malformed.
+    """
+    return _judged(item, read(item.document()), mode, scoring, skip_thought=skip_thought)
+
+
+def forms(response: str, mode: str) -> tuple[str, ...]:
+    """The forms of a response of which one has to follow an instruction.
+
+    Args:
+        response: the policy's text.
+        mode: "strict" for the response alone, "loose" for the eight of IFEval.
+    """
+    if mode == "strict":
+        return (response,)
+    lines = response.split("\n")
+    cut = ("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))
+    whole = (response, *cut)
+    return (*whole, *(form.replace("*", "") for form in whole))
+
+
+def _judged(
+    item: Item,
+    instructions: Sequence[Instruction],
+    mode: str,
+    scoring: str,
+    *,
+    skip_thought: bool,
+) -> Judgement:
+    response = item.response()
+    if skip_thought:
+        response = response.rpartition("</think>")[2]
+    tried = forms(response, mode)
+    names = _names(instructions)
+    results = [instruction.follows(tried) for instruction in instructions]
+    share = sum(results) / len(results)
+    score = float(share == 1.0) if scoring == "all" else share
+    components = tuple(
+        Component(name, float(result), 0.0) for name, result in zip(names, results, strict=True)
+    )
+    broken = [name for name, result in zip(names, results, strict=True) if not result]
+    verdict = "followed" if share == 1.0 else "partly-followed" if share else "not-followed"
+    return Judgement.composed(
+        verdict, (Component("followed", score), *components), explanation=_explained(broken)
+    )
+
+
+def _explained(broken: Sequence[str]) -> str:
+    if not broken:
+        return "every instruction is followed"
+    more = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+    return f"not followed: {', '.join(broken[:_SHOWN])}{more}"
+
+
+def _names(instructions: Sequence[Instruction]) -> list[str]:
+    """Names of components: ids in kebab-case, numbered from the second of the same name."""
+    seen: Counter[str] = Counter()
+    names = []
+    for instruction in instructions:
+        name = instruction.identity.replace(":", "-").replace("_", "-")
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return names

@@ -1,0 +1,1 @@
+"""Which language a response is in."""

@@ -1,0 +1,210 @@
+"""`sudoku`: the grid in the response solves the puzzle of the reference.
+
+Any size n^2, n from 2 to 5. The reference is `{"puzzle": grid}` or the grid itself, where a grid is
+a list of rows of numbers (0 or null for an empty cell) or of texts, or one text of rows or of all
+cells in a row (0, `.`, `_` and `*` are empty; beyond 9 there is a blank or comma between cells).
+The grid is solved when it keeps the givens and each row, column and box holds 1 to n^2 once: no
+solution is needed in the reference, and with several solutions any will do.
+
+The response's grid is the last N lines in a row that hold N cells each, whatever lines of dashes
+are between them and bars between cells; or a JSON list of N lists; or N * N digits in one word.
+Only what follows the last `</think>` is read, of that the last `<answer>` element if there is one.
+
+The reward is `solved`, 1 or 0, or `fraction`: the share of the 3N rows, columns and boxes that are
+right, 0 if a given was changed. What a policy could game: `fraction` is well above 0 for a grid
+that is easy to find (all rows right is a third), and for a solved puzzle only it is 1; `solved`
+cannot be gamed, since solving is checking.
+
+Limits. Squares of n^2 with boxes of n by n: no other shapes, no further rules. Givens that clash
+are UNUSABLE_REFERENCE; that a puzzle can be solved is not checked otherwise, and one that cannot
+gets no right answer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from assay.reward_server import (
+    UNUSABLE_REFERENCE,
+    Component,
+    Item,
+    JsonValue,
+    Judgement,
+    Unjudgeable,
+    verifier,
+)
+from assay.verifiers_extra.geometry.reading import answer_region
+
+SIDES = (4, 9, 16, 25)
+Grid = list[list[int]]
+
+_EMPTY = {"0", ".", "_", "*", "x", "X", "-"}
+_CELL = re.compile(r"[0-9]{1,3}|[._*]")
+_DRAWING = re.compile(r"[^\w.*]+")
+_RULE = re.compile(r"[\s+|=\u2500-\u257f-]*\Z")
+_TOO_MANY_LINES = 2_000
+
+
+@verifier(
+    "sudoku", verdicts=("correct", "incorrect", "unparsed"), isolation="inline", cacheable=False
+)
+def sudoku(
+    item: Item,
+    *,
+    reward: Annotated[
+        Literal["solved", "fraction"],
+        "1 for a solved puzzle, or the share of rows, columns and boxes that are right.",
+    ] = "solved",
+) -> Judgement:
+    """The grid in the response solves the sudoku and keeps its givens.
+
+    Raises:
+        Unjudgeable: UNUSABLE_REFERENCE, saying what is wrong.
+    """
+    puzzle = _puzzle(item)
+    region = answer_region(item.response())
+    grid = find_grid(region, len(puzzle)) if region else None
+    if grid is None:
+        return Judgement.composed(
+            "unparsed",
+            (Component("solved", 0.0),),
+            explanation=f"the answer holds no grid of {len(puzzle)} rows of {len(puzzle)}",
+        )
+    kept = all(
+        not given or given == cell
+        for givens, row in zip(puzzle, grid, strict=True)
+        for given, cell in zip(givens, row, strict=True)
+    )
+    share = right_share(grid) if kept else 0.0
+    solved = share == 1.0
+    why = f"{share:.0%} of rows, columns and boxes are right" if kept else "a given was changed"
+    return Judgement.composed(
+        "correct" if solved else "incorrect",
+        (Component(reward, float(solved) if reward == "solved" else share),),
+        extracted_answer="\n".join(" ".join(map(str, row)) for row in grid),
+        explanation="solves the puzzle" if solved else why,
+    )
+
+
+def right_share(grid: Grid) -> float:
+    """The share of the rows, columns and boxes of a full grid that hold each number once."""
+    side = len(grid)
+    n = math.isqrt(side)
+    units = [*grid, *map(list, zip(*grid, strict=True))]
+    for top in range(0, side, n):
+        band = grid[top : top + n]
+        units += [
+            [cell for row in band for cell in row[left : left + n]] for left in range(0, side, n)
+        ]
+    wanted = set(range(1, side + 1))
+    return sum(set(unit) == wanted for unit in units) / len(units)
+
+
+def find_grid(text: str, side: int) -> Grid | None:
+    """The last grid of a text with so many rows and columns; None for none."""
+    grid = _json_grid(text, side) or _drawn_grid(text, side)
+    if grid is None and side <= 9:
+        words = re.findall(rf"(?<!\w)[0-9]{{{side * side}}}(?!\w)", text)
+        if words:
+            digits = [int(digit) for digit in words[-1]]
+            grid = [digits[start : start + side] for start in range(0, side * side, side)]
+    return grid
+
+
+def _json_grid(text: str, side: int) -> Grid | None:
+    start, end = text.find("[["), text.rfind("]]")
+    if start < 0:
+        start, end = text.find("["), text.rfind("]") - 1
+    if start < 0 or end < start:
+        return None
+    try:
+        value = json.loads(text[start : end + 2])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, list) or len(value) != side:
+        return None
+    rows = [row for row in value if isinstance(row, list) and len(row) == side]
+    flat = [cell for row in rows for cell in row]
+    whole = all(isinstance(cell, int) and not isinstance(cell, bool) for cell in flat)
+    return rows if len(rows) == side and whole else None
+
+
+def _drawn_grid(text: str, side: int) -> Grid | None:
+    """The last lines in a row that hold one row each; lines of drawing may stand between them."""
+    rows: Grid = []
+    for line in reversed(text.splitlines()[-_TOO_MANY_LINES:]):
+        cells = _cells(line, side)
+        if cells is not None:
+            rows.insert(0, cells)
+            if len(rows) == side:
+                return rows
+        elif rows and not _RULE.match(line):
+            rows = []
+    return None
+
+
+def _cells(line: str, side: int) -> list[int] | None:
+    """The cells of a line of numbers; None when it is no row."""
+    words = _DRAWING.sub(" ", line[:1_000]).split()
+    if len(words) == 1 and len(words[0]) == side <= 9:
+        words = list(words[0])
+    if len(words) != side or not all(_CELL.fullmatch(word) for word in words):
+        return None
+    return [0 if word in _EMPTY else int(word) for word in words]
+
+
+def _puzzle(item: Item) -> Grid:
+    value: JsonValue = None
+    if item.data is None and len(item.references) == 1:
+        value = item.references[0] if item.references[0].lstrip()[:1] not in ("{", "[") else None
+    if value is None:
+        value = item.document()
+    if isinstance(value, dict):
+        value = value.get("puzzle")
+    grid = _given_grid(value)
+    if len(grid) not in SIDES or any(len(row) != len(grid) for row in grid):
+        raise _unusable(f"the puzzle of the reference must have {SIDES} rows of as many cells")
+    if any(not 0 <= cell <= len(grid) for row in grid for cell in row):
+        raise _unusable(f"a cell of the puzzle is not between 0 and {len(grid)}")
+    for unit in (*grid, *zip(*grid, strict=True)):
+        givens = [cell for cell in unit if cell]
+        if len(set(givens)) != len(givens):
+            raise _unusable("the puzzle of the reference holds a number twice in a row or column")
+    return grid
+
+
+def _given_grid(value: JsonValue) -> Grid:
+    if isinstance(value, str):
+        lines = [line for line in value.splitlines() if line.strip() and not _RULE.match(line)]
+        text = "".join(lines)
+        side = math.isqrt(len(text))
+        if len(lines) == 1 and side * side == len(text) and side in (4, 9):
+            lines = [text[start : start + side] for start in range(0, len(text), side)]
+        return [_given_row(line, len(lines)) for line in lines]
+    if not isinstance(value, list):
+        raise _unusable('the reference must be a grid or an object {"puzzle": grid}')
+    return [_given_row(row, len(value)) for row in value]
+
+
+def _given_row(row: JsonValue | Sequence[int], side: int) -> list[int]:
+    if isinstance(row, str):
+        cells = _cells(row, side)
+        if cells is None:
+            raise _unusable(f"{row[:60]!r} of the reference is no row of {side} cells")
+        return cells
+    if not isinstance(row, list):
+        raise _unusable("a row of the puzzle must be a list or a text")
+    cells = []
+    for cell in row:
+        if cell is not None and (isinstance(cell, bool) or not isinstance(cell, int)):
+            raise _unusable(f"a cell of the puzzle must be a whole number or null, not {cell!r}")
+        cells.append(cell or 0)
+    return cells
+
+
+def _unusable(trouble: str) -> Unjudgeable:
+    return Unjudgeable(UNUSABLE_REFERENCE, trouble)

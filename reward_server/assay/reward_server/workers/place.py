@@ -1,0 +1,60 @@
+"""Where the workers of the reward server are: on this machine, or on the nodes of a Ray cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from assay.kit.pool.forked import ForkedWorkers
+from assay.kit.pool.link import LinkLimits, Workers
+from assay.kit.pool.worker import WorkerLimits
+from assay.kit.ray_workers import Ask, Placement, RayWorkers
+from assay.reward_server.config import ScorerConfig
+from assay.reward_server.workers import wire
+
+_HERE = "assay.reward_server.workers"
+_LINK = LinkLimits(start_s=30.0, answer_bytes=wire.MAX_DONE_BYTES)
+
+
+def place(config: ScorerConfig) -> Workers:
+    """Where the workers of a scorer are."""
+    settings = json.dumps(
+        {
+            "memory_bytes": config.worker_memory_mb * 2**20,
+            "jobs": config.worker_items,
+            "growth_bytes": config.worker_growth_mb * 2**20,
+            "preload": ",".join(config.preload),
+        }
+    )
+    if config.pool == "ray":
+        distribution, node = "assay-reward-server", f"{_HERE}.place:open_node"
+        return RayWorkers(Placement(config.ray_address, distribution, "a worker", node, settings))
+    return _local(settings)
+
+
+async def open_node(settings: str) -> ScoringNode:
+    """A node of a cluster, for a host on it."""
+    return ScoringNode(_local(settings))
+
+
+class ScoringNode:
+    """What the server has on a node: a fork server for one worker; any with our version will do.
+
+    Args:
+        workers: where its worker is.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self.workers = workers
+
+    async def about(self, ask: Ask) -> Mapping[str, Any]:
+        """Nothing."""
+        del ask
+        return {}
+
+
+def _local(settings: str) -> ForkedWorkers:
+    told = json.loads(settings)
+    preload = told.pop("preload")
+    return ForkedWorkers(f"{_HERE}.work:prepare", preload, WorkerLimits(**told), _LINK)

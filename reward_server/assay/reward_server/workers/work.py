@@ -1,0 +1,96 @@
+"""What a worker of the reward server does: judges one item at a time.
+
+Loaded by the fork server, which prepares the verifiers once for all workers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any
+
+from assay.kit.pool.frames import FrameError
+from assay.reward_server import border
+from assay.reward_server.domain import VERIFIER_FAILED, CompositeVerifier, Fault, Outcome, Verifier
+from assay.reward_server.registry import Registry, load_registry
+from assay.reward_server.workers import wire
+
+_log = logging.getLogger(__name__)
+
+
+class Judging:
+    """Judges items.
+
+    Args:
+        registry: the verifiers, prepared but for the lazy ones.
+        prepared: names of the lazy verifiers that are loaded already.
+    """
+
+    def __init__(self, registry: Registry, prepared: Collection[str]) -> None:
+        self._registry = registry
+        self._loaded = set(prepared)
+
+    def take(self, body: bytes) -> Callable[[], bytes]:
+        """Reads a job, and loads what a lazy verifier needs before its first item's time runs."""
+        job: dict[str, Any] = json.loads(body)
+        verifier = self._registry.verifier(job["verifier"])
+        if verifier is None:
+            text = f"the workers could not load the verifier {job['verifier']!r}"
+            return partial(_pack, Fault(VERIFIER_FAILED, text))
+        self._load(verifier)
+        return partial(self._judge, verifier, job["item"])
+
+    def _load(self, verifier: Verifier) -> None:
+        name = verifier.spec.name
+        if not verifier.spec.lazy or name in self._loaded:
+            return
+        self._loaded.add(name)
+        try:
+            verifier.prepare()
+        except Exception:  # noqa: BLE001 - the isolation border: its items will be faults
+            _log.exception("verifier %s cannot be prepared", name)
+
+    @staticmethod
+    def _judge(verifier: Verifier, item: dict[str, Any]) -> bytes:
+        return _pack(border.judge(verifier, wire.item_from_json(item)))
+
+
+def prepare(settings: str) -> Judging:
+    """Loads what the verifiers that run in workers need.
+
+    Args:
+        settings: names of lazy verifiers that are loaded all the same, comma-separated; "all" for
+            all of them.
+    """
+    registry = load_registry()
+    return Judging(registry, _prepared(registry, settings.split(",")))
+
+
+def _prepared(registry: Registry, preload: Sequence[str]) -> set[str]:
+    prepared: set[str] = set()
+    for verifier in registry:
+        if isinstance(verifier, CompositeVerifier):
+            continue
+        spec = verifier.spec
+        wanted = not spec.lazy or spec.name in preload or "all" in preload
+        if spec.isolation != "process" or not wanted:
+            continue
+        try:
+            verifier.prepare()
+        except Exception:  # noqa: BLE001 - the isolation border
+            # It will fail its self-test and be reported unhealthy;
+            # the others go on.
+            _log.exception("verifier %s cannot be prepared", spec.name)
+        else:
+            prepared.add(spec.name)
+    return prepared
+
+
+def _pack(outcome: Outcome) -> bytes:
+    try:
+        return wire.pack(wire.outcome_to_json(outcome), wire.MAX_DONE_BYTES)
+    except (FrameError, TypeError, ValueError, AttributeError):
+        broken = Fault(VERIFIER_FAILED, "the verifier's judgement cannot be sent")
+        return wire.pack(wire.outcome_to_json(broken), wire.MAX_DONE_BYTES)

@@ -1,0 +1,41 @@
+"""The sandbox over HTTP: what a face may use, and what the site says of itself.
+
+The sandbox has no wire format of its own there: the contract is gRPC's. Those of its peers plug in
+(distribution `assay-compat`).
+"""
+
+from __future__ import annotations
+
+from assay.kit.http.app import Site
+from assay.kit.http.config import HttpConfig
+from assay.kit.http.front import Front
+from assay.kit.serving import Admission
+from assay.sandbox.runner import Runner
+
+SITE = Site(
+    service="sandbox",
+    title="sandbox",
+    summary="Runs untrusted programs, over HTTP.",
+    description=(
+        "The runner of the gRPC service, in the formats of its peers. What a program did is a "
+        "judgement; what we could not run is a fault, in the words that the format has for it."
+    ),
+)
+
+
+class SandboxFront(Front):
+    """The sandbox as its faces see it.
+
+    Args:
+        runner: does the work.
+        admission, config, public: as for `Front`.
+
+    Attributes:
+        runner: as above.
+    """
+
+    def __init__(
+        self, runner: Runner, admission: Admission, config: HttpConfig, *, public: bool = False
+    ) -> None:
+        super().__init__(admission, config, public=public)
+        self.runner = runner
