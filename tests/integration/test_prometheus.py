@@ -88,7 +88,10 @@ def prometheus(repository: Path, tmp_path: Path) -> Iterator[tuple[int, Embedded
     flags["reward"] += ["--journal", str(folder / "verdicts.sqlite")]
     flags["sandbox"] += [*ANY_FLOOR, "--languages", "python", "--slots", "1"]
     config = shipped(repository)
-    config["global"] = {"scrape_interval": "500ms", "scrape_timeout": "500ms"}
+    config["rule_files"] = [str(repository / "deploy" / "alerts.yml")]
+    config["global"] = dict.fromkeys(
+        ("scrape_interval", "scrape_timeout", "evaluation_interval"), "500ms"
+    )
     for job in config["scrape_configs"]:
         del job["dns_sd_configs"]
         port = metrics.get(job["job_name"].removesuffix("_server"))
@@ -145,6 +148,12 @@ def test_the_shipped_configuration_is_one(repository: Path) -> None:
     assert done.returncode == 0, done.stderr + done.stdout
 
 
+def test_every_alert_fires_on_what_it_is_for(repository: Path) -> None:
+    command = ["promtool", "test", "rules", str(repository / "deploy" / "alerts_test.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
 def busy(port: int, services: EmbeddedServices) -> None:
     """Works until Prometheus has seen every kind of item."""
     number, ends_s = 0, time.monotonic() + LIMIT_S
@@ -174,6 +183,8 @@ def test_every_query_of_the_dashboard_has_an_answer(
     empty = {query for query, values in known.items() if not values}
     wrong = {query for query in empty if "genrm" not in query and 'code!="OK"' not in query}
     assert wrong == set()
+    state = ask(port, "/api/v1/rules")["data"]["groups"]
+    assert {rule["health"] for group in state for rule in group["rules"]} == {"ok"}
     serving = [values for query, values in known.items() if "assay_rpc_serving" in query]
     assert serving == [[1.0], [1.0], []]  # reward server, sandbox, and no genrm
     share = next(values for query, values in known.items() if "assay_reward_faults" in query)

@@ -211,3 +211,35 @@ def test_the_page_lists_what_is_exported(repository: Path) -> None:
         for name, kind, labels, service, meaning in rows()
     ]
     assert [line for line in table.splitlines() if line.startswith("| `")] == expected
+
+
+def rules(repository: Path) -> list[dict[str, Any]]:
+    """The rules for alerts that are shipped."""
+    found = yaml.safe_load((repository / "deploy" / "alerts.yml").read_text(encoding="utf-8"))
+    return [rule for group in found["groups"] for rule in group["rules"]]
+
+
+def test_alerts_ask_for_what_is_exported(repository: Path) -> None:
+    exported = {name for name, *_ in rows()}
+    for rule in rules(repository):
+        for name in re.findall(r"assay_[a-z_(|)]+", rule["expr"].replace("{__name__=~", "")):
+            choices = re.search(r"\(([a-z|]+)\)", name)
+            for each in choices[1].split("|") if choices else [""]:
+                asked = name.replace(choices[0], each) if choices else name
+                asked = re.sub(r"_(bucket|count)$", "", asked)
+                assert asked in exported, (rule["alert"], asked)
+
+
+def test_every_alert_is_tried_and_explained(repository: Path) -> None:
+    named = [rule["alert"] for rule in rules(repository)]
+    tried = yaml.safe_load((repository / "deploy" / "alerts_test.yml").read_text(encoding="utf-8"))
+    fired = {
+        case["alertname"]
+        for test in tried["tests"]
+        for case in test["alert_rule_test"]
+        if case["exp_alerts"]
+    }
+    assert fired == set(named)
+    text = (repository / "docs" / "operations.md").read_text(encoding="utf-8")
+    section = text.partition("## Alerts")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == named
