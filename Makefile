@@ -24,7 +24,7 @@ PYTEST_ARGS ?=
 HTTP_PORT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-gpu test-adapters check fmt protos validate-data audit hashes wheelhouse pin-images up bench clean
+.PHONY: help install run test test-fast test-all test-docker test-envoy test-ray test-vllm test-gpu test-adapters check fmt protos validate-data audit hashes wheelhouse dist pin-images up bench clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -168,6 +168,9 @@ wheelhouse: $(INSTALLED) ## wheelhouse/: wheels of Assay and of all it needs, fo
 	@$(BIN)/python scripts/hashes.py check wheelhouse.partial --where-listed
 	@rm -rf wheelhouse && mv wheelhouse.partial wheelhouse
 	@du -sh wheelhouse
+
+dist: $(INSTALLED) ## dist/: a wheel and an sdist of every distribution
+	@$(BIN)/python scripts/release.py dist
 
 pin-images: ## Digests of the images in deploy/images.env, as the registry gives them today
 	@$(PYTHON) scripts/pin_images.py
