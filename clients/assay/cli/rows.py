@@ -37,7 +37,7 @@ OUTPUT_KEYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """A file of rows, and how to read them.
 
     Attributes:
@@ -77,7 +77,7 @@ class Row:
 
 
 @dataclass(slots=True)
-class Survey:
+class RowSurvey:
     """What the first reading of a file found.
 
     Attributes:
@@ -96,7 +96,7 @@ class Survey:
     tested: bool = False
     clashes: set[str] = field(default_factory=set)
 
-    def for_verifier(self, name: str) -> Survey:
+    def for_verifier(self, name: str) -> RowSurvey:
         """The same rows, had all of them asked for this verifier."""
         route = (name, "")
         return dataclasses.replace(
@@ -106,7 +106,7 @@ class Survey:
         )
 
 
-def read_rows(source: Source) -> Iterator[Row]:
+def read_rows(source: RowSource) -> Iterator[Row]:
     """The rows of a file, in order; blank lines are passed over.
 
     Raises:
@@ -120,14 +120,14 @@ def read_rows(source: Source) -> Iterator[Row]:
             yield _parse(source, line, number, raw)
 
 
-def survey(source: Source) -> Survey:
+def survey(source: RowSource) -> RowSurvey:
     """Checks every row.
 
     Raises:
         ConfigError: The file cannot be read, holds no rows, or a row is not as it should be, or two
             rows share an id.
     """
-    found = Survey()
+    found = RowSurvey()
     digest = hashlib.sha256()
     line_of_id: dict[bytes, int] = {}
     ours = set(source.output_keys)
@@ -155,7 +155,7 @@ def survey(source: Source) -> Survey:
     return found
 
 
-def check_routes(source: Source, found: Survey, info: ServerInfo) -> list[str]:
+def check_routes(source: RowSource, found: RowSurvey, info: ServerInfo) -> list[str]:
     """Checks that the server judges what the rows ask for.
 
     Returns:
@@ -238,7 +238,7 @@ def dump(row: dict[str, Any]) -> bytes:
 _PLAIN = json.JSONEncoder(ensure_ascii=False)
 
 
-def _lines(source: Source) -> Iterator[tuple[int, bytes]]:
+def _lines(source: RowSource) -> Iterator[tuple[int, bytes]]:
     path = source.path
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
@@ -253,11 +253,11 @@ def _lines(source: Source) -> Iterator[tuple[int, bytes]]:
         raise ConfigError(f"{source.name} cannot be read: {error.strerror or error}") from error
 
 
-def _wrong(source: Source, line: int, problem: str) -> NoReturn:
+def _wrong(source: RowSource, line: int, problem: str) -> NoReturn:
     raise ConfigError(f"{source.name}:{line}: {problem}")
 
 
-def _parse(source: Source, line: int, number: int, raw: bytes) -> Row:
+def _parse(source: RowSource, line: int, number: int, raw: bytes) -> Row:
     try:
         data = _DECODER.decode(raw.decode("utf-8-sig" if line == 1 else "utf-8"))
     except UnicodeDecodeError:

@@ -13,11 +13,11 @@ from assay.clients.types import (
     Fault,
     Item,
     Judgement,
-    Limits,
     Parameter,
     ParameterInfo,
     Result,
     ServerInfo,
+    ServerLimits,
     Span,
     VerifierInfo,
     as_json,
@@ -173,9 +173,9 @@ def _judgement_from_proto(message: reward_pb2.Judgement) -> Judgement | Fault:
         return make_fault(Reason.INTERNAL, f"{error}; report it to whoever runs the server")
 
 
-def limits_from_proto(message: common_pb2.BatchLimits) -> Limits:
+def limits_from_proto(message: common_pb2.BatchLimits) -> ServerLimits:
     """Reads limits; those of assay.kit.limits stand in for what a server does not state."""
-    return Limits(
+    return ServerLimits(
         max_items=message.max_items or limits.MAX_BATCH_ITEMS,
         max_message_bytes=min(
             message.max_message_bytes or limits.MAX_MESSAGE_BYTES, limits.MAX_MESSAGE_BYTES

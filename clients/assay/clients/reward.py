@@ -25,7 +25,7 @@ from assay.clients.core.client import CallKind, OnError, ServiceClient, check_id
 from assay.clients.core.portal import SyncClient, taken_in_thread
 from assay.clients.core.streaming import run_stream
 from assay.clients.faults import make_fault
-from assay.clients.types import Fault, Item, Limits, Result, ServerInfo
+from assay.clients.types import Fault, Item, Result, ServerInfo, ServerLimits
 from assay.kit import tracing
 from assay.kit.errors import CallError
 from assay.kit.reasons import Reason
@@ -229,7 +229,7 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
             await self._transport.call(method, request, timeout_s=timeout_s)
         )
 
-    def _limits_of(self, info: ServerInfo) -> Limits:
+    def _limits_of(self, info: ServerInfo) -> ServerLimits:
         return info.limits
 
     def _needs_group(self, message: reward_pb2.Item) -> bool:

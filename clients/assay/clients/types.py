@@ -25,13 +25,13 @@ __all__ = [
     "Fault",
     "Item",
     "Judgement",
-    "Limits",
     "Message",
     "Parameter",
     "ParameterInfo",
     "Reference",
     "Result",
     "ServerInfo",
+    "ServerLimits",
     "Span",
     "Turn",
     "VerifierInfo",
@@ -325,7 +325,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """What one call to a server may hold.
 
     Attributes:
@@ -390,7 +390,7 @@ class ServerInfo:
     """What a server judges, and its limits."""
 
     verifiers: tuple[VerifierInfo, ...]
-    limits: Limits
+    limits: ServerLimits
     version: str
 
     def find(self, verifier: str, task: str = "") -> VerifierInfo | None:

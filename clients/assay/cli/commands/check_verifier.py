@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from assay.cli.commands.options import read_server, server_options
-from assay.cli.rows import Row, Source, read_rows
+from assay.cli.rows import Row, RowSource, read_rows
 from assay.clients.rows.items import Defaults, Keys
 from assay.kit.errors import ConfigError
 
@@ -53,7 +53,7 @@ def check_verifier(
     cases = []
     if cases_file is not None:
         keys = Keys(verifier="", task="")
-        source = Source(Path(cases_file), cases_file, keys, Defaults(verifier=name))
+        source = RowSource(Path(cases_file), cases_file, keys, Defaults(verifier=name))
         for row in read_rows(source):
             expected = _expected(cases_file, row)
             item = row.item

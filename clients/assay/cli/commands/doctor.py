@@ -45,7 +45,7 @@ GROUP = "assay.doctor"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One line of the report.
 
     Attributes:
@@ -59,14 +59,14 @@ class Finding:
     fine: bool | None = None
 
 
-def look_at_machine() -> list[Finding]:
+def look_at_machine() -> list[DoctorFinding]:
     """Python, cores, memory and accelerators."""
     return [
-        Finding("python", platform.python_version()),
-        Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
-        Finding("cores", str(len(os.sched_getaffinity(0)))),
-        Finding("memory", f"{_memory_bytes() / 2**30:.1f} GiB"),
-        Finding("accelerators", _accelerators()),
+        DoctorFinding("python", platform.python_version()),
+        DoctorFinding("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        DoctorFinding("cores", str(len(os.sched_getaffinity(0)))),
+        DoctorFinding("memory", f"{_memory_bytes() / 2**30:.1f} GiB"),
+        DoctorFinding("accelerators", _accelerators()),
     ]
 
 
@@ -85,7 +85,7 @@ def _accelerators() -> str:
     return f"{', '.join(names)} (torch {torch.__version__})"
 
 
-def look_at_packages() -> list[Finding]:
+def look_at_packages() -> list[DoctorFinding]:
     """Versions of what matters, and which services are installed."""
     findings = []
     for name in (
@@ -98,22 +98,24 @@ def look_at_packages() -> list[Finding]:
         *_LIBRARIES,
     ):
         try:
-            findings.append(Finding(name, version(name)))
+            findings.append(DoctorFinding(name, version(name)))
         except PackageNotFoundError:
-            findings.append(Finding(name, "not installed"))
+            findings.append(DoctorFinding(name, "not installed"))
     installed = installed_services()
     services = ", ".join(installed)
     findings.append(
-        Finding(
+        DoctorFinding(
             "services installed",
             services or f"none; {how_to_install('assay-reward-server')}",
             bool(services),
         )
     )
-    findings.append(Finding("plug-ins", "; ".join([*installed_plug_ins(), *absent_plug_ins()])))
+    findings.append(
+        DoctorFinding("plug-ins", "; ".join([*installed_plug_ins(), *absent_plug_ins()]))
+    )
     pooled = [PACKAGES[name] for name in _POOLED if name in installed]
     if pooled:
-        findings.append(Finding("--pool ray", _ray(pooled)))
+        findings.append(DoctorFinding("--pool ray", _ray(pooled)))
     return findings
 
 
@@ -127,7 +129,7 @@ def _ray(packages: Sequence[str]) -> str:
         return "ray of an unknown version"
 
 
-def look_at_services() -> list[Finding]:
+def look_at_services() -> list[DoctorFinding]:
     """What the installed services say of this machine, each by its entry point of `assay.doctor`.
 
     An entry point is a function without arguments that gives texts and a mark for each line: what
@@ -136,14 +138,14 @@ def look_at_services() -> list[Finding]:
     findings = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
-            findings += [Finding(*line) for line in entry.load()()]
+            findings += [DoctorFinding(*line) for line in entry.load()()]
         except Exception as error:  # noqa: BLE001 - the isolation border: one service's own check
             text = f"its check failed: {type(error).__name__}: {error}"
-            findings.append(Finding(f"{entry.name} here", text, fine=False))
+            findings.append(DoctorFinding(f"{entry.name} here", text, fine=False))
     return findings
 
 
-async def look_at_ports() -> list[Finding]:
+async def look_at_ports() -> list[DoctorFinding]:
     """Which services answer on their default ports, and by what certificate."""
     findings = []
     for name, port in DEFAULT_PORTS.items():
@@ -151,14 +153,14 @@ async def look_at_ports() -> list[Finding]:
         state = await health.check(address, timeout_s=_WAIT_S)
         certificate = await asyncio.to_thread(look_at_certificate, address)
         if certificate is None:
-            findings.append(Finding(f"{name} at {address}", state.value))
+            findings.append(DoctorFinding(f"{name} at {address}", state.value))
         else:
             asked = f"it speaks TLS: ask by --target {address} --tls-ca FILE"
-            findings += [Finding(f"{name} at {address}", asked), certificate]
+            findings += [DoctorFinding(f"{name} at {address}", asked), certificate]
     return findings
 
 
-def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> list[Finding]:
+def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> list[DoctorFinding]:
     """Whether a service answers, asked as each of their clients asks; and its certificate."""
     server = read_server(target, token_file, tls_ca)
     how = {"tls": server.tls, "token": server.token}
@@ -176,14 +178,14 @@ def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> l
         else:
             wait_ms = (time.monotonic() - started_s) * 1000
             return [
-                Finding(f"target {target}", found, fine=True),
-                Finding(f"target {target}: first answer", f"after {wait_ms:.0f} ms"),
+                DoctorFinding(f"target {target}", found, fine=True),
+                DoctorFinding(f"target {target}: first answer", f"after {wait_ms:.0f} ms"),
                 *findings,
             ]
-    return [Finding(f"target {target}", failure, fine=False), *findings]
+    return [DoctorFinding(f"target {target}", failure, fine=False), *findings]
 
 
-def look_at_certificate(target: str) -> Finding | None:
+def look_at_certificate(target: str) -> DoctorFinding | None:
     """Whom a port's certificate names and until when it holds; None where it speaks no TLS.
 
     Nothing is trusted here, so that a certificate that has expired is seen too.
@@ -197,7 +199,7 @@ def look_at_certificate(target: str) -> Finding | None:
         text = f"expired on {until}: renew it"
     else:
         text = f"for {', '.join(found.names) or 'no name'}, until {until} ({days:.0f} days)"
-    return Finding(f"certificate of {target}", text, fine=days >= _RENEW_DAYS)
+    return DoctorFinding(f"certificate of {target}", text, fine=days >= _RENEW_DAYS)
 
 
 def _ask_reward(target: str, how: dict[str, Any]) -> str:
@@ -255,7 +257,7 @@ def doctor(
     findings = look_at_machine() + look_at_packages() + services + asyncio.run(look_at_ports())
     if target:
         findings += look_at_target(target, token_file, tls_ca)
-    findings += [Finding(*line) for line in stalls.look_at(metrics, time.sleep, watch_s)]
+    findings += [DoctorFinding(*line) for line in stalls.look_at(metrics, time.sleep, watch_s)]
     table = Table("what", "found", "")
     for finding in findings:
         mark = {True: "[green]ok[/green]", False: "[red]not ok[/red]", None: ""}[finding.fine]

@@ -17,12 +17,12 @@ import click
 from rich.console import Console
 
 from assay.cli.commands.eval_report import print_report
-from assay.cli.commands.options import Server, read_server, server_options
+from assay.cli.commands.options import ServerAccess, read_server, server_options
 from assay.cli.commands.pipeline import ask_in_order, progress_bar
 from assay.cli.commands.work import says_what_is_kept, tell_resume
-from assay.cli.evaluation.rows import AnyItem, AnyResult, Kind, Question, line_of
-from assay.cli.evaluation.sheet import Reading, Sheet, check_names, make_sheet, only_rates
-from assay.cli.evaluation.tallies import Evaluation
+from assay.cli.evaluation.rows import AnyItem, AnyResult, JudgeQuestion, Kind, line_of
+from assay.cli.evaluation.sheet import RowReading, Sheet, check_names, make_sheet, only_rates
+from assay.cli.evaluation.tallies import EvaluationTally
 from assay.cli.partial import PartialFile
 from assay.cli.rows import dump
 from assay.clients.judging import (
@@ -63,7 +63,7 @@ def asker(
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JudgeEvaluation:
     """One evaluation, once the service answers.
 
     Attributes:
@@ -77,11 +77,11 @@ class Job:
         timeout_s: the whole time that a call may take, in seconds.
     """
 
-    server: Server
+    server: ServerAccess
     sheet: Sheet
     judging: JudgeSettings
     stepping: StepSettings
-    evaluation: Evaluation
+    evaluation: EvaluationTally
     output: str
     batch: int
     timeout_s: float
@@ -137,7 +137,7 @@ class Job:
                 tell_resume(file, len(questions), console)
                 show(evaluation)
 
-            def take(chunk: list[tuple[Question, Sequence[AnyResult]]]) -> None:
+            def take(chunk: list[tuple[JudgeQuestion, Sequence[AnyResult]]]) -> None:
                 for question, results in chunk:
                     line = line_of(question, results)
                     evaluation.add(line)
@@ -157,8 +157,8 @@ class Job:
 
     async def _ask(
         self,
-        questions: list[Question],
-        take: Callable[[list[tuple[Question, Sequence[AnyResult]]]], None],
+        questions: list[JudgeQuestion],
+        take: Callable[[list[tuple[JudgeQuestion, Sequence[AnyResult]]]], None],
     ) -> None:
         server = self.server
         async with AsyncJudgeClient(
@@ -175,8 +175,8 @@ class Job:
 
 
 def reach_judge(
-    server: Server, arguments: Sequence[str], stack: ExitStack
-) -> tuple[Server, JudgeServerInfo]:
+    server: ServerAccess, arguments: Sequence[str], stack: ExitStack
+) -> tuple[ServerAccess, JudgeServerInfo]:
     """The service that was named, or one with these models for as long as the stack.
 
     Raises:
@@ -192,11 +192,11 @@ def reach_judge(
         services = EmbeddedServices(
             ["genrm"], arguments={"genrm": arguments}, start_timeout_s=_START_S
         )
-        server = Server(stack.enter_context(services).address_of("genrm"), None, None)
+        server = ServerAccess(stack.enter_context(services).address_of("genrm"), None, None)
     return server, asyncio.run(_ask_info(server))
 
 
-async def _ask_info(server: Server) -> JudgeServerInfo:
+async def _ask_info(server: ServerAccess) -> JudgeServerInfo:
     async with AsyncJudgeClient(server.target, tls=server.tls, token=server.token) as client:
         return await client.wait_ready(_READY_S)
 
@@ -296,7 +296,7 @@ def eval_judge(
     server = read_server(target, token_file, tls_ca)
     path = Path(in_file)
     rows = list(read(path))
-    reading = Reading(kind, styles, with_truth, limit, skip_bad)
+    reading = RowReading(kind, styles, with_truth, limit, skip_bad)
     sheet = make_sheet(path, rows, reading)
     console = Console(stderr=True)
     with ExitStack() as stack:
@@ -305,11 +305,11 @@ def eval_judge(
         if kind is None and sheet.kind == "pairs" and only_rates(info, judge):
             console.print("a scalar reward model: each response of a pair is rated by itself")
             sheet = make_sheet(path, rows, dataclasses.replace(reading, kind="points"))
-        job = Job(
+        job = JudgeEvaluation(
             server,
             sheet,
             *_settings(judge, threshold, how),
-            Evaluation(sheet.kind, max_order_gap, 0.5 if threshold is None else threshold),
+            EvaluationTally(sheet.kind, max_order_gap, 0.5 if threshold is None else threshold),
             output,
             batch,
             timeout,

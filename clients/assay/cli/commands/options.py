@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerAccess:
     """A server as the command line names it.
 
     Attributes:
@@ -57,7 +57,7 @@ def server_options(command: F) -> F:
     return command
 
 
-def read_server(target: str, token_file: str | None, tls_ca: str | None) -> Server:
+def read_server(target: str, token_file: str | None, tls_ca: str | None) -> ServerAccess:
     """Checks the options and reads the token, and our certificate if the environment names one.
 
     Raises:
@@ -73,7 +73,7 @@ def read_server(target: str, token_file: str | None, tls_ca: str | None) -> Serv
         cert, key = (os.environ.get(name) for name in CERTIFICATE)
         tls = ClientTls(Path(tls_ca), Path(cert) if cert else None, Path(key) if key else None)
         tls.credentials()
-    return Server(target, _read_token(token_file), tls)
+    return ServerAccess(target, _read_token(token_file), tls)
 
 
 def _read_token(token_file: str | None) -> str | None:

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from assay.cli.commands.options import IMPATIENT, Server
+from assay.cli.commands.options import IMPATIENT, ServerAccess
 from assay.clients.reward import AsyncRewardClient, RewardClient
 from assay.clients.services import EmbeddedServices, installed_services
 from assay.clients.types import Item, Result, ServerInfo
@@ -53,11 +53,11 @@ class Reached:
         info: what it judges.
     """
 
-    server: Server
+    server: ServerAccess
     info: ServerInfo
 
 
-def reach(server: Server, stack: ExitStack, *, sandbox: bool = False) -> Reached:
+def reach(server: ServerAccess, stack: ExitStack, *, sandbox: bool = False) -> Reached:
     """The server that was named, or one that is started for as long as the stack.
 
     Args:
@@ -76,7 +76,7 @@ def reach(server: Server, stack: ExitStack, *, sandbox: bool = False) -> Reached
         if sandbox and "sandbox" in installed_services():
             names.insert(0, "sandbox")
         services = stack.enter_context(EmbeddedServices(names))
-        server = Server(services.address, None, None)
+        server = ServerAccess(services.address, None, None)
     with RewardClient(
         server.target, tls=server.tls, token=server.token, timeout_s=_READY_S, config=IMPATIENT
     ) as client:
@@ -94,7 +94,7 @@ def spooled_stdin() -> Iterator[Path]:
 
 async def score_in_order(
     rows: Iterable[T],
-    server: Server,
+    server: ServerAccess,
     timeout_s: float,
     items_of: Callable[[T], Sequence[Item]],
     take: Callable[[list[tuple[T, Sequence[Result]]]], None],

@@ -18,9 +18,9 @@ from rich.text import Text
 from assay.cli.commands import compare
 from assay.cli.commands.options import read_server, server_options
 from assay.cli.commands.pipeline import Reached, reach, spooled_stdin
-from assay.cli.commands.work import Work, carry_out
+from assay.cli.commands.work import RowWork, carry_out
 from assay.cli.parameters import find_verifier, read_parameters, split_spec
-from assay.cli.rows import Row, Source, Survey, check_routes, output_row, survey
+from assay.cli.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Item, Result
 from assay.kit import tracing
@@ -225,7 +225,7 @@ def score(
     tracing.set_up("assay score")
     with ExitStack() as stack:
         path = Path(in_file) if in_file != "-" else stack.enter_context(spooled_stdin())
-        source = Source(
+        source = RowSource(
             path, in_file if in_file != "-" else "stdin", keys, Defaults(verifier, task)
         )
         if pair is not None:
@@ -271,7 +271,7 @@ def _check_output(in_file: str, output: str) -> None:
         raise ConfigError(f"the output {output} would replace the input; name another file")
 
 
-def _for_comparison(source: Source, first: str) -> Source:
+def _for_comparison(source: RowSource, first: str) -> RowSource:
     """The same rows, whose own verifiers and tasks are passed over: the two judge all of them."""
     return dataclasses.replace(
         source,
@@ -281,7 +281,9 @@ def _for_comparison(source: Source, first: str) -> Source:
     )
 
 
-def _plan(asked: _Asked, source: Source, found: Survey, reached: Reached) -> tuple[Work, Source]:
+def _plan(
+    asked: _Asked, source: RowSource, found: RowSurvey, reached: Reached
+) -> tuple[RowWork, RowSource]:
     """What is done with the rows, and the source with all that it needs to make items."""
     info = reached.info
     if asked.compare is not None:

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.commands.options import Server, read_server, server_options
+from assay.cli.commands.options import ServerAccess, read_server, server_options
 from assay.cli.commands.pipeline import progress_bar, reach, score_in_order
 from assay.cli.parameters import find_verifier, read_parameters
-from assay.cli.rows import Source, check_routes, read_rows, survey
+from assay.cli.rows import RowSource, check_routes, read_rows, survey
 from assay.cli.validation import (
     FORMS,
     Gold,
@@ -95,7 +95,7 @@ def validate(
         verifier="",
         task="",
     )
-    source = Source(
+    source = RowSource(
         Path(in_file),
         in_file,
         keys,
@@ -128,7 +128,7 @@ def validate(
 
 def hold(
     golds: Iterable[Gold],
-    server: Server,
+    server: ServerAccess,
     info: VerifierInfo,
     tally: Validation,
     show: Callable[[Validation], None],

@@ -13,15 +13,15 @@ from typing import Any, Protocol
 
 from rich.console import Console, RenderableType
 
-from assay.cli.commands.options import Server
+from assay.cli.commands.options import ServerAccess
 from assay.cli.commands.pipeline import Counted, progress_bar, score_in_order
 from assay.cli.partial import PartialFile
-from assay.cli.rows import Row, Source, Survey, dump, read_rows
+from assay.cli.rows import Row, RowSource, RowSurvey, dump, read_rows
 from assay.clients.types import Item, Result
 from assay.kit.errors import CallError, ConfigError
 
 
-class Tally(Counted, Protocol):
+class RowTally(Counted, Protocol):
     """Counts lines of output."""
 
     def add(self, line: dict[str, Any]) -> None:
@@ -31,11 +31,11 @@ class Tally(Counted, Protocol):
         """What a person reads at the end."""
 
 
-class Work(Protocol):
+class RowWork(Protocol):
     """What is done with each row."""
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RowTally:
         """Counts the lines."""
 
     @property
@@ -56,10 +56,10 @@ class Work(Protocol):
 
 
 def carry_out(
-    work: Work,
-    source: Source,
-    found: Survey,
-    server: Server,
+    work: RowWork,
+    source: RowSource,
+    found: RowSurvey,
+    server: ServerAccess,
     *,
     timeout_s: float,
     output: str,

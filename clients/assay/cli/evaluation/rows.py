@@ -47,7 +47,7 @@ _LABELS: dict[object, bool] = {True: True, False: False, "correct": True, "incor
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgeQuestion:
     """One thing to ask a judge.
 
     Attributes:
@@ -83,7 +83,7 @@ def questions_of(
     styles: Styles = "same",
     *,
     with_truth: bool | None = None,
-) -> list[Question]:
+) -> list[JudgeQuestion]:
     """What a row asks.
 
     Args:
@@ -119,7 +119,7 @@ def questions_of(
         if styles == "cross" and len(pairs) > 1:
             subset = f"{subset} {_hardness(*pair.styles)}".strip()
         own = f"{name}.{number}" if len(pairs) > 1 else name
-        asked.append(Question(kind, line, own, subset, items))
+        asked.append(JudgeQuestion(kind, line, own, subset, items))
     return asked
 
 
@@ -129,7 +129,7 @@ def _hardness(chosen_style: int, rejected_style: int) -> str:
     return "easy" if chosen_style > rejected_style else "hard"
 
 
-def _steps(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Question:
+def _steps(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> JudgeQuestion:
     found = steps_of(row)
     item = StepItem(
         _messages(found.prompt),
@@ -137,10 +137,10 @@ def _steps(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Qu
         ground_truth=gold or "",
         steps=found.steps,
     )
-    return Question("steps", line, name, found.subset, (item,), found.labels)
+    return JudgeQuestion("steps", line, name, found.subset, (item,), found.labels)
 
 
-def _point(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Question:
+def _point(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> JudgeQuestion:
     prompt = next((row[key] for key in _PROMPT_KEYS if row.get(key)), None)
     if not isinstance(prompt, str):
         raise RowError(f"{_PROMPT_KEYS[0]!r} is missing, or no text; write what was asked")
@@ -152,7 +152,9 @@ def _point(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Qu
     if known is None:
         raise RowError(f"'label' is {label!r}; write 1 for a right response, 0 for a wrong one")
     item = JudgeItem(prompt, response, ground_truth=gold)
-    return Question("points", line, name, str(row.get("subset") or ""), (item,), (float(known),))
+    return JudgeQuestion(
+        "points", line, name, str(row.get("subset") or ""), (item,), (float(known),)
+    )
 
 
 def _gold(row: Mapping[str, Any]) -> str | None:
@@ -167,7 +169,7 @@ def _messages(said: Sequence[Said]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in said]
 
 
-def line_of(question: Question, results: Sequence[AnyResult]) -> dict[str, Any]:
+def line_of(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, Any]:
     """What is written for a question.
 
     Args:
@@ -199,7 +201,7 @@ def line_of(question: Question, results: Sequence[AnyResult]) -> dict[str, Any]:
     return line
 
 
-def _answer(question: Question, results: Sequence[AnyResult]) -> dict[str, Any]:
+def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, Any]:
     match results:
         case [PairJudgement() as pair]:
             return {

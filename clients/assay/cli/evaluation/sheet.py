@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.cli.evaluation.rows import Kind, Question, kind_of_row, questions_of
+from assay.cli.evaluation.rows import JudgeQuestion, Kind, kind_of_row, questions_of
 from assay.clients.judging import JudgeServerInfo
 from assay.clients.rows.items import RowError
 from assay.clients.rows.preferences import Styles
@@ -18,7 +18,7 @@ from assay.kit.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RowReading:
     """How rows become questions.
 
     Attributes:
@@ -49,8 +49,8 @@ class Sheet:
     """
 
     kind: Kind
-    reading: Reading
-    questions: list[Question]
+    reading: RowReading
+    questions: list[JudgeQuestion]
     skipped: Counter[str]
     sha256: str
 
@@ -58,7 +58,7 @@ class Sheet:
 Rows = list[tuple[int, dict[str, Any]]]
 
 
-def make_sheet(path: Path, rows: Rows, reading: Reading) -> Sheet:
+def make_sheet(path: Path, rows: Rows, reading: RowReading) -> Sheet:
     """Makes questions of the rows of a file.
 
     Raises:
@@ -69,7 +69,7 @@ def make_sheet(path: Path, rows: Rows, reading: Reading) -> Sheet:
     kind = reading.kind or kind_of_row(rows[0][1])
     if 0 < reading.limit < len(rows):
         rows = [rows[i * len(rows) // reading.limit] for i in range(reading.limit)]
-    questions: list[Question] = []
+    questions: list[JudgeQuestion] = []
     skipped: Counter[str] = Counter()
     digest = hashlib.sha256()
     for line, row in rows:

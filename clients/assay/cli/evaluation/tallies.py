@@ -17,7 +17,7 @@ from assay.kit.runs.stats import auc, wilson
 Line = Mapping[str, Any]
 
 
-class Tally:
+class LineTally:
     """What every kind counts: rows, faults by reason, tokens, who judged.
 
     Attributes:
@@ -83,7 +83,7 @@ class Tally:
         raise RuntimeError(f"{type(self).__name__} does not say what it measures")
 
 
-class PairTally(Tally):
+class PairTally(LineTally):
     """Pairs judged in both orders; the better response is always a.
 
     Args:
@@ -124,7 +124,7 @@ class PairTally(Tally):
         }
 
 
-class PointTally(Tally):
+class PointTally(LineTally):
     """Responses judged by themselves: with a label, or the better and the worse one of a pair.
 
     Args:
@@ -156,7 +156,7 @@ class PointTally(Tally):
         return measures
 
 
-class StepTally(Tally):
+class StepTally(LineTally):
     """Responses scored by steps. An error is a step that is labelled wrong.
 
     Steps that the judge finds neutral, and those without a label, are left out. The first error is
@@ -215,7 +215,7 @@ def _accuracy(right: float, count: int) -> dict[str, Any]:
     }
 
 
-class Evaluation:
+class EvaluationTally:
     """Lines counted by subset and over all.
 
     Args:
@@ -229,9 +229,9 @@ class Evaluation:
         self.max_order_gap = max_order_gap
         self.threshold = threshold
         self.whole = self._make()
-        self.subsets: dict[str, Tally] = {}
+        self.subsets: dict[str, LineTally] = {}
 
-    def _make(self) -> Tally:
+    def _make(self) -> LineTally:
         match self.kind:
             case "pairs":
                 return PairTally(self.max_order_gap)
