@@ -1,7 +1,4 @@
-"""One call: its request id, its span, and what its failure means.
-
-From gRPC's exceptions to `assay.kit.errors`, in one line each.
-"""
+"""One call: its request id, its span, and the error for its failure."""
 
 from __future__ import annotations
 
@@ -73,7 +70,6 @@ _TROUBLES: tuple[tuple[str, str], ...] = (
 
 
 def _trouble(details: str) -> str:
-    """What keeps a server that is there from being talked to; empty where none is there."""
     if _NO_CONNECTION not in details:
         return ""
     return next((said for sign, said in _TROUBLES if sign in details), "")
@@ -82,13 +78,13 @@ def _trouble(details: str) -> str:
 def error_of_call(
     error: grpc.RpcError, target: str, request_id: str, called: str = "RewardService"
 ) -> CallError:
-    """What a failed gRPC call means, in one line.
+    """A failed gRPC call as one of the errors of `assay.kit.errors`, with a message of one line.
 
     Args:
         error: as gRPC raised it; its trailing metadata may hold the server's google.rpc.Status.
         target: the address that was called.
-        request_id: the id that was sent with the call.
-        called: the service of the contract that was called, "RewardService".
+        request_id: sent with the call.
+        called: the service of the contract, "RewardService".
     """
     service = _SERVED_BY[called]
     status = status_sent(error)
@@ -137,12 +133,7 @@ def error_of_call(
 
 
 def call_span(path: str, request_id: str) -> Span:
-    """The span of a call; in none where traces are off.
-
-    Args:
-        path: of the method, "/package.Service/Method".
-        request_id: the id that is sent with it.
-    """
+    """The span of a call of the method "/package.Service/Method"; no span where traces are off."""
     if not tracing.on():
         return Span()
     return tracing.calling(path.removeprefix("/"), {"assay.request_id": request_id})

@@ -1,14 +1,12 @@
 """When to try a call again, and when to give up.
 
-The schedule, `next_delay_s`, is pure; `call_with_retries` is its rim.
+The schedule, `next_delay_s`, is pure; `call_with_retries` carries it out. Retried are UNAVAILABLE,
+and RESOURCE_EXHAUSTED when the server states how long to wait. The waits are exponential with full
+jitter (uniform between 0 and the cap of the attempt), so that the clients of a restarted server
+spread out. A wait that would outlast the caller's deadline is not begun.
 
-Only two things are worth repeating unchanged: UNAVAILABLE, and RESOURCE_EXHAUSTED when the server
-says how long to wait. The waits are exponential with full jitter (uniform between nothing and the
-cap of the attempt), so that the clients of a server that comes back do not all knock at once, and a
-wait that would outlast the caller's deadline is not begun.
-
-By default the deadline is the only end: a server that is restarted costs time and no call. The
-first question of a client is the exception, so that a wrong address is told soon.
+By default only the deadline ends the retries. A client's first request is the exception: a wrong
+address is reported soon.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from assay.kit.errors import CallError
 
 
 def is_retryable(error: CallError) -> bool:
-    """The same call may succeed later."""
+    """Whether the same call may succeed later."""
     if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return error.retry_after_s is not None
     return error.code is grpc.StatusCode.UNAVAILABLE

@@ -1,8 +1,7 @@
-"""What goes into an execution client and what comes out: small frozen values, nothing of the wire.
+"""The values that go into an execution client and come out of it, as frozen dataclasses.
 
-A job is a program to run (`ExecutionJob`) or to hold against tests (`TestJob`). What comes back is
-an `Execution` or a `TestReport`, which say something about the program, or a `Fault`, which says
-only that we could not run it.
+A job is a program to run (`ExecutionJob`) or to test (`TestJob`). Its result is an `Execution` or a
+`TestReport`, which describe the program, or a `Fault`: the program could not be run.
 
 Times are in seconds, sizes in bytes. Kinds of ends and verdicts are kebab-case texts.
 """
@@ -42,7 +41,7 @@ COMPARISONS = ("default", "exact", "tokens", "numeric", "unordered", "checker")
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a working directory: relative path without "..", and what is in it."""
+    """One file of a working directory; its path is relative and has no ".."."""
 
     path: str
     content: bytes
@@ -50,14 +49,14 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program: its files, how it starts and what it sees.
+    """A program: its files, its start and its environment.
 
     Attributes:
-        language: its name, as `list_languages` gives it.
+        language: as `list_languages` names it.
         source: the main file's text; may be empty when `files` holds the entry point.
         files: further files of the working directory.
-        entry_path: which of the files starts the program; empty for `source`.
-        arguments: its command-line arguments, without its own name.
+        entry_path: the file that starts the program; empty for `source`.
+        arguments: command-line arguments, without the program's name.
         environment: added to a small fixed environment.
     """
 
@@ -74,14 +73,14 @@ class Limits:
     """What one run may use. None: the language's default. Above the server's maximum: a fault.
 
     Attributes:
-        cpu_time_s: CPU time of all its processes together.
-        wall_time_s: time on the clock, from its start; never the queue, never compilation.
-        memory_bytes: memory of all its processes together.
-        output_bytes: bytes kept of each of stdout and stderr; what is beyond is drained.
-        max_output_bytes: bytes it may write to each in all; more ends it.
-        disk_bytes: bytes it may leave on its disk.
+        cpu_time_s: of all its processes together.
+        wall_time_s: from its start, without queue and compilation.
+        memory_bytes: of all its processes together.
+        output_bytes: kept of each of stdout and stderr; the rest is drained.
+        max_output_bytes: the program is ended when it writes more to one of them.
+        disk_bytes: left on its disk.
         processes: processes and threads alive at once.
-        compile_wall_time_s: time on the clock for compilation.
+        compile_wall_time_s: of compilation.
     """
 
     cpu_time_s: float | None = None
@@ -99,11 +98,11 @@ class ExecutionJob:
     """One program to run once.
 
     Attributes:
-        program: what to run.
-        id: the caller's name for it, at most 256 bytes. Empty: the client numbers it.
-        stdin: what it reads.
-        limits: what it may use.
-        fetch_paths: files of its working directory to bring back.
+        program: the program.
+        id: at most 256 bytes. Empty: the client numbers it.
+        stdin: its input.
+        limits: of the run.
+        fetch_paths: files of its working directory to return.
     """
 
     program: Program
@@ -115,7 +114,7 @@ class ExecutionJob:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a stream of a program held: its first bytes, and how many there were in all."""
+    """The first bytes of a program's output stream, and the number of all of them."""
 
     data: bytes = b""
     truncated: bool = False
@@ -123,7 +122,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The bytes as text; what is not UTF-8 is replaced."""
+        """The bytes as text; invalid UTF-8 is replaced."""
         return self.data.decode("utf-8", "replace")
 
 
@@ -132,21 +131,20 @@ class Execution:
     """One run of a program.
 
     Attributes:
-        end: how it ended, one of END_KINDS.
+        end: one of END_KINDS.
         exit_code: 0 to 255, when it exited.
         signal: the signal's number, when it was signalled.
-        stdout: what it wrote.
-        stderr: what it wrote.
-        compile_output: what the compiler wrote, for a compiled language.
-        compiling: it ended while it was compiled, and was never started: the end and what was used
-            are the compiler's.
-        files: files that were asked for and exist.
-        cpu_time_s: CPU time of all its processes.
-        wall_time_s: time on the clock.
+        stdout: its output.
+        stderr: its output.
+        compile_output: the compiler's output, for a compiled language.
+        compiling: it ended during compilation: the end and the resources used are the compiler's.
+        files: those of `fetch_paths` that exist.
+        cpu_time_s: of all its processes.
+        wall_time_s: of the run.
         peak_memory_bytes: of all its processes.
-        isolation_level: how it was isolated, e.g. "namespaces".
-        queue_s: seconds that the job waited at the server; 0 for the run of one test.
-        service_s: seconds that the server spent on it, compilation included; 0 for that of a test.
+        isolation_level: e.g. "namespaces".
+        queue_s: seconds in the server's queue; 0 for the run of one test.
+        service_s: seconds of service, compilation included; 0 for the run of one test.
     """
 
     end: str
@@ -175,13 +173,13 @@ ExecutionResult = Execution | Fault
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How an answer is held against the expected one.
+    """How an answer is compared with the expected one.
 
     Attributes:
         kind: one of COMPARISONS; "default" is tokens for stdout and equality for values.
-        absolute_tolerance: for numbers, the greatest absolute difference.
-        relative_tolerance: for numbers, the greatest relative difference.
-        checker: the program that decides, for "checker". It gets the names of three files: input,
+        absolute_tolerance: for numbers.
+        relative_tolerance: for numbers.
+        checker: the program that decides, for "checker". Its arguments are three file names: input,
             the candidate's answer, the expected answer; it exits with 0 to accept and 1 to reject.
     """
 
@@ -242,7 +240,7 @@ class TestSuite:
 
     Attributes:
         tests: at least one.
-        limits: of each test, where it states none.
+        limits: of each test, where it sets none.
         stop_at_first_failure: later tests are then not run.
     """
 
@@ -255,12 +253,12 @@ class TestSuite:
 
 @dataclass(frozen=True, slots=True)
 class TestJob:
-    """One program to hold against tests.
+    """One program to test.
 
     Attributes:
         program: the candidate.
-        suite: what to hold it against; the contract's own message is passed on as it is.
-        id: the caller's name for it, at most 256 bytes. Empty: the client numbers it.
+        suite: its tests; a message of the contract is sent as it is.
+        id: at most 256 bytes. Empty: the client numbers it.
     """
 
     __test__ = False
@@ -272,14 +270,14 @@ class TestJob:
 
 @dataclass(frozen=True, slots=True)
 class TestOutcome:
-    """How a program did on one test.
+    """A program's result on one test.
 
     Attributes:
         name: the test's name, or its number from 1.
         verdict: one of VERDICTS.
-        execution: the run behind it; None when it was not run.
-        explanation: what differs, in one line for people. It may hold what the test expects: never
-            show it to a policy.
+        execution: None when the test was not run.
+        explanation: the difference, in one line for people. It may hold what the test expects:
+            never show it to a policy.
     """
 
     __test__ = False
@@ -291,20 +289,20 @@ class TestOutcome:
 
     @property
     def passed(self) -> bool:
-        """The answer is right."""
+        """Whether the answer is right."""
         return self.verdict == "passed"
 
 
 @dataclass(frozen=True, slots=True)
 class TestReport:
-    """How a program did on its tests, in their order.
+    """A program's results on its tests, in their order.
 
     Attributes:
         outcomes: one for each test.
-        compile_output: what the compiler wrote.
-        compile_failed: the program does not compile; no test was run.
-        queue_s: seconds that the job waited at the server.
-        service_s: seconds that the server spent on it.
+        compile_output: the compiler's output.
+        compile_failed: no test was run, because the program does not compile.
+        queue_s: seconds in the server's queue.
+        service_s: seconds of service.
     """
 
     __test__ = False
@@ -336,13 +334,13 @@ TestResult = TestReport | Fault
 
 @dataclass(frozen=True, slots=True)
 class LanguageInfo:
-    """One language that a server runs.
+    """One language of a server.
 
     Attributes:
-        name: by which a program asks for it.
-        toolchain_version: as the toolchain says itself.
-        default_limits: in force where a job states none.
-        test_kinds: which kinds of tests it serves: "stdio", "call", "assertions".
+        name: as `Program.language` takes it.
+        toolchain_version: as the toolchain reports it.
+        default_limits: where a job sets none.
+        test_kinds: of "stdio", "call", "assertions".
     """
 
     name: str
@@ -353,15 +351,15 @@ class LanguageInfo:
 
 @dataclass(frozen=True, slots=True)
 class SandboxInfo:
-    """What a sandbox runs.
+    """Languages, isolation and limits of a sandbox.
 
     Attributes:
         languages: sorted by name.
-        isolation_layers: how programs are isolated, strongest layer first.
-        max_limits: the greatest limits that a job may ask for.
-        max_items: most jobs of one call.
-        max_message_bytes: most bytes of one message.
-        max_item_bytes: most bytes of one job.
+        isolation_layers: strongest first.
+        max_limits: the greatest that a job may set.
+        max_items: jobs of one call.
+        max_message_bytes: of one message.
+        max_item_bytes: of one job.
         version: the server's.
     """
 
