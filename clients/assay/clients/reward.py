@@ -61,12 +61,19 @@ class _Outgoing:
 class AsyncRewardClient(ServiceClient[ServerInfo]):
     """Scores items on a reward server. Belongs to the event loop that first uses it.
 
+    `timeout_s` of a call is the whole time that it may take, in seconds; None: the client's. With
+    `on_error="fault"` a call that failed after its retries makes a fault of each item without a
+    result, with "raise" it raises CallError. Every call raises ConfigError where the client is
+    closed or belongs to another event loop, and BadRequestError for ids that are too long or not
+    unique.
+
     Args:
         target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
             "ip:port,ip:port".
         tls: encryption and trusted authorities. None: plain text, for loopback.
         token: the bearer token.
-        timeout_s: the whole time that a call may take, retries included, in seconds. None: 60.
+        timeout_s: the whole time that a call may take, queue and retries included, in seconds.
+            None: 60.
         config: batching, concurrency and retries.
         transport: carries messages in place of gRPC; `target` then only names it in errors.
 
@@ -101,20 +108,11 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
     ) -> list[Result]:
         """Scores a list of items, in as many calls as the server's limits require.
 
-        Args:
-            items: those without an id are numbered from 0.
-            timeout_s: the whole time this may take, in seconds. None: the client's.
-            on_error: a call that failed after its retries makes a fault of each of its items, or
-                raises.
-
-        Returns:
-            One result for each item, in the items' order.
+        Items without an id are numbered from 0. Results have the items' order.
 
         Raises:
             TypeError: One is no `Item`, or holds what no item can.
-            BadRequestError: Ids are not unique, or too long.
             CallError: A call failed, and on_error is "raise".
-            ConfigError: The client is closed, or belongs to another event loop.
         """
         batch = list(items)
         given: Sequence[object] = batch  # whatever its annotation promises
@@ -135,17 +133,11 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
     ) -> Result:
         """Scores one item, in one call with those of other concurrent callers (64 items or 2 ms).
 
-        Score items that are judged against others of their group together, with `score`.
-
-        Args:
-            item: ids of different callers may be equal.
-            timeout_s: the whole time this may take, in seconds. None: the client's.
-            on_error: a call that failed after its retries makes a fault, or raises.
+        Ids of different callers may be equal. Score items that are judged against others of their
+        group together, with `score`.
 
         Raises:
-            BadRequestError: The id is too long.
             CallError: The call failed, and on_error is "raise".
-            ConfigError: The client is closed, or belongs to another event loop.
         """
         deadline_s = self._begin(timeout_s)
         item_id = item.id or str(next(self._numbers))
@@ -170,17 +162,12 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
     ) -> AsyncIterator[Result]:
         """Scores items as they come and yields results as they are ready, in any order.
 
-        Args:
-            items: a sequence travels whole: the samples of one group. Items without an id are
-                numbered from 0.
-            timeout_s: the whole time that the stream may take, in seconds. None: the client's.
-            on_error: a broken stream makes faults of the items without a result, or raises.
-            on_retry: called with each failure after which the stream is opened again.
+        A sequence travels whole: the samples of one group. Items without an id are numbered from 0.
+        `on_retry` is called with each failure after which the stream is opened again; other
+        arguments are as for `score`, for the whole stream.
 
         Raises:
-            BadRequestError: Ids are not unique over the stream, or too long.
             CallError: The stream broke, and on_error is "raise".
-            ConfigError: The client is closed, or belongs to another event loop.
         """
         deadline_s = self._begin(timeout_s)
         info = await self._server_info(deadline_s)
@@ -204,7 +191,6 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
 
         Raises:
             CallError: The call failed after its retries.
-            ConfigError: The client is closed, or belongs to another event loop.
         """
         return await self._refresh_info(timeout_s)
 

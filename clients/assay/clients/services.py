@@ -183,15 +183,14 @@ class EmbeddedServices:
 
     Args:
         names: which services.
-        arguments: further command-line arguments of each service, by name.
-        ports: the port of each service, by name. Not named: a free one.
+        arguments: further command-line arguments, by service.
+        ports: by service; a service not named takes a free one.
         host: the address to listen on.
         use_settings: the services read ASSAY_NAME_... of the environment, as when started by hand.
             Without it, an operator's token or certificate cannot lock this process out of its own
             services.
         log_dir: keeps their output, as NAME.out and NAME.err. None: a temporary folder.
-        start_timeout_s: seconds for each of two stages: the reward server starts when the others
-            are ready.
+        start_timeout_s: for each of two stages: the reward server starts when the others are ready.
         stop: once it is set, a start that is under way is given up.
     """
 

@@ -54,10 +54,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A structured reference: boxes, a puzzle's state, a JSON schema, a list of instructions.
-
-    `value` is any JSON value: None, bool, finite number, text, sequences and mappings of these.
-    """
+    """A structured reference (boxes, a puzzle's state, a JSON schema): any JSON value."""
 
     value: Any
 
@@ -123,12 +120,9 @@ def as_json(value: object, where: str = "the reference") -> JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a dialogue.
+    """One turn of a dialogue; `from_policy` marks a turn that the policy produced.
 
-    Attributes:
-        role: "system", "user", "assistant" or "tool".
-        content: its text.
-        from_policy: the policy produced this turn.
+    The role is "system", "user", "assistant" or "tool".
     """
 
     role: str
@@ -145,14 +139,11 @@ class Item:
             given.
         reference: one answer (a text), several (a list of texts), data (see `Data`), tests of a
             program, or an `Anchor`.
-        verifier: the verifier's name. Empty: chosen by `task`.
-        task: the kind of task, for routing when no verifier is named.
+        task: routes an item that names no verifier.
         prompt: one text, or chat messages with "role" and "content".
         id: at most 256 bytes. Empty: the client numbers it.
         group_id: shared by the samples of one prompt, which travel in one message.
-        parameters: the verifier's own parameters, by name.
         turns: the dialogue, for a candidate of several turns.
-        response_token_count: None: unknown.
         truncated: the response was cut at the generation limit.
         timeout_s: limit of this item's execution, without the queue. None: the server's default.
 
@@ -206,14 +197,9 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A reward for a part of the response.
+    """A reward for a part of the response: code points start <= i < end of the turn `turn_index`.
 
-    Attributes:
-        start: first code point, from 0.
-        end: one past the last code point.
-        reward: finite.
-        label: what the part is: "step", "line", "turn", ...
-        turn_index: the turn that holds it, from 0; 0 for a candidate of one text.
+    `label` names the kind of part: "step", "line", "turn", ...
     """
 
     start: int
@@ -230,12 +216,9 @@ class Judgement:
     Attributes:
         reward: the number that trains, finite.
         verdict: the category, kebab-case: "correct", "incorrect", "unparsed", ...
-        components: the parts of the reward.
         spans: rewards for parts of the response, sorted, without overlap.
-        extracted_answer: the answer found in the response; None when none was found or sought.
+        extracted_answer: None when none was found or sought.
         explanation: one line for people. It may hold the reference: never show it to a policy.
-        verifier: its name.
-        version: the verifier's.
         suspicions: signs that the response games the verifier, kebab-case.
 
     Raises:
@@ -271,7 +254,6 @@ class Fault:
         reason: for programs; from the lexicon in docs/errors.md, or a verifier's own.
         message: for people.
         code: the name of the gRPC code: "UNAVAILABLE", "DEADLINE_EXCEEDED", ...
-        metadata: further facts.
     """
 
     reason: str
@@ -286,7 +268,6 @@ class Result:
 
     Attributes:
         id: the item's id, or the number that the client gave it.
-        outcome: a judgement or a fault.
         queue_s: seconds in the server's queue.
         execution_s: seconds of judging; 0 from the cache.
         from_cache: the judgement was computed before, or for an equal item in flight.
@@ -316,15 +297,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What one call to a server may hold.
-
-    Attributes:
-        max_items: in one message.
-        max_message_bytes: of one message.
-        max_item_bytes: of one item.
-        default_item_timeout_s: for an item that sets no time-out.
-        max_item_timeout_s: the longest time-out that an item may set.
-    """
+    """The limits of one call to a server, and the time-outs of its items."""
 
     max_items: int
     max_message_bytes: int
@@ -338,13 +311,10 @@ class ParameterInfo:
     """One parameter of a verifier.
 
     Attributes:
-        name: its key in `Item.parameters`.
         type: "bool", "int", "float", "string" or "string_list".
         default: None if the parameter is required.
         description: effect, unit and range.
         allowed_values: for a text; empty for any.
-        minimum: for a number; None for none.
-        maximum: for a number; None for none.
     """
 
     name: str
@@ -358,7 +328,7 @@ class ParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class VerifierInfo:
-    """One verifier of a server, as ListVerifiers in reward.proto describes it."""
+    """One verifier of a server; ListVerifiers in reward.proto documents the fields."""
 
     name: str
     version: str

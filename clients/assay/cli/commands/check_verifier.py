@@ -1,4 +1,4 @@
-"""`assay check-verifier`: holds a verifier to what every verifier promises."""
+"""`assay check-verifier`: the conformance checks on one verifier."""
 
 from __future__ import annotations
 
@@ -81,7 +81,6 @@ def check_verifier(
 
 
 def _expected(file: str, row: Row) -> dict[str, Any]:
-    """What must come of a case."""
     found: dict[str, Any] = {}
     kinds: dict[str, type | tuple[type, ...]] = {
         "verdict": str,

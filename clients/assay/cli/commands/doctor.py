@@ -1,4 +1,4 @@
-"""`assay doctor`: what this machine has, and which services answer."""
+"""`assay doctor`: a report on this machine and its services."""
 
 from __future__ import annotations
 
@@ -46,13 +46,7 @@ GROUP = "assay.doctor"
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One line of the report.
-
-    Attributes:
-        what: what was looked at.
-        found: what was found.
-        fine: whether it is as it should be; None for a mere fact.
-    """
+    """One line of the report: subject, finding, and whether it is fine (None for a mere fact)."""
 
     what: str
     found: str
@@ -86,7 +80,7 @@ def _accelerators() -> str:
 
 
 def look_at_packages() -> list[DoctorFinding]:
-    """Versions of what matters, and which services are installed."""
+    """Versions of the main packages, and the installed services."""
     findings = []
     for name in (
         "assay-api",
@@ -120,7 +114,7 @@ def look_at_packages() -> list[DoctorFinding]:
 
 
 def _ray(packages: Sequence[str]) -> str:
-    """Ray's version, or what brings it; it is not imported, which takes long."""
+    """Ray's version without importing it, which is slow; or what brings it."""
     if find_spec("ray") is None:
         return f"ray is not installed; {how_to_add('ray', packages)}"
     try:
@@ -130,10 +124,10 @@ def _ray(packages: Sequence[str]) -> str:
 
 
 def look_at_services() -> list[DoctorFinding]:
-    """What the installed services say of this machine, each by its entry point of `assay.doctor`.
+    """The findings of the installed services, each by its entry point of `assay.doctor`.
 
-    An entry point is a function without arguments that gives texts and a mark for each line: what
-    was looked at, what was found, and whether it is as it should be (None for a mere fact).
+    An entry point is a function without arguments that gives a triple for each line: subject,
+    finding, and whether it is fine (None for a mere fact).
     """
     findings = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
@@ -146,7 +140,7 @@ def look_at_services() -> list[DoctorFinding]:
 
 
 async def look_at_ports() -> list[DoctorFinding]:
-    """Which services answer on their default ports, and by what certificate."""
+    """The services at their default ports, and their certificates."""
     findings = []
     for name, port in DEFAULT_PORTS.items():
         address = f"127.0.0.1:{port}"
@@ -161,7 +155,7 @@ async def look_at_ports() -> list[DoctorFinding]:
 
 
 def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> list[DoctorFinding]:
-    """Whether a service answers, asked as each of their clients asks; and its certificate."""
+    """Whether a service answers, asked as its clients ask; and its certificate."""
     server = read_server(target, token_file, tls_ca)
     how = {"tls": server.tls, "token": server.token}
     certificate = look_at_certificate(target)
@@ -186,9 +180,9 @@ def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> l
 
 
 def look_at_certificate(target: str) -> DoctorFinding | None:
-    """Whom a port's certificate names and until when it holds; None where it speaks no TLS.
+    """The names and the end of a port's certificate; None where it speaks no TLS.
 
-    Nothing is trusted here, so that a certificate that has expired is seen too.
+    The certificate is not verified, so that an expired one is reported too.
     """
     found = read_certificate(target, _WAIT_S)
     if found is None:

@@ -1,4 +1,4 @@
-"""`assay eval-judge FILE`: how good is a judge, on rows whose answer is known?"""
+"""`assay eval-judge FILE`: measures a judge on rows whose answer is known."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _AGGREGATIONS = ("min", "product", "last", "mean")
 def asker(
     client: AsyncJudgeClient, kind: Kind, judging: JudgeSettings, stepping: StepSettings
 ) -> Callable[[list[AnyItem]], Awaitable[Sequence[AnyResult]]]:
-    """What asks the service about a chunk of items."""
+    """The call for a chunk of items."""
 
     async def ask(items: list[Any]) -> Sequence[AnyResult]:
         match kind:
@@ -67,14 +67,11 @@ class JudgeEvaluation:
     """One evaluation, once the service answers.
 
     Attributes:
-        server: how to get in.
-        sheet: what to ask.
-        judging: how pairs and points are judged.
-        stepping: how steps are scored.
-        evaluation: counts.
-        output: where the lines go; empty for nowhere.
+        judging: for pairs and points.
+        stepping: for steps.
+        output: the file of lines; empty for none.
         batch: rows of one call.
-        timeout_s: the whole time that a call may take, in seconds.
+        timeout_s: of one call.
     """
 
     server: ServerAccess
@@ -88,11 +85,11 @@ class JudgeEvaluation:
 
     @property
     def settings(self) -> JudgeSettings | StepSettings:
-        """Those that hold for what is asked."""
+        """The settings for this kind."""
         return self.stepping if self.sheet.kind == "steps" else self.judging
 
     def identity(self, info: JudgeServerInfo) -> dict[str, Any]:
-        """What the lines depend on, for resuming."""
+        """The origin of the lines, for resuming."""
         revisions = {f"{model.name} {model.revision}" for model in info.models}
         revisions |= {f"{model.name} {model.revision}" for model in info.process_models}
         return {
@@ -104,7 +101,7 @@ class JudgeEvaluation:
         }
 
     def report(self, seconds_per_item: float) -> dict[str, Any]:
-        """What came of it, as plain data."""
+        """The results, as plain data."""
         return {
             "sha256": self.sheet.sha256,
             "reading": dataclasses.asdict(self.sheet.reading),
@@ -118,12 +115,11 @@ class JudgeEvaluation:
         }
 
     def carry_out(self, info: JudgeServerInfo, console: Console) -> float:
-        """Asks everything; gives the seconds that it took for each item that was asked now.
+        """Asks everything; returns the seconds for each item asked in this run.
 
         Raises:
             CallError: A call failed after its retries and nothing was kept.
-            ConfigError: The output cannot be written, or a call failed and the text says what is
-                kept.
+            ConfigError: The output cannot be written, or a call failed; the text says what is kept.
         """
         questions, evaluation = self.sheet.questions, self.evaluation
         with ExitStack() as stack:
@@ -177,7 +173,7 @@ class JudgeEvaluation:
 def reach_judge(
     server: ServerAccess, arguments: Sequence[str], stack: ExitStack
 ) -> tuple[ServerAccess, JudgeServerInfo]:
-    """The service that was named, or one with these models for as long as the stack.
+    """The named service, or one with these models for as long as the stack.
 
     Raises:
         ConfigError: neither is named, or genrm is not installed.

@@ -31,15 +31,12 @@ _MESSAGE_CHARS = 300
 
 @dataclass(slots=True)
 class ScoreTally:
-    """What came of the rows so far.
+    """Counts over the rows so far.
 
     Attributes:
-        rewards_sum: the sum of the rewards of judged rows.
-        verdicts: how often each verdict.
-        faults: how often each reason.
+        rewards_sum: over judged rows.
         firsts: the first row with each reason, and its fault's message.
-        suspicions: how often each sign of gaming.
-        suspected: how many rows show one.
+        suspected: how many rows show a suspicion.
     """
 
     rewards_sum: float = 0.0
@@ -64,16 +61,16 @@ class ScoreTally:
 
     @property
     def done(self) -> int:
-        """How many rows were counted."""
+        """Rows counted."""
         return self.verdicts.total() + self.faults.total()
 
     @property
     def faulted(self) -> int:
-        """How many of them have a fault."""
+        """Rows with a fault."""
         return self.faults.total()
 
     def report(self) -> Group:
-        """The summary that a person reads."""
+        """The summary."""
         table = Table(show_header=False)
         judged = self.verdicts.total()
         table.add_row("rows", str(self.done))
@@ -99,9 +96,7 @@ class ScoreTally:
 class Scoring:
     """The work of `assay score`: every row is judged once.
 
-    Args:
-        defaults: what holds for rows that say nothing themselves.
-        used: name and version of each verifier that judges.
+    `used` holds name and version of each verifier that judges.
     """
 
     def __init__(self, defaults: Defaults, used: list[str]) -> None:
@@ -115,23 +110,21 @@ class Scoring:
         return (row.item,)
 
     def line(self, row: Row, results: Sequence[Result]) -> dict[str, Any]:
-        """The row's keys and what came of it."""
+        """The row's keys and its outcome."""
         return output_row(row, results[0])
 
     def select(self, line: dict[str, Any]) -> bool:
-        """Every line stands in the finished file."""
+        """True: the finished file has every line."""
         del line
         return True
 
     def identity(self) -> dict[str, Any]:
-        """Who judges, and how it is told to."""
+        """Defaults and verifiers, for resuming."""
         return {**dataclasses.asdict(self._defaults), "versions": self._used}
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the command line asks for beside the rows."""
-
     params: tuple[str, ...]
     compare: tuple[str, str] | None
     accept_above: float | None
@@ -264,7 +257,7 @@ def _check_asked(asked: _Asked, verifier: str, task: str) -> None:
 
 
 def _check_output(in_file: str, output: str) -> None:
-    """Raises ConfigError for an output that would not be what the caller means."""
+    """Raises ConfigError for an output that the caller cannot mean."""
     if output.endswith(".gz"):
         raise ConfigError(f"the output {output} would not be gzip; leave .gz out")
     if output != "-" and in_file != "-" and Path(output).resolve() == Path(in_file).resolve():
@@ -272,7 +265,7 @@ def _check_output(in_file: str, output: str) -> None:
 
 
 def _for_comparison(source: RowSource, first: str) -> RowSource:
-    """The same rows, whose own verifiers and tasks are passed over: the two judge all of them."""
+    """The same rows without their own verifiers and tasks: the two judge all of them."""
     return dataclasses.replace(
         source,
         keys=dataclasses.replace(source.keys, verifier="", task=""),
@@ -284,7 +277,7 @@ def _for_comparison(source: RowSource, first: str) -> RowSource:
 def _plan(
     asked: _Asked, source: RowSource, found: RowSurvey, reached: Reached
 ) -> tuple[RowWork, RowSource]:
-    """What is done with the rows, and the source with all that it needs to make items."""
+    """The work, and the source with all that it needs to make items."""
     info = reached.info
     if asked.compare is not None:
         a, b = (compare.read_contender(info, spec, asked.accept_above) for spec in asked.compare)

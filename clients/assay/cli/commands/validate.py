@@ -1,4 +1,4 @@
-"""`assay validate`: is every reference of a data set usable, before a run is wasted on it?"""
+"""`assay validate`: checks the references of a data set before a run."""
 
 from __future__ import annotations
 
@@ -135,15 +135,9 @@ def hold(
     *,
     timeout_s: float,
 ) -> None:
-    """Holds gold answers against their references, and counts what comes of them.
+    """Compares gold answers, whose ids are unique, with their references, and counts the outcomes.
 
-    Args:
-        golds: the answers, with ids that are unique.
-        server: who judges.
-        info: the verifier.
-        tally: counts.
-        show: is told after each chunk.
-        timeout_s: the whole time that a chunk may take, in seconds.
+    `show` is called after each chunk; `timeout_s` is for each chunk.
 
     Raises:
         CallError: A call failed after its retries.
@@ -158,7 +152,7 @@ def hold(
 
 
 def print_validation(console: Console, tally: Validation, bound: float) -> None:
-    """The failures, then the summary."""
+    """Prints the failures, then the summary."""
     if tally.failures:
         listed = Table(title=f"first {len(tally.failures)} of {tally.done - tally.right} failures")
         for name in ("id", "why"):

@@ -1,4 +1,4 @@
-"""One pass over a file of rows: what is asked of the server, what is written, what is counted."""
+"""One pass over a file of rows: calls to the server, lines of output, counts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class RowTally(Counted, Protocol):
         """Counts one line."""
 
     def report(self) -> RenderableType:
-        """What a person reads at the end."""
+        """The summary at the end."""
 
 
 class RowWork(Protocol):
-    """What is done with each row."""
+    """What a command does with each row."""
 
     @property
     def tally(self) -> RowTally:
@@ -40,19 +40,19 @@ class RowWork(Protocol):
 
     @property
     def selects(self) -> bool:
-        """Some lines may not stand in the finished file."""
+        """Some lines may be left out of the finished file."""
 
     def items(self, row: Row) -> Sequence[Item]:
-        """What is scored for a row; ids empty, or unique over all rows."""
+        """The items of a row; ids empty, or unique over all rows."""
 
     def line(self, row: Row, results: Sequence[Result]) -> dict[str, Any]:
-        """What is written for a row."""
+        """The output for a row."""
 
     def select(self, line: dict[str, Any]) -> bool:
-        """Whether a line stands in the finished file."""
+        """Whether the finished file has a line."""
 
     def identity(self) -> dict[str, Any]:
-        """What the lines depend on, beside the rows: plain data, for resuming."""
+        """The origin of the lines, beside the rows: plain data, for resuming."""
 
 
 def carry_out(
@@ -69,7 +69,7 @@ def carry_out(
 
     Raises:
         CallError: A call failed after its retries and nothing was kept.
-        ConfigError: The output cannot be written, or a call failed and the text says what is kept.
+        ConfigError: The output cannot be written, or a call failed; the text says what is kept.
     """
     tally = work.tally
     rows = read_rows(source)
@@ -112,7 +112,7 @@ def carry_out(
 
 
 def tell_resume(file: PartialFile, count: int, console: Console) -> None:
-    """Says what an interrupted run left, of `count` rows."""
+    """Prints what an interrupted run left, of `count` rows."""
     if file.kept:
         text = f"going on: {file.kept} of {count} rows were done by an interrupted run"
         console.print(text, highlight=False)
@@ -123,7 +123,7 @@ def tell_resume(file: PartialFile, count: int, console: Console) -> None:
 
 @contextmanager
 def says_what_is_kept(file: PartialFile | None, tally: Counted, count: int) -> Iterator[None]:
-    """Has a failure, or an interruption, end with what is kept of `count` rows.
+    """Adds to a failure, or an interruption, what is kept of `count` rows.
 
     Raises:
         ConfigError: A call failed, and rows are kept.

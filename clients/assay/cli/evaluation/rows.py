@@ -1,14 +1,13 @@
-"""What a row of an evaluation asks a judge, and what is written for it. Pure.
+"""The questions of a row to a judge, and its line of output. Pure.
 
-Three kinds of questions, by what a row holds (`assay.clients.rows.preferences` documents the
-shapes):
+Three kinds (`assay.clients.rows.preferences` documents the shapes of rows):
 
     pairs    which of two responses is better: asked in both orders
     points   a response by itself: {prompt, response, label, ground_truth?}, label 1 right, 0 wrong;
              or a preference pair, both responses by themselves (for scalar reward models)
     steps    which steps of a response are right
 
-A line of output has all that is counted, so that an interrupted run goes on from its lines.
+A line of output has all that is counted, so that an interrupted run continues from its lines.
 """
 
 from __future__ import annotations
@@ -48,17 +47,14 @@ _LABELS: dict[object, bool] = {True: True, False: False, "correct": True, "incor
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuestion:
-    """One thing to ask a judge.
+    """One question to a judge.
 
     Attributes:
-        kind: what is asked.
         line: of the file, from 1.
-        id: the row's id, with a number behind it where the row asks several things.
-        subset: part of the data set.
-        items: what is judged: one item, or both responses of a pair by themselves, the better one
-            first.
-        labels: what is known: of a response 1.0 or 0.0, of steps 1.0 right, -1.0 wrong, 0.0 or None
-            for neither. Empty for a pair.
+        id: the row's id, followed by a number where the row has several questions.
+        items: one item, or both responses of a pair by themselves, the better one first.
+        labels: of a response 1.0 or 0.0; of steps 1.0 right, -1.0 wrong, 0.0 or None for neither.
+            Empty for a pair.
     """
 
     kind: Kind
@@ -70,7 +66,7 @@ class JudgeQuestion:
 
 
 def kind_of_row(row: Mapping[str, Any]) -> Kind:
-    """What a row asks, by its keys."""
+    """The kind of a row's questions, by its keys."""
     if is_steps(row):
         return "steps"
     return "pairs" if is_pair(row) else "points"
@@ -84,20 +80,16 @@ def questions_of(
     *,
     with_truth: bool | None = None,
 ) -> list[JudgeQuestion]:
-    """What a row asks.
+    """The questions of a row; `line` is the row's in the file, from 1.
 
-    Args:
-        row: as the file has it.
-        line: of the file, from 1.
-        kind: what is asked of each row.
-        styles: for responses in several styles; see `pairs_of`. With "cross", a subset's name ends
-            with how hard the pairs are, as RM-Bench says it: "easy" where the better response has
-            the richer style, "hard" where the worse one has, else "normal".
-        with_truth: the judge is shown the row's right answer, where it has one. None: only for
-            responses by themselves; benchmarks of preferences and steps do not show it.
+    Of several styles `styles` chooses the pairs (`pairs_of`). With "cross", a subset's name ends
+    with the difficulty of the pairs, as RM-Bench defines it: "easy" where the better response has
+    the richer style, "hard" where the worse one has, else "normal". `with_truth` shows the judge
+    the row's right answer; None: only for responses by themselves, as benchmarks of preferences and
+    steps do not show it.
 
     Raises:
-        RowError: the row cannot be asked so; the text says what to write.
+        RowError: the row has no such question; the text says what to write.
     """
     name = str(row.get("id") or line)
     gold = _gold(row) if (kind == "points" if with_truth is None else with_truth) else None
@@ -158,7 +150,6 @@ def _point(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Ju
 
 
 def _gold(row: Mapping[str, Any]) -> str | None:
-    """The right answer, where the row has one."""
     found = next((row[key] for key in _GOLD_KEYS if row.get(key) is not None), None)
     if isinstance(found, int | float) and not isinstance(found, bool):
         return str(found)
@@ -170,12 +161,7 @@ def _messages(said: Sequence[Said]) -> list[dict[str, str]]:
 
 
 def line_of(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, Any]:
-    """What is written for a question.
-
-    Args:
-        question: what was asked.
-        results: what came of each of its items. A fault of one is the question's.
-    """
+    """The output for a question and the results of its items. A fault of one is the question's."""
     usage, execution_s = Usage(), 0.0
     judged = [result for result in results if not isinstance(result, Fault)]
     for result in judged:

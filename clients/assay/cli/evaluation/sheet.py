@@ -1,4 +1,4 @@
-"""The questions of a file, and whether a service can be asked them. Pure."""
+"""The questions of a file, and whether a service can answer them. Pure."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class RowReading:
     """How rows become questions.
 
     Attributes:
-        kind: what is asked. None: told by the first row.
-        styles: for responses in several styles, which are paired.
+        kind: None: by the first row.
+        styles: how responses in several styles are paired.
         with_truth: see `questions_of`.
         limit: how many rows, evenly spread over the file; 0 for all.
-        skip_bad: rows that cannot be asked are left out and counted.
+        skip_bad: rows that make no question are left out and counted.
     """
 
     kind: Kind | None = None
@@ -38,13 +38,10 @@ class RowReading:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The questions of a file.
+    """The questions of a file, in the rows' order.
 
     Attributes:
-        kind: what is asked.
-        reading: how the rows became questions.
-        questions: in the rows' order.
-        skipped: rows that were left out, by why.
+        skipped: rows that were left out, by reason.
         sha256: of the rows.
     """
 
@@ -59,10 +56,10 @@ Rows = list[tuple[int, dict[str, Any]]]
 
 
 def make_sheet(path: Path, rows: Rows, reading: RowReading) -> Sheet:
-    """Makes questions of the rows of a file.
+    """Makes the questions of a file's rows.
 
     Raises:
-        ConfigError: there are no rows, or one cannot be asked; the text names file and line.
+        ConfigError: there are no rows, or one makes no question; the text names file and line.
     """
     if not rows:
         raise ConfigError(f"{path} holds no rows; write one JSON object on each line")

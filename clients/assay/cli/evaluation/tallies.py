@@ -1,8 +1,7 @@
-"""What is counted over the lines of an evaluation, for one subset or for all. Pure.
+"""Counts over the lines of an evaluation, for one subset or for all. Pure.
 
-A tie (0.5, or two equal scores) is half right. A fault counts nowhere but among the faults: it is
-neither right nor wrong. Intervals are Wilson's, at 95 %; rows are counted as if independent, which
-several pairs of one prompt are not quite.
+A tie (0.5, or two equal scores) is half right. A fault is neither right nor wrong. Intervals are
+Wilson's, at 95 %; they take rows as independent, which several pairs of one prompt are not quite.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ Line = Mapping[str, Any]
 
 
 class LineTally:
-    """What every kind counts: rows, faults by reason, tokens, who judged.
+    """The counts of every kind: rows, faults by reason, tokens, judges.
 
     Attributes:
-        faults: how often each reason.
         judged: lines without a fault.
         truncated: of those, lines whose candidate was cut to fit.
-        unparsed_votes: votes that counted for nothing.
+        unparsed_votes: votes that did not count.
         tokens: read ("prompt"), of those cached ("cached"), and written ("completion").
-        judges: model, revision and template of those that judged, and how often.
+        judges: model, revision and template, and how often.
     """
 
     def __init__(self) -> None:
@@ -61,7 +59,7 @@ class LineTally:
         return self.faults.total()
 
     def numbers(self) -> dict[str, Any]:
-        """All that was counted, as plain data; None where nothing was there to count."""
+        """The counts as plain data; None where there was nothing to count."""
         per_item = {
             name: _mean(self.tokens[name], self.judged)
             for name in ("prompt", "cached", "completion")
@@ -86,9 +84,7 @@ class LineTally:
 class PairTally(LineTally):
     """Pairs judged in both orders; the better response is always a.
 
-    Args:
-        max_order_gap: beyond it the judge abstains: the pair counts for the orders, and not for the
-            accuracy.
+    Beyond `max_order_gap` the judge abstains: the pair counts for the orders only.
     """
 
     def __init__(self, max_order_gap: float = 1.0) -> None:
@@ -127,8 +123,7 @@ class PairTally(LineTally):
 class PointTally(LineTally):
     """Responses judged by themselves: with a label, or the better and the worse one of a pair.
 
-    Args:
-        threshold: a labelled response with this score or more counts as called right.
+    A labelled response with the score `threshold` or more counts as called right.
     """
 
     def __init__(self, threshold: float = 0.5) -> None:
@@ -160,8 +155,8 @@ class StepTally(LineTally):
     """Responses scored by steps. An error is a step that is labelled wrong.
 
     Steps that the judge finds neutral, and those without a label, are left out. The first error is
-    right where judge and labels name the same step, or both none (as ProcessBench counts,
-    arXiv 2412.06559); the whole is right where the response passes exactly if no step is wrong.
+    right where judge and labels name the same step, or both none (as ProcessBench counts, arXiv
+    2412.06559); the whole is right where the response passes exactly if no step is wrong.
     """
 
     def __init__(self) -> None:
@@ -216,13 +211,7 @@ def _accuracy(right: float, count: int) -> dict[str, Any]:
 
 
 class EvaluationTally:
-    """Lines counted by subset and over all.
-
-    Args:
-        kind: what is asked.
-        max_order_gap: see `PairTally`.
-        threshold: see `PointTally`.
-    """
+    """Lines counted by subset and over all; see `PairTally` and `PointTally` for the thresholds."""
 
     def __init__(self, kind: Kind, max_order_gap: float = 1.0, threshold: float = 0.5) -> None:
         self.kind = kind
@@ -256,7 +245,7 @@ class EvaluationTally:
         return self.whole.faulted
 
     def numbers(self) -> dict[str, Any]:
-        """All that was counted, as plain data."""
+        """The counts as plain data."""
         named = sorted(self.subsets.items())
         judges = [
             {"model": model, "revision": revision, "template": template, "items": count}

@@ -13,13 +13,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A list of items, cut into calls. Each index is in exactly one of the three.
+    """A list of items, cut into calls: each index is in exactly one of the three.
 
     Attributes:
-        batches: indices of the items of each call, in order.
-        too_large: indices of items that are too long.
-        groups_too_large: indices of items whose group must stay whole and is too large for one
-            call.
+        too_large: items that are too long.
+        groups_too_large: items whose group must stay whole and is too large for one call.
     """
 
     batches: list[list[int]]
@@ -94,13 +92,7 @@ def _units(indices: Sequence[int], groups: Sequence[str]) -> list[list[int]]:
 
 @dataclass(slots=True, eq=False)
 class Waiting(Generic[T, R]):
-    """One caller's item in flight.
-
-    Attributes:
-        value: the item.
-        deadline_s: when the caller gives up, by the loop's clock.
-        answer: the future that the caller awaits.
-    """
+    """One caller's item in flight; its deadline is by the loop's clock."""
 
     value: T
     deadline_s: float

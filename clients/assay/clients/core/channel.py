@@ -41,12 +41,7 @@ class Transport(Protocol):
     """Carries messages to a service. Used on one event loop."""
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        """Sends one message and returns the response.
-
-        Args:
-            method: its full name, "package.Service.Method".
-            request: the message.
-            timeout_s: how long it may take, in seconds.
+        """Sends one message to the method "package.Service.Method" and returns the response.
 
         Raises:
             CallError: The call as a whole failed.
@@ -93,10 +88,7 @@ def describe(method: str) -> Method:
 class GrpcTransport:
     """The wire. Its channel is opened at the first call, in the process of that call.
 
-    Args:
-        target: the server's address, or its replicas; see `assay.kit.channels`.
-        tls: encryption and trusted authorities. None: plain text, for loopback.
-        token: sent with every call.
+    `target` is the server's address, or its replicas; see `assay.kit.channels`.
     """
 
     def __init__(

@@ -75,8 +75,6 @@ class CallKind(Generic[R_co]):
 
     Attributes:
         method: its full name, as `Transport.call` takes it.
-        encode: an item's message, under its id.
-        request: the request of some messages.
         decode: an item's outcome, from its message and its result.
         fault: the outcome of an item that has a fault, from its id.
         unsendable: exceptions of `encode` for an item that no message can hold.
@@ -106,16 +104,8 @@ class CallKind(Generic[R_co]):
 class ServiceClient(ABC, Generic[I]):
     """An asynchronous client. Belongs to the event loop that first uses it.
 
-    A subclass asks the server for its description, and has a method for each kind of call.
-
-    Args:
-        target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
-            "ip:port,ip:port".
-        tls: encryption and trusted authorities. None: plain text, for loopback.
-        token: the bearer token.
-        timeout_s: the whole time that a call may take, queue and retries included, in seconds.
-        config: batching, concurrency and retries.
-        transport: carries messages in place of gRPC; `target` then only names it in errors.
+    A subclass asks the server for its description, and has a method for each kind of call. The
+    arguments are those of `AsyncRewardClient`.
 
     Raises:
         ConfigError: Neither target nor transport is given, or the time-out is not positive.

@@ -80,11 +80,8 @@ def error_of_call(
 ) -> CallError:
     """A failed gRPC call as one of the errors of `assay.kit.errors`, with a message of one line.
 
-    Args:
-        error: as gRPC raised it; its trailing metadata may hold the server's google.rpc.Status.
-        target: the address that was called.
-        request_id: sent with the call.
-        called: the service of the contract, "RewardService".
+    Its trailing metadata may hold the server's google.rpc.Status. `called` is the service of the
+    contract, "RewardService".
     """
     service = _SERVED_BY[called]
     status = status_sent(error)

@@ -38,8 +38,6 @@ class Shape(Generic[T]):
     """A dataclass, and the message that carries it.
 
     Attributes:
-        kind: the dataclass.
-        message: the message's class.
         names: fields that have another name in the message; dotted for a field of an inner message.
         zero: the word for an enum's 0, by field; also for values of a later version.
         within: shapes of fields that are dataclasses themselves.

@@ -85,16 +85,8 @@ async def _in_loop(make: Callable[[], T]) -> T:
 class SyncClient(Generic[C, I]):
     """A synchronous client. A subclass names the asynchronous one, and has its methods.
 
-    Args:
-        target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
-            "ip:port,ip:port".
-        tls: encryption and trusted authorities. None: plain text, for loopback.
-        token: the bearer token.
-        timeout_s: the whole time that a call may take, queue and retries included, in seconds.
-            None: the default of the service.
-        config: batching, concurrency and retries.
-        transport: makes the transport in place of gRPC's; called once in each process. Must be
-            picklable if the client is to be.
+    The arguments are those of the asynchronous client, but `transport` is a function that makes
+    one, called once in each process. It must be picklable if the client is to be.
 
     Raises:
         ConfigError: Neither target nor transport is given, or the time-out is not positive.

@@ -36,17 +36,10 @@ def next_delay_s(
     draw: float,
     retry_after_s: float | None = None,
 ) -> float | None:
-    """How long to wait before the next attempt.
+    """Seconds to wait before the next attempt, in [0, remaining_s); None to give up.
 
-    Args:
-        policy: how often and how long to try.
-        failures: attempts that failed so far, at least 1.
-        remaining_s: seconds to the caller's deadline.
-        draw: a uniform number in [0, 1): the jitter.
-        retry_after_s: the least wait that the server asked for.
-
-    Returns:
-        Seconds in [0, remaining_s), or None to give up.
+    `failures` counts attempts that failed so far, at least 1; `draw` is a uniform number in [0, 1):
+    the jitter; `retry_after_s` is the least wait that the server asked for.
     """
     if policy.max_attempts is not None and failures >= policy.max_attempts:
         return None
@@ -66,11 +59,8 @@ async def call_with_retries(
 ) -> T:
     """Calls until it succeeds, fails for good, or the schedule ends.
 
-    Args:
-        attempt: makes one call with the seconds that it may take.
-        policy: how often and how long to try.
-        deadline_s: when to give up, by the running loop's clock.
-        sleep: waits between attempts, in seconds; may end early.
+    `attempt` gets the seconds that it may take; `deadline_s` is by the running loop's clock;
+    `sleep` may end early.
 
     Raises:
         CallError: The last failure.

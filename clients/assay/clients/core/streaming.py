@@ -48,16 +48,9 @@ async def run_stream(
 ) -> AsyncGenerator[R, None]:
     """Sends items as they come and yields exactly one outcome for each, as they are ready.
 
-    Args:
-        transport: carries the stream.
-        kind: how items are written, sent and read; its method is a stream.
-        items: what to send; a sequence travels in one message.
-        limits: the server's.
-        config: how to gather chunks and when to open a broken stream again.
-        deadline_s: when to give up, by the loop's clock.
-        noun: what is sent, for errors.
-        raises: a stream that broke for good raises; otherwise it makes faults.
-        on_retry: called with each failure after which the stream is opened again.
+    A sequence of items travels in one message. `deadline_s` is by the loop's clock. With `raises` a
+    stream that broke for good raises; otherwise it makes faults. `on_retry` is called with each
+    failure after which the stream is opened again.
 
     Raises:
         BadRequestError: Ids are not unique over the stream, or too long.

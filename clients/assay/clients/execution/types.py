@@ -54,7 +54,6 @@ class Program:
     Attributes:
         language: as `list_languages` names it.
         source: the main file's text; may be empty when `files` holds the entry point.
-        files: further files of the working directory.
         entry_path: the file that starts the program; empty for `source`.
         arguments: command-line arguments, without the program's name.
         environment: added to a small fixed environment.
@@ -73,14 +72,12 @@ class Limits:
     """What one run may use. None: the language's default. Above the server's maximum: a fault.
 
     Attributes:
-        cpu_time_s: of all its processes together.
+        cpu_time_s: of all its processes together, as is `memory_bytes`.
         wall_time_s: from its start, without queue and compilation.
-        memory_bytes: of all its processes together.
         output_bytes: kept of each of stdout and stderr; the rest is drained.
         max_output_bytes: the program is ended when it writes more to one of them.
         disk_bytes: left on its disk.
         processes: processes and threads alive at once.
-        compile_wall_time_s: of compilation.
     """
 
     cpu_time_s: float | None = None
@@ -98,10 +95,7 @@ class ExecutionJob:
     """One program to run once.
 
     Attributes:
-        program: the program.
         id: at most 256 bytes. Empty: the client numbers it.
-        stdin: its input.
-        limits: of the run.
         fetch_paths: files of its working directory to return.
     """
 
@@ -128,20 +122,14 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One run of a program.
+    """One run of a program. CPU time and peak memory are those of all its processes.
 
     Attributes:
         end: one of END_KINDS.
         exit_code: 0 to 255, when it exited.
         signal: the signal's number, when it was signalled.
-        stdout: its output.
-        stderr: its output.
-        compile_output: the compiler's output, for a compiled language.
         compiling: it ended during compilation: the end and the resources used are the compiler's.
         files: those of `fetch_paths` that exist.
-        cpu_time_s: of all its processes.
-        wall_time_s: of the run.
-        peak_memory_bytes: of all its processes.
         isolation_level: e.g. "namespaces".
         queue_s: seconds in the server's queue; 0 for the run of one test.
         service_s: seconds of service, compilation included; 0 for the run of one test.
@@ -177,8 +165,6 @@ class Comparison:
 
     Attributes:
         kind: one of COMPARISONS; "default" is tokens for stdout and equality for values.
-        absolute_tolerance: for numbers.
-        relative_tolerance: for numbers.
         checker: the program that decides, for "checker". Its arguments are three file names: input,
             the candidate's answer, the expected answer; it exits with 0 to accept and 1 to reject.
     """
@@ -221,8 +207,6 @@ class AssertTest:
     Attributes:
         code: assertions, a check function, or a unit-test file.
         entry_point: the name of the function under test; empty: names as the candidate has them.
-        name: for reports.
-        limits: of this test.
     """
 
     code: str
@@ -236,13 +220,7 @@ TestCase = StdioTest | CallTest | AssertTest
 
 @dataclass(frozen=True, slots=True)
 class TestSuite:
-    """Tests of one program, in order.
-
-    Attributes:
-        tests: at least one.
-        limits: of each test, where it sets none.
-        stop_at_first_failure: later tests are then not run.
-    """
+    """Tests of one program, in order; at least one. `limits` hold for tests that set none."""
 
     __test__ = False  # not a class of pytest's
 
@@ -253,12 +231,9 @@ class TestSuite:
 
 @dataclass(frozen=True, slots=True)
 class TestJob:
-    """One program to test.
+    """One program to test. A suite that is a message of the contract is sent as it is.
 
-    Attributes:
-        program: the candidate.
-        suite: its tests; a message of the contract is sent as it is.
-        id: at most 256 bytes. Empty: the client numbers it.
+    An id has at most 256 bytes; the client numbers jobs without one.
     """
 
     __test__ = False
@@ -298,8 +273,6 @@ class TestReport:
     """A program's results on its tests, in their order.
 
     Attributes:
-        outcomes: one for each test.
-        compile_output: the compiler's output.
         compile_failed: no test was run, because the program does not compile.
         queue_s: seconds in the server's queue.
         service_s: seconds of service.
@@ -337,7 +310,6 @@ class LanguageInfo:
     """One language of a server.
 
     Attributes:
-        name: as `Program.language` takes it.
         toolchain_version: as the toolchain reports it.
         default_limits: where a job sets none.
         test_kinds: of "stdio", "call", "assertions".
@@ -351,17 +323,7 @@ class LanguageInfo:
 
 @dataclass(frozen=True, slots=True)
 class SandboxInfo:
-    """Languages, isolation and limits of a sandbox.
-
-    Attributes:
-        languages: sorted by name.
-        isolation_layers: strongest first.
-        max_limits: the greatest that a job may set.
-        max_items: jobs of one call.
-        max_message_bytes: of one message.
-        max_item_bytes: of one job.
-        version: the server's.
-    """
+    """Languages (by name), isolation layers (strongest first) and limits of a sandbox."""
 
     languages: tuple[LanguageInfo, ...]
     isolation_layers: tuple[str, ...]

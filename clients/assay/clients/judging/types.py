@@ -3,7 +3,8 @@
 Models judge responses one by one, in pairs, in groups, and by their steps. The outcome is a
 judgement, or a `Fault` where there is none: a judge whose text cannot be parsed has not judged.
 
-Names follow judge.proto and process.proto; scores without another range are in [0, 1].
+Names follow judge.proto and process.proto; scores without another range are in [0, 1]. Ids have at
+most 256 bytes; the client numbers items without one. An empty ground truth is none.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ Prompt = str | Sequence[Message]
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """How to judge.
+    """How to judge. Empty texts and zeros stand for the server's or the template's defaults.
 
     Attributes:
-        model: as `list_models` names it. Empty: the server's default.
-        template: the prompt, "name" or "name@version". Empty: the default of the call.
+        model: as `list_models` names it.
+        template: the prompt, "name" or "name@version".
         scoring: how a verdict becomes a number; "auto": from the verdict tokens' probabilities
             where the engine has them, else from votes.
-        votes: how many to sample. 0: the server's default.
+        votes: how many to sample.
         temperature: of votes and reasons; 0 is greedy. None: 1 for several samples, else 0.
-        max_tokens: of one vote. 0: the template's default.
+        max_tokens: of one vote.
         seed: of the sampling. None: the server picks one.
         overflow: for a candidate longer than the model's context: a fault, or keep its head and
             tail and mark the result as truncated.
@@ -58,13 +59,7 @@ class JudgeSettings:
 class JudgeItem:
     """One response to judge, with at most one of ground_truth, anchor and rubric.
 
-    Attributes:
-        prompt: the policy's prompt.
-        response: the policy's text.
-        ground_truth: the right answer.
-        anchor: a response to beat; 0.5 is parity with it.
-        rubric: the qualities of a good response, in words.
-        id: at most 256 bytes. Empty: the client numbers it.
+    The anchor is a response to beat: 0.5 is parity with it. The rubric describes a good response.
     """
 
     prompt: Prompt
@@ -77,15 +72,7 @@ class JudgeItem:
 
 @dataclass(frozen=True, slots=True)
 class PairItem:
-    """Two responses to one prompt; the judge gives the probability that `a` is better.
-
-    Attributes:
-        prompt: the policy's prompt.
-        a: one response.
-        b: the other.
-        ground_truth: the right answer; empty for none.
-        id: at most 256 bytes. Empty: the client numbers it.
-    """
+    """Two responses to one prompt; the judge gives the probability that `a` is better."""
 
     prompt: Prompt
     a: str
@@ -96,15 +83,7 @@ class PairItem:
 
 @dataclass(frozen=True, slots=True)
 class GroupItem:
-    """Samples of one prompt, to be ranked.
-
-    Attributes:
-        prompt: the policy's prompt.
-        responses: at least two, unless there is an anchor.
-        anchor: a response to compare them with; empty for none.
-        ground_truth: the right answer; empty for none.
-        id: at most 256 bytes. Empty: the client numbers it.
-    """
+    """Samples of one prompt, to be ranked: two or more, or one and an anchor to compare with."""
 
     prompt: Prompt
     responses: Sequence[str]
@@ -115,20 +94,13 @@ class GroupItem:
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """How to score steps.
+    """How to score steps. Fields that `JudgeSettings` has too mean the same, of critiques.
 
     Attributes:
-        model: as `list_models` names it. Empty: the server's default.
         splitting: how to cut; "auto": the model's own way.
         step_tag: ends a step, for "tag".
         aggregation: of the steps' scores.
         error_threshold: a step below this is an error. None: the model's default.
-        votes: critiques to sample, for a generative model. 0: the server's default.
-        temperature: of critiques; see `JudgeSettings`.
-        max_tokens: of one critique. 0: the template's default.
-        seed: of the sampling. None: the server picks one.
-        meta_critique: each critique is criticised and refined before it counts.
-        template: the critique's prompt. Empty: the default.
     """
 
     model: str = ""
@@ -149,11 +121,8 @@ class StepItem:
     """One response to score by steps.
 
     Attributes:
-        prompt: the policy's prompt.
-        response: the policy's text.
         ground_truth: the right answer, for models that take one; empty for none.
         steps: the response already cut; joined, they are the response. Empty: the server cuts it.
-        id: at most 256 bytes. Empty: the client numbers it.
     """
 
     prompt: Prompt
@@ -186,12 +155,10 @@ class SelfVerificationItem:
     """One dialogue of a policy that answers, verifies itself and revises.
 
     Attributes:
-        prompt: the policy's prompt.
         turns: the policy's, oldest first: attempts at even indices, verifications at odd ones.
         ground_truth: the right answer; may be empty where `attempts_correct` is complete.
         attempts_correct: whether each attempt is right. Empty: the answer verifier is asked.
         group_id: shared by the samples of one prompt; best-of-n is counted within it. Empty: none.
-        id: at most 256 bytes. Empty: the client numbers it.
     """
 
     prompt: Prompt
@@ -204,13 +171,7 @@ class SelfVerificationItem:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one result.
-
-    Attributes:
-        prompt: read, cached ones included.
-        cached: of those, taken from the cache.
-        completion: written.
-    """
+    """Tokens of one result: read (`prompt`), of those cached, and written (`completion`)."""
 
     prompt: int = 0
     cached: int = 0
@@ -226,12 +187,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRef:
-    """The judge of one result.
+    """The judge of one result. `template` is "name@version", or empty for a scalar head.
 
-    Attributes:
-        model: its name.
-        revision: a hash of its weights, or the configured revision.
-        template: "name@version"; empty for a scalar head.
+    `revision` is a hash of its weights, or the configured revision.
     """
 
     model: str = ""
@@ -267,9 +225,6 @@ class ModelJudgement:
         unparsed_votes: votes that could not be parsed; they do not count.
         rationale: the judge's reasons.
         truncated: the candidate was cut to fit.
-        judge: the model and prompt.
-        usage: its tokens.
-        timings: its seconds.
     """
 
     score: float
@@ -285,7 +240,7 @@ class ModelJudgement:
 
 @dataclass(frozen=True, slots=True)
 class PairJudgement:
-    """A model's judgement of a pair, asked in both orders.
+    """A model's judgement of a pair, asked in both orders. Usage and votes are of both together.
 
     Attributes:
         win_probability: that a is better, both orders together; 0.5 is parity.
@@ -293,12 +248,7 @@ class PairJudgement:
         reverse: the same, with a in the second place.
         order_gap: the influence of the place: |forward - reverse|.
         standard_error: of the win probability; None where there is no estimate.
-        unparsed_votes: of both orders.
-        rationale: the judge's reasons.
         truncated: a response was cut to fit.
-        judge: the model and prompt.
-        usage: of both orders together.
-        timings: its seconds.
     """
 
     win_probability: float
@@ -316,14 +266,11 @@ class PairJudgement:
 
 @dataclass(frozen=True, slots=True)
 class GroupRanking:
-    """The scores of the samples of a group.
+    """The scores of the samples of a group. Usage is of all comparisons together.
 
     Attributes:
         scores: mean win probability of each response, in the responses' order.
         order_gaps: mean order gap of each response's comparisons.
-        judge: the model and prompt.
-        usage: of all comparisons together.
-        timings: its seconds.
     """
 
     scores: tuple[float, ...]
@@ -337,11 +284,8 @@ class GroupRanking:
 class StepScore:
     """One step: the code points `start <= i < end` of the response.
 
-    Attributes:
-        start: first code point, from 0.
-        end: one past the last.
-        score: probability that it is right; None for a neutral step: a comment, a blank line.
-        critique: a generative model's text about it.
+    Its score is the probability that it is right; None for a neutral step: a comment, a blank line.
+    `critique` is a generative model's text about it.
     """
 
     start: int
@@ -352,18 +296,12 @@ class StepScore:
 
 @dataclass(frozen=True, slots=True)
 class StepScores:
-    """The steps of a response, in order, and their scores.
+    """The steps of a response, in order and without overlap, and their scores.
 
     Attributes:
-        steps: they cover the response without overlap.
-        aggregate: of the scores.
         passed: the aggregate is not below the error threshold.
-        error_threshold: in force.
         first_error: index of the first step below the threshold, from 0; None for none.
         unparsed_votes: critiques that could not be parsed.
-        judge: the model, without a template.
-        usage: its tokens.
-        timings: its seconds.
     """
 
     steps: tuple[StepScore, ...]
@@ -379,12 +317,9 @@ class StepScores:
 
 @dataclass(frozen=True, slots=True)
 class SelfVerificationScores:
-    """The policy's turns of a dialogue and their rewards.
+    """The policy's turns of a dialogue and their rewards, in order.
 
-    Attributes:
-        turns: one for each, in order.
-        revision_due: the last verdict asks for another attempt.
-        timings: its seconds.
+    `revision_due` says whether the last verdict asks for another attempt.
     """
 
     turns: tuple[TurnScore, ...]
@@ -397,13 +332,10 @@ class JudgeModelInfo:
     """One model that judges.
 
     Attributes:
-        name: as `JudgeSettings.model` takes it.
-        revision: a hash of its weights, or the configured revision.
         engine: "transformers", "vllm", "openai", ...
         scoring_modes: how its verdicts become numbers; the first is the default.
         context_tokens: of prompt and answer together.
         deterministic: equal calls with an equal seed get equal judgements.
-        is_default: it is the server's default.
     """
 
     name: str
@@ -417,15 +349,9 @@ class JudgeModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProcessModelInfo:
-    """One model that scores steps.
+    """One model that scores steps; `generative` if it writes a critique of each step.
 
-    Attributes:
-        name: as `StepSettings.model` takes it.
-        revision: a hash of its weights, or the configured revision.
-        engine: "transformers", "vllm", "openai", ...
-        default_splitting: how it cuts a response by default.
-        generative: it writes a critique of each step.
-        context_tokens: of prompt and response together.
+    `context_tokens` counts prompt and response together.
     """
 
     name: str
@@ -450,17 +376,7 @@ class TemplateInfo:
 
 @dataclass(frozen=True, slots=True)
 class JudgeServerInfo:
-    """Models, templates and limits of a judge service.
-
-    Attributes:
-        models: those that judge, sorted by name.
-        process_models: those that score steps, sorted by name.
-        templates: sorted by name.
-        max_items: of one call.
-        max_message_bytes: of one message.
-        max_item_bytes: of one item.
-        version: the server's.
-    """
+    """Models, templates and limits of a judge service; each list is sorted by name."""
 
     models: tuple[JudgeModelInfo, ...]
     process_models: tuple[ProcessModelInfo, ...]
@@ -491,12 +407,10 @@ SelfVerificationResult = SelfVerificationScores | Fault
 
 @dataclass(frozen=True, slots=True)
 class SelfVerificationReport:
-    """The scores of a batch of dialogues.
+    """The scores of a batch of dialogues: one outcome for each item, in order.
 
-    Attributes:
-        results: scores or a fault for each item, in the items' order.
-        metrics: one set over all scored items, whatever calls they travelled in
-            (`assay.clients.judging.self_verification`).
+    The metrics are counted once over all scored items, whatever calls they travelled in
+    (`assay.clients.judging.self_verification`).
     """
 
     results: list[SelfVerificationResult]

@@ -1,15 +1,15 @@
-"""The conformance kit: a verifier held, over the real wire, to what every verifier promises.
+"""The conformance kit: checks, over the real wire, the properties that every verifier must have.
 
     report = check_verifier("my-verifier", [Case("4", "4", "correct"), Case("5", "4", "incorrect")])
     report.raise_for_failures()
 
 Checked: the description (names, range, verdicts, parameters and their defaults); every case's
-verdict, and that its judgement is sound; equal items get equal judgements where the verifier says
-so, one by one and shuffled in a batch; a missing or blank reference is a fault and never a zero; an
-unknown or wrong parameter is the fault INVALID_PARAMETER; hostile responses get a judgement or a
-fault with a reason, in time; the server lives on.
+verdict, and that its judgement is sound; equal items get equal judgements where the verifier claims
+it, one by one and shuffled in a batch; a missing or blank reference is a fault; an unknown or wrong
+parameter is the fault INVALID_PARAMETER; hostile responses get a judgement or a fault with a
+reason, in time; the server lives on.
 
-Not checked: that the verdicts of other items are right, and anything that needs a group.
+Not checked: the verdicts of other items, and anything that needs a group.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def check_verifier(
 
     Args:
         name: the verifier's name.
-        cases: items with the verdict that each must get; without any, little can be checked.
-        target: the server's address. Empty: the server installed here is started for the occasion,
-            without a cache, so that determinism is seen and not remembered.
-        tls: how to encrypt to the target.
-        token: the target's bearer token.
+        cases: items with their expected verdicts; without any, little can be checked.
+        target: the server's address. Empty: the server installed here is started, without a cache,
+            which would hide a lack of determinism.
+        tls: for the target.
+        token: for the target.
         arguments: command-line arguments of the server that is started.
         additive: the reward is the sum of weight times score. None: unless it is a profile.
-        item_timeout_s: how long one judgement may take, in seconds.
-        hostile_chars: about how long the long hostile responses are, in characters.
+        item_timeout_s: limit of one judgement, in seconds.
+        hostile_chars: approximate length of long hostile responses, in characters.
 
     Raises:
         ConfigError: No target is given and no reward server is installed.
@@ -106,7 +106,7 @@ def check_verifier(
 
 
 def _why_left_out(logs: Path) -> Iterator[str]:
-    """What the server logged about plug-ins that it could not load; its processes say it each."""
+    """The plug-ins that the server could not load, from its processes' logs."""
     lines = (logs / "reward.err").read_text(errors="replace").splitlines()
     said = (line.partition(": ")[2] if "left out" in line else line for line in lines)
     for line in dict.fromkeys(said):
@@ -199,7 +199,6 @@ def _difference(one: Sequence[Result], other: Sequence[Result]) -> str:
 
 
 def _check_hostile(kit: Kit, chars: int) -> None:
-    """Hostile responses, beside a reference that is known to be good."""
     example = next((case for case in kit.cases if not case.fault), Case("4", "4"))
     slowest_s, slowest = 0.0, ""
     for name, text in hostile_texts(chars).items():

@@ -1,4 +1,4 @@
-"""What a conformance check found, for people and for pytest. Pure."""
+"""The report of a conformance check, for people and for pytest. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked.
+    """One check and its result.
 
     Attributes:
         group: "serving", "spec", "cases", "determinism", "references", "parameters" or "hostile".
-        what: what must be true.
-        trouble: why it is not; empty when it is.
+        what: the property.
+        trouble: why it does not hold; empty when it does.
     """
 
     group: str
@@ -25,19 +25,15 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """It is true."""
+        """The property holds."""
         return not self.trouble
 
 
 @dataclass(slots=True)
 class Report:
-    """All that was checked of one verifier, in order.
+    """All checks of one verifier, in order.
 
-    Attributes:
-        verifier: its name.
-        version: its version; empty when it is not served.
-        checks: what was checked.
-        notes: what could not be checked, and what is worth knowing.
+    `version` is empty when it is not served; `notes` list what could not be checked.
     """
 
     verifier: str
@@ -56,11 +52,11 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Everything that was checked is true, and something was."""
+        """There are checks, and all hold."""
         return bool(self.checks) and not self.failures
 
     def raise_for_failures(self) -> None:
-        """Raises AssertionError with what failed, or when nothing was checked."""
+        """Raises AssertionError with the failures, or when nothing was checked."""
         if not self.ok:
             raise AssertionError("\n" + self._text(self.failures))
 

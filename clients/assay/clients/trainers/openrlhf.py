@@ -3,18 +3,18 @@
     --reward.remote_url "$(python -c 'from assay.clients.trainers import openrlhf as m
     print(m.__file__)')"
 
-OpenRLHF loads a file by its path and takes `reward_func` from it; a file of yours that says `from
-assay.clients.trainers.openrlhf import reward_func` does as well. Settings come from the environment
-of the workers (`assay.clients.trainers.common.settings`), and ASSAY_RESPONSE_AFTER says where a
-response begins where a query does not hold its prompt as it was sent. The same over HTTP, without
-this package in the workers, is the reward server's /get_reward.
+OpenRLHF loads a file by its path and takes `reward_func` from it; your own file may import it from
+here. Settings come from the environment of the workers (`assay.clients.trainers.common.settings`).
+Where a query does not hold its prompt as it was sent, ASSAY_RESPONSE_AFTER gives the text before
+the response. The reward server's /get_reward does the same over HTTP, without this package in the
+workers.
 
-What OpenRLHF makes of a fault is in docs/trainers/openrlhf.md; in short:
+Policies for a fault (docs/trainers/openrlhf.md):
 
 1. "raise", the default: OpenRLHF catches every exception of a reward function, logs it, and keeps
-   the sample without a reward; the step that should train on it then fails, and training stops.
+the sample without a reward; the step that should train on it fails, and training stops.
 2. "drop": the reward is NaN, and `--algo.dynamic_filtering_enable` drops the sample's group and
-   draws another. Without that flag NaN reaches the loss: never use it so.
+draws another. Without that flag NaN reaches the loss.
 """
 
 from __future__ import annotations
@@ -40,14 +40,12 @@ def reward_func(
 ) -> dict[str, Any]:
     """The rewards of responses, in order.
 
-    Args:
-        queries: prompt and response, decoded with special tokens.
-        prompts: the prompts as they were sent.
-        labels: the references; see `Settings.reference`.
+    `queries` are prompt and response, decoded with special tokens; `prompts` are as they were sent;
+    `labels` are the references, read by `Settings.reference`.
 
     Returns:
         `rewards` and `scores`, tensors of N, and `extra_logs`: tensors by name, of `fault` and of
-        each component that all judgements have.
+            each component that all judgements have.
 
     Raises:
         FaultError: a response has no judgement, and the policy is "raise".
@@ -98,7 +96,7 @@ def _response(query: str, prompt: str, after: str) -> str:
 
 
 def logs_of(results: Sequence[Result]) -> dict[str, list[float]]:
-    """What OpenRLHF logs: `fault`, 1 for a fault, and the components; NaN where there is none."""
+    """OpenRLHF's log values: `fault`, 1 for a fault, and the components, NaN where absent."""
     found = [result.judgement for result in results]
     parts = [{part.name: part.score for part in one.components} if one else {} for one in found]
     names = sorted({name for part in parts for name in part})
