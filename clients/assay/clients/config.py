@@ -16,8 +16,8 @@ class RetryPolicy:
 
     Attributes:
         max_attempts: calls in all, at least 1. None: until the caller's deadline.
-        base_s: cap of the wait after the first failure, in seconds; it doubles with every failure.
-        cap_s: the greatest cap, in seconds.
+        base_s: cap of the wait after the first failure; it doubles with every failure.
+        cap_s: the greatest cap.
 
     Raises:
         ConfigError: A value is out of range.
@@ -48,11 +48,10 @@ class ClientConfig:
 
     Attributes:
         micro_batch_items: a batch of `score_one` callers is sent when it holds this many items,
-        micro_batch_wait_s: or when its first item has waited this long, in seconds.
+        micro_batch_wait_s: or when its first item has waited this long.
         max_call_items: most items of one call of `score`, even if the server takes more.
         max_concurrent_calls: calls in flight at once, fixed. None: adapted to the server, from 1 to
             64 (`assay.clients.core.window`).
-        retry: when a call is tried again.
 
     Raises:
         ConfigError: A value is out of range.

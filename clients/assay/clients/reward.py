@@ -63,17 +63,15 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
 
     `timeout_s` of a call is the whole time that it may take, in seconds; None: the client's. With
     `on_error="fault"` a call that failed after its retries makes a fault of each item without a
-    result, with "raise" it raises CallError. Every call raises ConfigError where the client is
+    result; with "raise" it raises CallError. Every call raises ConfigError where the client is
     closed or belongs to another event loop, and BadRequestError for ids that are too long or not
     unique.
 
     Args:
-        target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
-            "ip:port,ip:port".
+        target: "host:port"; or the server's replicas, "dns:///name:port" or "ip:port,ip:port".
         tls: encryption and trusted authorities. None: plain text, for loopback.
         token: the bearer token.
-        timeout_s: the whole time that a call may take, queue and retries included, in seconds.
-            None: 60.
+        timeout_s: of a call, queue and retries included. None: 60.
         config: batching, concurrency and retries.
         transport: carries messages in place of gRPC; `target` then only names it in errors.
 
@@ -112,7 +110,6 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
 
         Raises:
             TypeError: One is no `Item`, or holds what no item can.
-            CallError: A call failed, and on_error is "raise".
         """
         batch = list(items)
         given: Sequence[object] = batch  # whatever its annotation promises
@@ -135,9 +132,6 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
 
         Ids of different callers may be equal. Score items that are judged against others of their
         group together, with `score`.
-
-        Raises:
-            CallError: The call failed, and on_error is "raise".
         """
         deadline_s = self._begin(timeout_s)
         item_id = item.id or str(next(self._numbers))
@@ -163,11 +157,8 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
         """Scores items as they come and yields results as they are ready, in any order.
 
         A sequence travels whole: the samples of one group. Items without an id are numbered from 0.
-        `on_retry` is called with each failure after which the stream is opened again; other
-        arguments are as for `score`, for the whole stream.
-
-        Raises:
-            CallError: The stream broke, and on_error is "raise".
+        Time-out and unique ids are of the whole stream. `on_retry` is called with each failure
+        after which the stream is opened again.
         """
         deadline_s = self._begin(timeout_s)
         info = await self._server_info(deadline_s)
@@ -249,8 +240,8 @@ class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
     """Scores items on a reward server, synchronously, with the methods of `AsyncRewardClient`.
 
     Threads may share it; it survives a fork and can be pickled (`assay.clients.core.portal`). Its
-    arguments are those of `AsyncRewardClient`, but `transport` is a function that makes one, called
-    once in each process.
+    arguments are the same, but `transport` is a function that makes one, called once in each
+    process.
     """
 
     _asynchronous = AsyncRewardClient
@@ -289,10 +280,7 @@ class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> Iterator[Result]:
-        """Scores items as they come, yields results as they are ready; see `AsyncRewardClient`.
-
-        A thread takes the items, so that results arrive while the next item is awaited.
-        """
+        """See `AsyncRewardClient.stream`. Results arrive while a thread waits for the next item."""
         taken: Any = taken_in_thread(items)
         return self._stream(lambda c: c.stream(taken, timeout_s=timeout_s, on_error=on_error))
 

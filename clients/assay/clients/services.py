@@ -1,8 +1,8 @@
 """Services as child processes: for commands without a target, for `assay up`, for tests.
 
-A service is found in the entry-point group `assay.services` and started as `python -m PACKAGE`. It
-is ready when it prints its line "... ready on HOST:PORT". It is stopped by SIGTERM, then SIGKILL,
-of its own process id, and stops by itself when this process is gone. A service that dies is not
+A service is found in the entry-point group `assay.services`, started as `python -m PACKAGE`, and
+ready when it prints its line "... ready on HOST:PORT". It is stopped by SIGTERM, then SIGKILL, of
+its own process id, and stops by itself when this process is gone. A service that dies is not
 restarted; `dead()` reports it.
 """
 
@@ -273,7 +273,7 @@ class EmbeddedServices:
 
     @property
     def address(self) -> str:
-        """Where the reward server answers, "host:port".
+        """The reward server's "host:port".
 
         Raises:
             ConfigError: It was not started here.
@@ -281,7 +281,7 @@ class EmbeddedServices:
         return self.address_of("reward")
 
     def address_of(self, name: str) -> str:
-        """Where a service answers, "host:port".
+        """A service's "host:port".
 
         Raises:
             ConfigError: It was not started here.

@@ -143,9 +143,8 @@ class Item:
         prompt: one text, or chat messages with "role" and "content".
         id: at most 256 bytes. Empty: the client numbers it.
         group_id: shared by the samples of one prompt, which travel in one message.
-        turns: the dialogue, for a candidate of several turns.
         truncated: the response was cut at the generation limit.
-        timeout_s: limit of this item's execution, without the queue. None: the server's default.
+        timeout_s: limit of execution, without the queue. None: the server's default.
 
     Raises:
         TypeError: A field has a type that no item can have.
@@ -270,7 +269,7 @@ class Result:
         id: the item's id, or the number that the client gave it.
         queue_s: seconds in the server's queue.
         execution_s: seconds of judging; 0 from the cache.
-        from_cache: the judgement was computed before, or for an equal item in flight.
+        from_cache: computed before, or for an equal item in flight.
     """
 
     id: str
@@ -313,7 +312,6 @@ class ParameterInfo:
     Attributes:
         type: "bool", "int", "float", "string" or "string_list".
         default: None if the parameter is required.
-        description: effect, unit and range.
         allowed_values: for a text; empty for any.
     """
 

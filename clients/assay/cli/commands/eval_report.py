@@ -74,7 +74,7 @@ _COLUMNS: dict[str, dict[str, Column]] = {
 
 
 def print_report(console: Console, report: Numbers) -> None:
-    """Prints the table by subset, then faults, tokens and time; `report` is as `--json` writes it."""
+    """Prints a report of `--json`: the table by subset, then faults, tokens and time."""
     if not console.is_terminal:
         console.width = max(console.width, _FILE_COLUMNS)
     console.print(_by_subset(report))

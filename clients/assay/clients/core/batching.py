@@ -41,16 +41,9 @@ def plan_calls(
 ) -> Plan:
     """Cuts a list of items into calls that a server takes.
 
-    Items of a group travel in one call. A group that is too large for a call is split, unless
-    `whole` is set for one of its items.
-
-    Args:
-        sizes: serialised bytes of each item.
-        groups: the group of each item; empty for none.
-        whole: for each item, whether its judgement needs the whole group beside it.
-        max_items: in one call, at least 1.
-        max_message_bytes: of one call.
-        max_item_bytes: of one item.
+    Items of a group (empty for none) travel in one call. A group that is too large for a call is
+    split, unless one of its items is `whole`: its judgement needs the whole group. `sizes` are
+    serialised bytes.
     """
     plan = Plan([], [], [])
     fits = [size <= max_item_bytes and framed_bytes(size) <= max_message_bytes for size in sizes]

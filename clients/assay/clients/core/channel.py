@@ -1,14 +1,12 @@
 """One channel to a service: `call` carries one message, `stream` carries many both ways.
 
 A method has its full name in the contract, "assay.api.reward.v1.RewardService.BatchScore"; its
-messages follow from the descriptor, so one channel serves every service. `GrpcTransport` is the
-wire, `LocalTransport` a service in this process. A call that fails raises `CallError` with any
-transport.
+messages follow from the descriptor, so one channel serves every service. A call that fails raises
+`CallError` with any transport.
 
 The wire is gRPC's blocking channel, awaited from an event loop. Compared with grpc.aio (1.85) it
-takes the same CPU and less time (docs/results.md); a forked child can open it anew, while the
-thread that polls for grpc.aio exists in the parent only; and it keeps the status of a stream that
-the server ends while a message is being written.
+takes the same CPU and less time (docs/results.md); a forked child can open it anew; and it keeps
+the status of a stream that the server ends while a message is being written.
 """
 
 from __future__ import annotations
@@ -180,8 +178,8 @@ class GrpcTransport:
 class Local(Protocol):
     """A service without its network, such as assay.reward_server's RewardScorer.
 
-    It implements each method in snake case: `batch_score(request, *, timeout_s)` is a coroutine, a
-    stream an asynchronous iterator.
+    A method is in snake case: `batch_score(request, *, timeout_s)` is a coroutine, a stream an
+    asynchronous iterator.
     """
 
     async def start(self) -> None:

@@ -1,9 +1,9 @@
 """The common part of the asynchronous clients: their life, their batches, the matching of outcomes.
 
-Every item gets exactly one outcome, in the items' order, matched by id; nothing is made up for a
-server. The client itself makes these faults: UNREACHABLE, DEADLINE_EXCEEDED, QUEUE_FULL and similar
-ones when the retries end; ITEM_TOO_LARGE, BATCH_TOO_LARGE and UNSUPPORTED_INPUT before anything is
-sent; MISSING_RESULT when the answer leaves an item out; INTERNAL when it contradicts itself.
+Every item gets exactly one outcome, in the items' order, matched by id. The client itself makes
+these faults: UNREACHABLE, DEADLINE_EXCEEDED, QUEUE_FULL and similar ones when the retries end;
+ITEM_TOO_LARGE, BATCH_TOO_LARGE and UNSUPPORTED_INPUT before anything is sent; MISSING_RESULT when
+the answer leaves an item out; INTERNAL when it contradicts itself.
 """
 
 from __future__ import annotations
@@ -74,12 +74,9 @@ class CallKind(Generic[R_co]):
     """One kind of call: how its items are written, sent and read.
 
     Attributes:
-        method: its full name, as `Transport.call` takes it.
-        decode: an item's outcome, from its message and its result.
-        fault: the outcome of an item that has a fault, from its id.
+        method: as `Transport.call` takes it.
         unsendable: exceptions of `encode` for an item that no message can hold.
-        alike: a key, equal for items that should travel in one call; empty for none. None: no item
-            has one.
+        alike: a key, equal for items that should travel in one call; empty or None for none.
         whole: whether an item's judgement needs all items of its key beside it.
     """
 
@@ -104,11 +101,8 @@ class CallKind(Generic[R_co]):
 class ServiceClient(ABC, Generic[I]):
     """An asynchronous client. Belongs to the event loop that first uses it.
 
-    A subclass asks the server for its description, and has a method for each kind of call. The
-    arguments are those of `AsyncRewardClient`.
-
-    Raises:
-        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    A subclass asks for the server's description, and has a method for each kind of call. The
+    arguments and errors are those of `AsyncRewardClient`.
     """
 
     server: ClassVar[str]

@@ -85,11 +85,8 @@ async def _in_loop(make: Callable[[], T]) -> T:
 class SyncClient(Generic[C, I]):
     """A synchronous client. A subclass names the asynchronous one, and has its methods.
 
-    The arguments are those of the asynchronous client, but `transport` is a function that makes
-    one, called once in each process. It must be picklable if the client is to be.
-
-    Raises:
-        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    Arguments and errors are those of the asynchronous client, but `transport` is a function that
+    makes one, called once in each process. It must be picklable if the client is to be.
     """
 
     _asynchronous: ClassVar[type[ServiceClient[Any]]]

@@ -48,9 +48,9 @@ async def run_stream(
 ) -> AsyncGenerator[R, None]:
     """Sends items as they come and yields exactly one outcome for each, as they are ready.
 
-    A sequence of items travels in one message. `deadline_s` is by the loop's clock. With `raises` a
-    stream that broke for good raises; otherwise it makes faults. `on_retry` is called with each
-    failure after which the stream is opened again.
+    A sequence of items travels in one message. `deadline_s` is by the loop's clock. `on_retry` is
+    called with each failure after which the stream is opened again. With `raises`, a stream that
+    broke for good raises in place of making faults.
 
     Raises:
         BadRequestError: Ids are not unique over the stream, or too long.

@@ -41,9 +41,7 @@ _AFTER_REFUSAL, _AFTER_WAIT = 0.5, 0.8
 class Window:
     """The number of calls that may be in flight. Pure, without clock or loop.
 
-    Args:
-        fixed: a constant size. None: it adapts, from `START`, within 1 and `most`.
-        most: the upper bound.
+    It is `fixed`, or else adapts from `START`, within 1 and `most`.
     """
 
     def __init__(self, fixed: int | None = None, *, most: int = MOST) -> None:
@@ -67,10 +65,8 @@ class Window:
     def answered(self, number: int, waited: float, in_flight: int) -> None:
         """A call was answered.
 
-        Args:
-            number: the call's, from `begin`.
-            waited: the share of its duration that its items waited at the server, in [0, 1].
-            in_flight: calls in flight before this answer, itself included.
+        `waited` is the share of its duration that its items waited at the server, in [0, 1];
+        `in_flight` counts the calls before this answer, itself included.
         """
         if not self._adapts or number <= self._cut:
             return

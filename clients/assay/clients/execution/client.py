@@ -68,9 +68,6 @@ class AsyncExecutionClient(ServiceClient[SandboxInfo]):
 
         Jobs without an id are numbered from 0. Results have the jobs' order: an execution or a
         fault each.
-
-        Raises:
-            CallError: A call failed, and on_error is "raise".
         """
         return await self._run(_EXECUTIONS, list(jobs), timeout_s, on_error)
 
@@ -107,11 +104,7 @@ class AsyncExecutionClient(ServiceClient[SandboxInfo]):
                 yield entry
 
     async def list_languages(self, *, timeout_s: float | None = None) -> SandboxInfo:
-        """Languages, isolation and limits of the sandbox.
-
-        Raises:
-            CallError: The call failed after its retries.
-        """
+        """Languages, isolation and limits of the sandbox. Raises CallError after its retries."""
         return await self._refresh_info(timeout_s)
 
     async def _fetch_info(self, timeout_s: float) -> SandboxInfo:

@@ -1,9 +1,8 @@
 """The values that go into an execution client and come out of it, as frozen dataclasses.
 
-A job is a program to run (`ExecutionJob`) or to test (`TestJob`). Its result is an `Execution` or a
-`TestReport`, which describe the program, or a `Fault`: the program could not be run.
-
-Times are in seconds, sizes in bytes. Kinds of ends and verdicts are kebab-case texts.
+A job's result is an `Execution` or a `TestReport`, which describe the program, or a `Fault`: the
+program could not be run. Times are in seconds, sizes in bytes; kinds of ends and verdicts are
+kebab-case texts. Ids have at most 256 bytes; the client numbers jobs without one.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ class Program:
         language: as `list_languages` names it.
         source: the main file's text; may be empty when `files` holds the entry point.
         entry_path: the file that starts the program; empty for `source`.
-        arguments: command-line arguments, without the program's name.
         environment: added to a small fixed environment.
     """
 
@@ -92,12 +90,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionJob:
-    """One program to run once.
-
-    Attributes:
-        id: at most 256 bytes. Empty: the client numbers it.
-        fetch_paths: files of its working directory to return.
-    """
+    """One program to run once; `fetch_paths` are files of its working directory to return."""
 
     program: Program
     id: str = ""
@@ -127,12 +120,11 @@ class Execution:
     Attributes:
         end: one of END_KINDS.
         exit_code: 0 to 255, when it exited.
-        signal: the signal's number, when it was signalled.
+        signal: when it was signalled.
         compiling: it ended during compilation: the end and the resources used are the compiler's.
         files: those of `fetch_paths` that exist.
-        isolation_level: e.g. "namespaces".
-        queue_s: seconds in the server's queue; 0 for the run of one test.
-        service_s: seconds of service, compilation included; 0 for the run of one test.
+        queue_s: in the server's queue; 0 for the run of one test.
+        service_s: of service, compilation included; 0 for the run of one test.
     """
 
     end: str
@@ -231,10 +223,7 @@ class TestSuite:
 
 @dataclass(frozen=True, slots=True)
 class TestJob:
-    """One program to test. A suite that is a message of the contract is sent as it is.
-
-    An id has at most 256 bytes; the client numbers jobs without one.
-    """
+    """One program to test. A suite that is a message of the contract is sent as it is."""
 
     __test__ = False
 
@@ -251,8 +240,8 @@ class TestOutcome:
         name: the test's name, or its number from 1.
         verdict: one of VERDICTS.
         execution: None when the test was not run.
-        explanation: the difference, in one line for people. It may hold what the test expects:
-            never show it to a policy.
+        explanation: one line for people. It may hold what the test expects: never show it to a
+            policy.
     """
 
     __test__ = False
@@ -270,13 +259,7 @@ class TestOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TestReport:
-    """A program's results on its tests, in their order.
-
-    Attributes:
-        compile_failed: no test was run, because the program does not compile.
-        queue_s: seconds in the server's queue.
-        service_s: seconds of service.
-    """
+    """A program's results on its tests, in order; none where it does not compile."""
 
     __test__ = False
 
@@ -307,12 +290,9 @@ TestResult = TestReport | Fault
 
 @dataclass(frozen=True, slots=True)
 class LanguageInfo:
-    """One language of a server.
+    """One language of a server; its limits are for jobs that set none.
 
-    Attributes:
-        toolchain_version: as the toolchain reports it.
-        default_limits: where a job sets none.
-        test_kinds: of "stdio", "call", "assertions".
+    Test kinds are of "stdio", "call", "assertions".
     """
 
     name: str

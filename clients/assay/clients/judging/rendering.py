@@ -1,9 +1,8 @@
 """How rows become the tokens that a judge reads, in training and in service.
 
 A judge must be trained on exactly the tokens that it will get: template, fence around the
-candidate's text, order of the two responses, cuts, positions at which steps are read. So the
-service renders, and a trainer gets token ids. The service's distribution registers its `Renderer`
-in the entry-point group `assay.judge_renderers`.
+candidate's text, order of the two responses, cuts, positions of steps. So the service renders,
+through its entry point in `assay.judge_renderers`, and a trainer gets token ids.
 
 A trainer writes these keys into the model's config.json, and the engines read them:
 
@@ -100,8 +99,7 @@ class Renderer(Protocol):
 def open_renderer(template: str = "", folders: Sequence[Path] = ()) -> Renderer:
     """The renderer of the judge service that is installed here.
 
-    `template` is of pairs, "name" or "name@version", empty for the service's default; `folders`
-    hold further templates.
+    `template` is of pairs; empty for the service's default. `folders` hold further templates.
 
     Raises:
         ConfigError: no judge service is installed, or a folder or file of templates is wrong.

@@ -106,11 +106,11 @@ class Dialogue:
     """One scored dialogue, for the metrics.
 
     Attributes:
-        attempts_correct: whether each attempt is right; at least one.
+        attempts_correct: at least one.
         verdicts: as many as attempts, or one fewer.
-        correct_probabilities: P(correct) of each verification; empty where no model was asked.
-        answers: each attempt's; empty where unknown, and then only a change of correctness counts
-            as a changed answer.
+        correct_probabilities: of each verification; empty where no model was asked.
+        answers: each attempt's. Empty: unknown; then only a change of correctness is a changed
+            answer.
         group_id: shared by the samples of one prompt; empty for none.
     """
 
@@ -128,13 +128,13 @@ class SelfVerificationMetrics:
     Attributes:
         answer_change_ratio: revised dialogues whose last answer differs from the first.
         verifier_accuracy: verdicts that match the truth; unparsed ones do not.
-        correct_recall: verified right attempts that were called right.
-        wrong_recall: verified wrong attempts that were called wrong.
-        incorrect_to_correct_ratio: wrong first attempts that ended right.
-        correct_to_incorrect_ratio: right first attempts that ended wrong.
+        correct_recall: of verified right attempts, those called right.
+        wrong_recall: of verified wrong attempts, those called wrong.
+        incorrect_to_correct_ratio: of wrong first attempts, those that ended right.
+        correct_to_incorrect_ratio: of right first attempts, those that ended wrong.
         revision_ratio: dialogues with more than one attempt.
-        best_of_n_accuracy: groups whose attempt of greatest P(correct) is right; attempts with
-            equal P(correct) share the group's point.
+        best_of_n_accuracy: groups whose attempt of greatest P(correct) is right; ties share the
+            group's point.
     """
 
     first_accuracy: float | None = None
@@ -162,8 +162,7 @@ def turn_rewards(
 ) -> tuple[float, ...]:
     """The reward of each turn, in order: attempt, verification, attempt, ...
 
-    `accuracies` are 0 or 1, at least one; `verdicts` are as many, or one fewer; `shaping` weights
-    the improvement from one attempt to the next (1 in the paper).
+    `accuracies` are 0 or 1; `shaping` weights the improvement between attempts (1 in the paper).
 
     Raises:
         ValueError: the numbers of attempts and verdicts do not alternate.
@@ -243,10 +242,10 @@ def dialogue_messages(
 
 
 def stated_answer(text: str) -> str:
-    r"""An attempt's answer as a text, to detect a change; it does not decide correctness.
+    r"""An attempt's answer as a text, to detect a change: equal answers may differ in it.
 
     It is the content of the last `\\boxed{}`, else the last line that is not blank, without spaces
-    and line breaks. Other ways to write the same answer are other answers.
+    and line breaks.
     """
     at = text.rfind(_BOXED)
     inside = _until_closed(text, at + len(_BOXED)) if at >= 0 else None

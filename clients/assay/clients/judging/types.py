@@ -1,10 +1,9 @@
 """The values that go into a judging client and come out of it, as frozen dataclasses.
 
-Models judge responses one by one, in pairs, in groups, and by their steps. The outcome is a
-judgement, or a `Fault` where there is none: a judge whose text cannot be parsed has not judged.
-
-Names follow judge.proto and process.proto; scores without another range are in [0, 1]. Ids have at
-most 256 bytes; the client numbers items without one. An empty ground truth is none.
+The outcome of an item is a judgement, or a `Fault` where there is none: a judge whose text cannot
+be parsed has not judged. Names follow judge.proto and process.proto; scores without another range
+are in [0, 1]. Ids have at most 256 bytes; the client numbers items without one. An empty ground
+truth is none. In settings, empty texts and zeros stand for the defaults of server or template.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ Prompt = str | Sequence[Message]
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """How to judge. Empty texts and zeros stand for the server's or the template's defaults.
+    """How to judge.
 
     Attributes:
         model: as `list_models` names it.
         template: the prompt, "name" or "name@version".
-        scoring: how a verdict becomes a number; "auto": from the verdict tokens' probabilities
-            where the engine has them, else from votes.
+        scoring: "auto": from the verdict tokens' probabilities where the engine has them, else from
+            votes.
         votes: how many to sample.
         temperature: of votes and reasons; 0 is greedy. None: 1 for several samples, else 0.
         max_tokens: of one vote.
-        seed: of the sampling. None: the server picks one.
+        seed: None: the server picks one.
         overflow: for a candidate longer than the model's context: a fault, or keep its head and
             tail and mark the result as truncated.
         meta_critique: with "consensus": each critique is criticised and refined before it counts.
@@ -97,9 +96,8 @@ class StepSettings:
     """How to score steps. Fields that `JudgeSettings` has too mean the same, of critiques.
 
     Attributes:
-        splitting: how to cut; "auto": the model's own way.
+        splitting: "auto": the model's own way.
         step_tag: ends a step, for "tag".
-        aggregation: of the steps' scores.
         error_threshold: a step below this is an error. None: the model's default.
     """
 
@@ -120,9 +118,7 @@ class StepSettings:
 class StepItem:
     """One response to score by steps.
 
-    Attributes:
-        ground_truth: the right answer, for models that take one; empty for none.
-        steps: the response already cut; joined, they are the response. Empty: the server cuts it.
+    `steps` are the response already cut; joined, they are the response. Empty: the server cuts it.
     """
 
     prompt: Prompt
@@ -139,9 +135,8 @@ class SelfVerificationSettings:
     Attributes:
         parsing: how strictly a verdict must be worded to count.
         shaping_weight: reward = accuracy + weight * (accuracy - accuracy before).
-        answer_verifier: decides whether an attempt is right, where the item does not. Empty:
-            "math".
-        model: gives P("correct") of each verification. Empty: none is asked.
+        answer_verifier: judges attempts whose truth the item does not give. Empty: "math".
+        model: gives P("correct") of each verification. Empty: none.
     """
 
     parsing: Parsing = "strict"
@@ -156,8 +151,8 @@ class SelfVerificationItem:
 
     Attributes:
         turns: the policy's, oldest first: attempts at even indices, verifications at odd ones.
-        ground_truth: the right answer; may be empty where `attempts_correct` is complete.
-        attempts_correct: whether each attempt is right. Empty: the answer verifier is asked.
+        attempts_correct: whether each attempt is right. Empty: the answer verifier decides, by the
+            ground truth.
         group_id: shared by the samples of one prompt; best-of-n is counted within it. Empty: none.
     """
 
@@ -222,8 +217,7 @@ class ModelJudgement:
             unbounded.
         standard_error: of the score; None where there is no estimate.
         votes: in the order drawn.
-        unparsed_votes: votes that could not be parsed; they do not count.
-        rationale: the judge's reasons.
+        unparsed_votes: these do not count.
         truncated: the candidate was cut to fit.
     """
 
@@ -246,9 +240,8 @@ class PairJudgement:
         win_probability: that a is better, both orders together; 0.5 is parity.
         forward: the same, with a in the first place.
         reverse: the same, with a in the second place.
-        order_gap: the influence of the place: |forward - reverse|.
-        standard_error: of the win probability; None where there is no estimate.
-        truncated: a response was cut to fit.
+        order_gap: |forward - reverse|.
+        standard_error: None where there is no estimate.
     """
 
     win_probability: float
@@ -266,12 +259,7 @@ class PairJudgement:
 
 @dataclass(frozen=True, slots=True)
 class GroupRanking:
-    """The scores of the samples of a group. Usage is of all comparisons together.
-
-    Attributes:
-        scores: mean win probability of each response, in the responses' order.
-        order_gaps: mean order gap of each response's comparisons.
-    """
+    """Mean win probabilities and mean order gaps, in the order of the group's responses."""
 
     scores: tuple[float, ...]
     order_gaps: tuple[float, ...]
@@ -285,7 +273,6 @@ class StepScore:
     """One step: the code points `start <= i < end` of the response.
 
     Its score is the probability that it is right; None for a neutral step: a comment, a blank line.
-    `critique` is a generative model's text about it.
     """
 
     start: int
@@ -298,10 +285,8 @@ class StepScore:
 class StepScores:
     """The steps of a response, in order and without overlap, and their scores.
 
-    Attributes:
-        passed: the aggregate is not below the error threshold.
-        first_error: index of the first step below the threshold, from 0; None for none.
-        unparsed_votes: critiques that could not be parsed.
+    `passed`: the aggregate is not below the error threshold. `first_error`: index of the first step
+    below it, from 0; None for none.
     """
 
     steps: tuple[StepScore, ...]
@@ -333,7 +318,7 @@ class JudgeModelInfo:
 
     Attributes:
         engine: "transformers", "vllm", "openai", ...
-        scoring_modes: how its verdicts become numbers; the first is the default.
+        scoring_modes: the first is the default.
         context_tokens: of prompt and answer together.
         deterministic: equal calls with an equal seed get equal judgements.
     """
@@ -349,10 +334,7 @@ class JudgeModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProcessModelInfo:
-    """One model that scores steps; `generative` if it writes a critique of each step.
-
-    `context_tokens` counts prompt and response together.
-    """
+    """One model that scores steps; a generative one writes a critique of each."""
 
     name: str
     revision: str

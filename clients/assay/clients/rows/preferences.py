@@ -49,7 +49,7 @@ class PairRow:
         prompt: at least one message.
         chosen: not empty, and not equal to the other.
         subset: part of the data set, for tables; may be empty.
-        styles: index of the style of chosen and of rejected; (0, 0) where there is one.
+        styles: indices of the two styles; (0, 0) where there is one.
     """
 
     prompt: tuple[Said, ...]
@@ -71,7 +71,7 @@ class StepRow:
     Attributes:
         prompt: at least one message.
         steps: joined, they are the response; none is blank unless its label is None.
-        labels: 1.0 right, -1.0 wrong, 0.0 neutral (neither: a comment), None unlabelled.
+        labels: 1.0 right, -1.0 wrong, 0.0 neutral (a comment), None unlabelled.
         subset: part of the data set, for tables; may be empty.
     """
 
@@ -232,7 +232,7 @@ def _spoken(text: str, key: str) -> tuple[Said, ...]:
 
 
 def steps_of(row: Mapping[str, Any], labels: Labels = "binary") -> StepRow:
-    """The labelled steps of a row. Steps get a line break at the end where they have none.
+    """The labelled steps of a row, each with a line break at its end.
 
     `labels` are "binary" (1 right, 0 wrong) or "signed" (1 right, -1 wrong, 0 neutral). Lines of
     'code' always have signed ones.

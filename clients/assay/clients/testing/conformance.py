@@ -4,12 +4,10 @@
     report.raise_for_failures()
 
 Checked: the description (names, range, verdicts, parameters and their defaults); every case's
-verdict, and that its judgement is sound; equal items get equal judgements where the verifier claims
-it, one by one and shuffled in a batch; a missing or blank reference is a fault; an unknown or wrong
-parameter is the fault INVALID_PARAMETER; hostile responses get a judgement or a fault with a
-reason, in time; the server lives on.
-
-Not checked: the verdicts of other items, and anything that needs a group.
+verdict, and that its judgement is sound; determinism where it is claimed, one by one and shuffled
+in a batch; a missing or blank reference is a fault; an unknown or wrong parameter is the fault
+INVALID_PARAMETER; hostile responses get a judgement or a fault with a reason, in time; the server
+lives on. Not checked: the verdicts of other items, and anything that needs a group.
 """
 
 from __future__ import annotations
@@ -53,19 +51,12 @@ def check_verifier(
     item_timeout_s: float = 10.0,
     hostile_chars: int = 2**20,
 ) -> Report:
-    """Checks one verifier on a server.
+    """Checks one verifier on a server; without `cases` little can be checked.
 
-    Args:
-        name: the verifier's name.
-        cases: items with their expected verdicts; without any, little can be checked.
-        target: the server's address. Empty: the server installed here is started, without a cache,
-            which would hide a lack of determinism.
-        tls: for the target.
-        token: for the target.
-        arguments: command-line arguments of the server that is started.
-        additive: the reward is the sum of weight times score. None: unless it is a profile.
-        item_timeout_s: limit of one judgement, in seconds.
-        hostile_chars: approximate length of long hostile responses, in characters.
+    Without a target the server installed here is started with `arguments`, and without a cache,
+    which would hide a lack of determinism. `additive` says that the reward is the sum of weight
+    times score; None: unless it is a profile. `item_timeout_s` limits one judgement;
+    `hostile_chars` is the approximate length of long hostile responses.
 
     Raises:
         ConfigError: No target is given and no reward server is installed.

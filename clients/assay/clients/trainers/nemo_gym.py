@@ -9,12 +9,12 @@
 Use it where `gym` starts all servers; the reward server's HTTP port answers NeMo Gym too. Policies
 for a fault (`on_fault`):
 
-- "mask" (the default): the row gets `_ng_failure_class`, so that Gym's collector writes it beside
-  its results and tries it again when it resumes; `mask_sample`, at the top and in
-  `instance_config`, where NeMo RL reads it: no gradient; and the reward 0.0, because a row must
-  have one. *NeMo RL still counts that 0.0 in the group's baseline*; so with NeMo RL use
-- "raise": the answer is 503. Gym's collector stops; NeMo RL counts an infrastructure failure and
-  draws the prompt anew, up to its `max_attempts_per_prompt`.
+- "mask" (the default): the row has the reward 0.0, because it must have one; `_ng_failure_class`,
+  so that Gym's collector keeps it apart and tries it again when it resumes; and `mask_sample`, at
+  the top and in `instance_config`: no gradient in NeMo RL. *NeMo RL still counts that 0.0 in the
+  group's baseline*; so there use
+- "raise": the answer is 503. Gym's collector stops; NeMo RL draws the prompt anew, up to its
+  `max_attempts_per_prompt`.
 """
 
 from __future__ import annotations

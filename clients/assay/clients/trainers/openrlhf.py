@@ -6,15 +6,11 @@
 OpenRLHF loads a file by its path and takes `reward_func` from it; your own file may import it from
 here. Settings come from the environment of the workers (`assay.clients.trainers.common.settings`).
 Where a query does not hold its prompt as it was sent, ASSAY_RESPONSE_AFTER gives the text before
-the response. The reward server's /get_reward does the same over HTTP, without this package in the
-workers.
+the response.
 
-Policies for a fault (docs/trainers/openrlhf.md):
-
-1. "raise", the default: OpenRLHF catches every exception of a reward function, logs it, and keeps
-the sample without a reward; the step that should train on it fails, and training stops.
-2. "drop": the reward is NaN, and `--algo.dynamic_filtering_enable` drops the sample's group and
-draws another. Without that flag NaN reaches the loss.
+Policies for a fault (docs/trainers/openrlhf.md): "raise", the default, stops training at the step
+that needs the sample. "drop" makes the reward NaN, and `--algo.dynamic_filtering_enable` drops the
+sample's group and draws another; without that flag NaN reaches the loss.
 """
 
 from __future__ import annotations
@@ -38,14 +34,10 @@ _POLICIES = (FaultPolicy.RAISE, FaultPolicy.DROP)
 def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any
 ) -> dict[str, Any]:
-    """The rewards of responses, in order.
+    """The rewards of responses, in order: tensors `rewards` and `scores` of N, and `extra_logs`.
 
-    `queries` are prompt and response, decoded with special tokens; `prompts` are as they were sent;
-    `labels` are the references, read by `Settings.reference`.
-
-    Returns:
-        `rewards` and `scores`, tensors of N, and `extra_logs`: tensors by name, of `fault` and of
-            each component that all judgements have.
+    `queries` are prompt and response, decoded with special tokens; `labels` are the references,
+    read by `Settings.reference`. The log has `fault` and each component that all judgements have.
 
     Raises:
         FaultError: a response has no judgement, and the policy is "raise".

@@ -6,17 +6,14 @@ Settings come from the environment (`assay.clients.trainers.common.settings`); a
 may hold its own `verifier`, `task` and `parameters`. With `--reward-key score` the reward comes
 with verdict, fault and explanation.
 
-Policies for a fault (docs/trainers/slime.md):
+Policies for a fault (docs/trainers/slime.md); "drop" and "mask" need their flag, as slime's own
+normalisation would spread NaN over the group:
 
 1. "raise", the default: the rollout ends with the exception, and training stops.
-2. "drop": the reward is NaN; `--dynamic-sampling-filter-path
-assay.clients.trainers.slime.drop_faulted_groups` removes the sample's group, and slime draws
-another.
-3. "mask": the reward is NaN and the sample has `remove_sample`, so that it has no loss;
-`--custom-reward-post-process-path assay.clients.trainers.slime.post_process_rewards` leaves it out
-of its group's mean and deviation.
-
-"drop" and "mask" need their flag: slime's own normalisation would spread NaN over the group.
+2. "drop": `--dynamic-sampling-filter-path assay.clients.trainers.slime.drop_faulted_groups` removes
+the sample's group, and slime draws another.
+3. "mask": the sample has no loss (`remove_sample`); `--custom-reward-post-process-path
+assay.clients.trainers.slime.post_process_rewards` leaves it out of its group's mean and deviation.
 """
 
 from __future__ import annotations

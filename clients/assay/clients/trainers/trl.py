@@ -211,10 +211,9 @@ def reward_function(
 
     It takes plain and conversational completions, and reads the data's columns `verifier`, `task`
     and `parameters` (a mapping for each row) where they exist. Where TRL has them, `log_metric`
-    gets `NAME/verdict/...`, `NAME/fault/...`, `NAME/fault_ratio` and the mean score of each
-    component as `NAME/component/...`; `log_extra` gets the columns `NAME_verdict`,
-    `NAME_explanation` and one for each component. The function can be pickled, unless an
-    `AsyncRewardClient` is passed.
+    gets `NAME/verdict/...`, `NAME/fault/...`, `NAME/fault_ratio` and `NAME/component/...` (means);
+    `log_extra` gets the columns `NAME_verdict`, `NAME_explanation` and one for each component. The
+    function can be pickled, unless an `AsyncRewardClient` is passed.
 
     Args:
         client_or_target: an address, "host:port", or a client. An `AsyncRewardClient` must not have
@@ -225,11 +224,11 @@ def reward_function(
         parameters: of every row.
         name: the function's `__name__`, under which TRL logs it.
         on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
-        reference: what the reference column holds: "text", "json" or "tests" of a program; see
+        reference: the content of the reference column; see
             `assay.clients.trainers.common.rows.label_of`.
         timeout_s: of one batch, for an address.
-        tls: as in `RewardClient`, for an address.
-        token: as in `RewardClient`, for an address.
+        tls: for an address.
+        token: for an address.
 
     Raises:
         ConfigError: The address is empty, or TRL cannot follow the policy. When called: a reference
