@@ -1,6 +1,4 @@
-"""The `assay` command.
-
-Subcommands are the entry points of the group `assay.commands`, loaded at their use.
+"""The `assay` command; its subcommands are the entry points of the group `assay.commands`.
 
 Exit codes: 0 done; 1 an error that Assay raises on purpose or that the system reports, as one line
 on stderr; 2 wrong usage; 130 interrupted. Only a defect shows a traceback.

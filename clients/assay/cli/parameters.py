@@ -58,7 +58,7 @@ def find_verifier(server: ServerInfo, name: str) -> VerifierInfo:
     """The verifier or profile of this name.
 
     Raises:
-        ConfigError: The server has none; the text lists those it has.
+        ConfigError: The server has none.
     """
     info = server.find(name)
     if info is None:

@@ -119,7 +119,7 @@ class JudgeEvaluation:
 
         Raises:
             CallError: A call failed after its retries and nothing was kept.
-            ConfigError: The output cannot be written, or a call failed; the text says what is kept.
+            ConfigError: The output cannot be written, or a call failed and rows are kept.
         """
         questions, evaluation = self.sheet.questions, self.evaluation
         with ExitStack() as stack:
@@ -178,7 +178,7 @@ def reach_judge(
     Raises:
         ConfigError: neither is named, or genrm is not installed.
         StartupError: the service did not start.
-        CallError: the service does not answer, or refuses.
+        CallError: the service does not answer.
     """
     if bool(server.target) == bool(arguments):
         raise ConfigError(

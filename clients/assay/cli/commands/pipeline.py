@@ -60,7 +60,7 @@ def reach(server: ServerAccess, stack: ExitStack, *, sandbox: bool = False) -> R
     Raises:
         ConfigError: No reward server is installed.
         StartupError: The server did not start.
-        CallError: The server does not answer, or refuses.
+        CallError: The server does not answer.
     """
     if not server.target:
         names = ["reward"]

@@ -69,7 +69,7 @@ def carry_out(
 
     Raises:
         CallError: A call failed after its retries and nothing was kept.
-        ConfigError: The output cannot be written, or a call failed; the text says what is kept.
+        ConfigError: The output cannot be written, or a call failed and rows are kept.
     """
     tally = work.tally
     rows = read_rows(source)

@@ -89,7 +89,7 @@ def questions_of(
     steps do not show it.
 
     Raises:
-        RowError: the row has no such question; the text says what to write.
+        RowError: the row has no such question.
     """
     name = str(row.get("id") or line)
     gold = _gold(row) if (kind == "points" if with_truth is None else with_truth) else None

@@ -91,7 +91,7 @@ def check_names(info: JudgeServerInfo, kind: Kind, model: str, template: str) ->
     """Checks that the service has the model and the template.
 
     Raises:
-        ConfigError: it has not; the text lists what it has.
+        ConfigError: it has not.
     """
     served = info.process_models if kind == "steps" else info.models
     names = [one.name for one in served]

@@ -1,12 +1,10 @@
 """When to try a call again, and when to give up.
 
-The schedule, `next_delay_s`, is pure; `call_with_retries` carries it out. Retried are UNAVAILABLE,
-and RESOURCE_EXHAUSTED when the server states how long to wait. The waits are exponential with full
-jitter (uniform between 0 and the cap of the attempt), so that the clients of a restarted server
-spread out. A wait that would outlast the caller's deadline is not begun.
-
-By default only the deadline ends the retries. A client's first request is the exception: a wrong
-address is reported soon.
+Retried are UNAVAILABLE, and RESOURCE_EXHAUSTED when the server states how long to wait. The waits
+are exponential with full jitter (uniform between 0 and the cap of the attempt), so that the clients
+of a restarted server spread out. A wait that would outlast the caller's deadline is not begun. By
+default only the deadline ends the retries; a client's first request gives up sooner, so that a
+wrong address is reported soon.
 """
 
 from __future__ import annotations

@@ -11,18 +11,17 @@ equal shares of a server (Chiu and Jain 1989).
                                                         decrease by one a call (slow start)
 
 Little's law gives how many of our calls wait: window * (mean wait of an item / duration of its
-call). TCP Vegas (Brakmo and Peterson 1995) and Netflix's concurrency-limits, which brought it to
-services, keep the same number between two bounds. Differences from both:
+call). TCP Vegas (Brakmo and Peterson 1995) and Netflix's concurrency-limits keep the same number
+between two bounds. Differences from both:
 
-1. The wait is the server's own measurement (`timings.queue`), where they take the latency beyond
-the least one seen. No baseline drifts, and a slow item is no queue.
-2. One threshold, and a decrease by a factor: between two bounds, or by steps of one, clients would
-keep the unequal windows they came with.
+1. The wait is the server's own measurement (`timings.queue`); they take the latency beyond the
+least one seen. No baseline drifts, and a slow item is no queue.
+2. One threshold, and a decrease by a factor: otherwise clients would keep unequal windows.
 3. At most one decrease a round: a call that left before the last decrease is no new evidence
 (NewReno, RFC 6582). A window that was not used does not grow (RFC 7661).
 
 The window is at least 1, so every client makes progress. The unit is the call; for shares by items,
-give clients tokens of their own, whose items the server serves by turns.
+give clients tokens of their own.
 """
 
 from __future__ import annotations

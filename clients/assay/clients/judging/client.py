@@ -175,7 +175,7 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         return SelfVerificationReport(results, metrics(dialogues))
 
     async def list_models(self, *, timeout_s: float | None = None) -> JudgeServerInfo:
-        """Models, prompt templates and limits of the service. Raises CallError after its retries."""
+        """Models, templates and limits of the service. Raises CallError after its retries."""
         return await self._refresh_info(timeout_s)
 
     async def _fetch_info(self, timeout_s: float) -> JudgeServerInfo:

@@ -4,8 +4,7 @@ Strict: the text ends with `The answer is correct.` or `The answer is wrong.`, l
 most one line break behind it, and no other such sentence before it. Tolerant: a strict verdict, or
 else the last clear one in other words ("the solution is incorrect", "Verdict: **correct**", a last
 line that is just "Wrong"). Questions, conditions and verdicts on a part are not clear: "if the
-answer is correct", "is the answer wrong?", "step 1 of the solution is correct". "Not correct" is
-wrong.
+answer is correct", "is the answer wrong?", "step 1 of the solution is correct".
 
 Differences from the paper's protocol (arXiv 2506.10406):
 

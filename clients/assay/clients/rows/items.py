@@ -45,7 +45,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The verifier, task and parameters of rows that name none.
+    """The verifier and task of rows that name none, and the parameters of rows judged by them.
 
     A row's own parameters take precedence.
     """

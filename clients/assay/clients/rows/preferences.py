@@ -115,7 +115,7 @@ def pairs_of(row: Mapping[str, Any], styles: Styles = "same") -> list[PairRow]:
     """The pairs of a row. Of several styles, "same" pairs each with its own, "cross" with each.
 
     Raises:
-        RowError: it holds none; the text says what to write.
+        RowError: it holds none.
     """
     for key in ("chosen", "rejected"):
         if key not in row:
@@ -238,7 +238,7 @@ def steps_of(row: Mapping[str, Any], labels: Labels = "binary") -> StepRow:
     'code' always have signed ones.
 
     Raises:
-        RowError: it holds none; the text says what to write.
+        RowError: it holds none.
     """
     prompt, subset = _prompt(row), str(row.get("subset") or row.get("classification") or "")
     if "code" in row:

@@ -1,20 +1,16 @@
-"""Rewards for AReaL (1.0.4) by a reward server: a workflow, and a function for its process pool.
+"""Rewards for AReaL (1.0.4): a workflow, and a function for its process pool.
 
-    workflow = "assay.clients.trainers.areal.RLVRWorkflow"
-    trainer.train(workflow=workflow, workflow_kwargs=workflow_kwargs)
+`RLVRWorkflow` is AReaL's own workflow with the reward awaited. A fault raises `FaultError`: AReaL
+gives up the prompt's whole group and draws another prompt ("drop", the only policy, because its
+executor swallows what a workflow raises).
 
-is AReaL's own workflow with the reward awaited. Settings come from the environment
-(`assay.clients.trainers.common.settings`). A fault raises `FaultError`: AReaL gives up the prompt's
-whole group and draws another prompt ("drop", the only policy, because its executor swallows what a
-workflow raises).
-
-    workflow_kwargs = dict(reward_fn="assay.clients.trainers.areal.reward_fn", ...)
-
-is for AReaL's own workflow, which runs the function in a pool of processes. There a call of more
+`reward_fn` is for AReaL's own workflow, which runs it in a pool of processes. There a call of more
 than 15 s, the wait for a free process included, is tried four times and then *becomes 0*. The
 adapter refuses time-outs that would reach this limit, and while a server is away only one call in
 five seconds waits for it. It cannot see the wait for a process: with a slow verifier a full pool
 makes zeros.
+
+docs/trainers/areal.md has the settings.
 """
 
 from __future__ import annotations
@@ -51,8 +47,8 @@ def reward_fn(
 ) -> float:
     """The reward of one response, asked in a process of AReaL's pool.
 
-    `completions` is one text, whose special tokens at the end are removed; `completion_ids` are
-    only counted. `data` is the row: "reference" or "answer", "verifier", "task", "parameters".
+    `data` is the row: "reference" or "answer", "verifier", "task", "parameters". Special tokens at
+    the end of `completions`, one text, are removed; `completion_ids` are only counted.
 
     Raises:
         FaultError: there is no judgement.

@@ -1,12 +1,10 @@
-"""A scorer for Inspect (inspect_ai 0.3) by a reward server.
+"""A scorer for Inspect (inspect_ai 0.3), documented in docs/trainers/inspect.md.
 
     Task(dataset=..., solver=generate(), scorer=assay("127.0.0.1:50051", task="math"))
 
 The sample's target is the reference; several targets are several right answers. A sample's metadata
 may hold "reference", "verifier", "task" and "parameters". With "drop" (the default) a fault makes
-an unscored score: Inspect logs it, leaves it out of every metric, and counts it as
-`unscored_samples`. With "raise" the sample has an error, and the eval's `fail_on_error` and
-`retry_on_error` decide.
+an unscored score, which Inspect leaves out of every metric. With "raise" the sample has an error.
 """
 
 from __future__ import annotations

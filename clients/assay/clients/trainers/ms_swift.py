@@ -1,14 +1,8 @@
-"""A reward function for ms-swift's GRPO (4.6). Imports swift.
+"""A reward function for ms-swift's GRPO (4.6), documented in docs/trainers/ms-swift.md.
 
-    swift rlhf --rlhf_type grpo --external_plugins plugin.py --reward_funcs assay ...
-
-where plugin.py imports `assay.clients.trainers.ms_swift`. Settings come from the environment
-(`assay.clients.trainers.common.settings`); ASSAY_REFERENCE_COLUMN names the column of references,
-by default `reference`, `solution` or `answer`; the columns `verifier`, `task` and `parameters` are
-read where they exist.
-
-ms-swift adds rewards with `nansum`, so that None *is a 0* in the group's mean
-(docs/trainers/ms-swift.md). Hence
+Settings come from the environment; ASSAY_REFERENCE_COLUMN names the column of references, by
+default `reference`, `solution` or `answer`. ms-swift adds rewards with `nansum`, so that None *is a
+0* in the group's mean. Hence
 
 1. "raise", the default: training stops.
 2. "mask": the reward is None. Accepted only with `--scale_rewards gdpo` and without
@@ -66,7 +60,7 @@ class AssayReward(AsyncORM):
         """The reward of each completion, in order; None for a fault under "mask".
 
         Raises:
-            FaultError: a completion has no judgement, and the policy is "raise".
+            FaultError: a fault, and the policy is "raise".
             ConfigError: the reference column is missing or holds no references.
         """
         prompts = [_prompt_of(messages) for messages in columns.get("messages") or ()]

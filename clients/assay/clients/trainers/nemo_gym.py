@@ -6,15 +6,13 @@
     if __name__ == "__main__":
         AssayResourcesServer.run_webserver()
 
-Use it where `gym` starts all servers; the reward server's HTTP port answers NeMo Gym too. Policies
-for a fault (`on_fault`):
+Policies for a fault (`on_fault`, docs/trainers/nemo-gym.md):
 
 - "mask" (the default): the row has the reward 0.0, because it must have one; `_ng_failure_class`,
   so that Gym's collector keeps it apart and tries it again when it resumes; and `mask_sample`, at
   the top and in `instance_config`: no gradient in NeMo RL. *NeMo RL still counts that 0.0 in the
   group's baseline*; so there use
-- "raise": the answer is 503. Gym's collector stops; NeMo RL draws the prompt anew, up to its
-  `max_attempts_per_prompt`.
+- "raise": the answer is 503. Gym's collector stops; NeMo RL draws the prompt anew.
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
     --reward.remote_url "$(python -c 'from assay.clients.trainers import openrlhf as m
     print(m.__file__)')"
 
-OpenRLHF loads a file by its path and takes `reward_func` from it; your own file may import it from
-here. Settings come from the environment of the workers (`assay.clients.trainers.common.settings`).
-Where a query does not hold its prompt as it was sent, ASSAY_RESPONSE_AFTER gives the text before
-the response.
+Settings come from the environment of the workers. Where a query does not hold its prompt as it was
+sent, ASSAY_RESPONSE_AFTER gives the text before the response.
 
 Policies for a fault (docs/trainers/openrlhf.md): "raise", the default, stops training at the step
 that needs the sample. "drop" makes the reward NaN, and `--algo.dynamic_filtering_enable` drops the
@@ -40,7 +38,7 @@ def reward_func(
     read by `Settings.reference`. The log has `fault` and each component that all judgements have.
 
     Raises:
-        FaultError: a response has no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
         ConfigError: a setting or a label is wrong, or a response cannot be told from its prompt.
     """
     import torch  # noqa: PLC0415  # OpenRLHF has it, this distribution does not ask for it

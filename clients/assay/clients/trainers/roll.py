@@ -1,15 +1,9 @@
-"""A reward worker for ROLL (0.3.0) by a reward server, and a rollout loop that drops faults.
+"""A reward worker for ROLL (0.3.0), and a rollout loop that drops faults.
 
-    rewards:
-      math_rule:
-        worker_cls: assay.clients.trainers.roll.AssayRewardWorker
-        system_envs: {ASSAY_TARGET: "127.0.0.1:50051"}
-    user_defined_rollout_loop_cls: assay.clients.trainers.roll.AssayRolloutLoop
-
-The worker raises `FaultError` for a fault. With ROLL's own loop that ends the run ("raise").
-`AssayRolloutLoop` gives up the prompt with all its samples, because ROLL's groups have a fixed
-size, and ROLL draws another ("drop"). A validation has no other prompt to draw, so there a fault
-always ends the run.
+docs/trainers/roll.md has the configuration. The worker raises `FaultError` for a fault. With ROLL's
+own loop that ends the run ("raise"). `AssayRolloutLoop` gives up the prompt with all its samples,
+because ROLL's groups have a fixed size, and ROLL draws another ("drop"); a validation has no other
+prompt, so there a fault ends the run.
 """
 
 from __future__ import annotations

@@ -2,18 +2,15 @@
 
     --custom-rm-path assay.clients.trainers.slime.custom_rm
 
-Settings come from the environment (`assay.clients.trainers.common.settings`); a sample's `metadata`
-may hold its own `verifier`, `task` and `parameters`. With `--reward-key score` the reward comes
-with verdict, fault and explanation.
-
-Policies for a fault (docs/trainers/slime.md); "drop" and "mask" need their flag, as slime's own
-normalisation would spread NaN over the group:
+Settings come from the environment; a sample's `metadata` may hold its own `verifier`, `task` and
+`parameters`. Policies for a fault (docs/trainers/slime.md); "drop" and "mask" need their function,
+as slime's own normalisation would spread NaN over the group:
 
 1. "raise", the default: the rollout ends with the exception, and training stops.
-2. "drop": `--dynamic-sampling-filter-path assay.clients.trainers.slime.drop_faulted_groups` removes
-the sample's group, and slime draws another.
-3. "mask": the sample has no loss (`remove_sample`); `--custom-reward-post-process-path
-assay.clients.trainers.slime.post_process_rewards` leaves it out of its group's mean and deviation.
+2. "drop": `--dynamic-sampling-filter-path` with `drop_faulted_groups` removes the sample's group,
+and slime draws another.
+3. "mask": the sample has no loss (`remove_sample`); `--custom-reward-post-process-path` with
+`post_process_rewards` leaves it out of its group's mean and deviation.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
     A reward is a number; with `args.reward_key` a mapping that holds it.
 
     Raises:
-        FaultError: a sample has no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
         ConfigError: a setting or a label is wrong.
     """
     settings = read_settings()

@@ -5,11 +5,9 @@
 
 For verifiers that compare the samples of a group use `AssayGroupBuilder(env, 16)`.
 
-The settings are those of `assay.clients.trainers.common.settings`. A fault raises `FaultError` out
-of `step` ("raise", the only policy). The training loop's `rollout_error_tolerance` decides the
-rest: None or False, the default: the run ends; True (`RetryOnFailure`): the sample is drawn anew,
-three times for a group, then the group is left out; `MinViableGroup(...)`: the sample leaves its
-group, whose mean is over the others.
+A fault raises `FaultError` out of `step` ("raise", the only policy). The training loop's
+`rollout_error_tolerance` decides whether the run ends, the sample is drawn anew, or it leaves its
+group (docs/trainers/tinker.md).
 """
 
 from __future__ import annotations

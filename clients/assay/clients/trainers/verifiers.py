@@ -1,20 +1,13 @@
-"""A reward for `verifiers` (0.3, 0.4: `verifiers.v1`), and so for prime-rl, by a reward server.
+"""A reward for `verifiers` (0.3, 0.4: `verifiers.v1`), and so for prime-rl.
 
     [env.taskset.task.rewards.assay]
     fn = "assay.clients.trainers.verifiers.reward"
 
-or `--env.taskset.task.rewards.assay.fn assay.clients.trainers.verifiers.reward`, or a line in a
-task:
-
-    class MyTask(vf.Task[MyData]):
-        assay = vf.reward(weight=1.0)(reward)
-
-Settings come from the environment (`assay.clients.trainers.common.settings`). A fault raises
-`FaultError`. verifiers makes it a `TaskError` on the trace, which then has no reward; prime-rl
-leaves such a trace out of group means and loss ("drop", the only policy).
+A fault raises `FaultError`. verifiers makes it a `TaskError` on the trace, which then has no
+reward; prime-rl leaves such a trace out of group means and loss ("drop", the only policy).
 
 In a `Rubric` (verifiers 0.1 to 0.3) use `assay.clients.trainers.verifiers_rubric`: a Rubric makes
-*0* of what a function raises.
+*0* of what a function raises. docs/trainers/verifiers.md has the settings.
 """
 
 from __future__ import annotations

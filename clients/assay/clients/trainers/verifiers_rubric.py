@@ -55,7 +55,7 @@ class AssayRubric(vf.Rubric):
         """Sets the rewards of one prompt's states, and advantages over the judged ones.
 
         Raises:
-            FaultError: a state has no judgement, and the policy is "raise".
+            FaultError: a fault, and the policy is "raise".
         """
         reader = reader_of(self.settings)
         items = [_item(reader, state, number) for number, state in enumerate(states)]

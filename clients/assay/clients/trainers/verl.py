@@ -14,8 +14,7 @@ and the environment (`assay.clients.trainers.common.settings`), and besides
 A row may name its own `verifier` or `task` in `extra_info`. Policies for a fault
 (docs/trainers/verl.md):
 
-1. "raise", the default: verl's V1 trainer (the default from 0.9) leaves the sample out of its
-group; the trainer before it stops.
+1. "raise", the default: verl's V1 trainer leaves the sample out of its group; older ones stop.
 2. "mask": the score is NaN, which verl's own estimators would spread over the group: it needs
 `method.adv_estimator=assay_grpo`, of `assay.clients.trainers.verl_manager`.
 
@@ -42,7 +41,7 @@ def compute_score(
     """The score of one response, as verl's reward managers and its `remote` manager call it.
 
     Raises:
-        FaultError: there is no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
         ConfigError: a setting or a ground truth is wrong.
     """
     options = read_options(reward_kwargs)
@@ -62,7 +61,7 @@ async def compute_score_async(
     verl's `remote` manager cannot await.
 
     Raises:
-        FaultError: there is no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
         ConfigError: a setting or a ground truth is wrong.
     """
     options = read_options(reward_kwargs)
@@ -80,7 +79,7 @@ def compute_score_batch(
     """The scores of a batch, as the `batch` manager of verl's older trainer calls it.
 
     Raises:
-        FaultError: a response has no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
         ConfigError: a setting or a ground truth is wrong.
     """
     options = read_options(reward_kwargs)

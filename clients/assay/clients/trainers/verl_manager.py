@@ -5,9 +5,8 @@
     reward.reward_manager.name=AssayRewardManager
     +reward.reward_kwargs.target=127.0.0.1:50051
 
-Unlike `assay.clients.trainers.verl`, whose function verl's own managers call, it also sends the
-prompt, the number of tokens, and the sample's group. Its options are the same, under
-`reward.reward_kwargs`.
+Unlike `assay.clients.trainers.verl` it also sends the prompt, the number of tokens, and the
+sample's group. Its options are the same, under `reward.reward_kwargs`.
 
 `method.adv_estimator=assay_grpo` goes with `on_fault=mask`: GRPO (arXiv 2402.03300) over the
 judgements of a group. A sample without one is left out of mean and deviation and has the advantage
@@ -54,7 +53,7 @@ class AssayRewardManager(RewardManagerBase):
         """The reward of a sample; of several sequences, that of the last.
 
         Raises:
-            FaultError: there is no judgement, and the policy is "raise".
+            FaultError: a fault, and the policy is "raise".
             ConfigError: the ground truth is no reference.
         """
         row = data[-1:][0]

@@ -40,7 +40,7 @@ def number_of(result: Result, policy: FaultPolicy) -> float:
     """The reward; NaN for a fault that a later part of the adapter takes out.
 
     Raises:
-        FaultError: it is a fault, and the policy is to raise.
+        FaultError: a fault, and the policy is "raise".
     """
     if policy is FaultPolicy.RAISE:
         return judgement_of(result).reward
@@ -57,7 +57,7 @@ def details_of(
     it.
 
     Raises:
-        FaultError: it is a fault, and the policy is to raise.
+        FaultError: a fault, and the policy is "raise".
     """
     number = number_of(result, policy)
     judgement = result.judgement

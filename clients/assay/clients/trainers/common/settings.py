@@ -1,8 +1,8 @@
 """A trainer's options and the environment as a client, one for each process.
 
-Trainers load a reward function by path and name in processes of their own, where no client can be
-passed. So an adapter is a function at the top of its module; its settings come from the trainer's
-options for such functions, or else from the environment:
+Trainers load a reward function by path and name, in processes of their own. So an adapter is a
+function at the top of its module; settings that the trainer does not pass come from the
+environment:
 
     target     ASSAY_TARGET      the reward server, "host:port", or its replicas
     token      ASSAY_TOKEN       the bearer token, if the server asks for one
@@ -91,12 +91,12 @@ _clients: dict[Settings, RewardClient] = {}
 
 
 def client_of(settings: Settings) -> RewardClient:
-    """The client of this process for these settings; made at the first call.
+    """The client of this process for these settings, shared by threads and event loops.
 
-    Threads and event loops may share it (`RewardClient.submit_one`); a forked child connects anew.
+    A forked child connects anew.
 
     Raises:
-        ConfigError: A certificate is named without its key, or the reverse.
+        ConfigError: A certificate, its key and the authority are not all named.
     """
     client = _clients.get(settings)
     if client is None:

@@ -97,6 +97,6 @@ def answer_of(options: Options, result: Result) -> dict[str, Any]:
     """The mapping for verl: `score`, and the values that it logs beside it.
 
     Raises:
-        FaultError: there is no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
     """
     return details_of(result, options.policy, options.components)
