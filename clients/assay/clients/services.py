@@ -66,8 +66,8 @@ _BESIDE = {"assay-reward-server": "./math "}  # no index has what else of ours i
 DEFAULT_PORTS = {"reward": 50051, "sandbox": 50052, "genrm": 50053}
 
 _READY = re.compile(r"^assay \S+ ready on (\S+:\d+)\s*$", re.MULTILINE)
-# Which services a service is told of. The reward server starts last: it asks the others.
-_TOLD_OF = {"reward": ("sandbox", "genrm"), "genrm": ("reward",)}
+# Which services' addresses a service gets. The reward server starts last: it asks the others.
+_ADDRESSES_FOR = {"reward": ("sandbox", "genrm"), "genrm": ("reward",)}
 # Where a client of this machine finds what is bound everywhere.
 _HERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  # what is bound, not to bind
 _POLL_S = 0.05
@@ -240,7 +240,7 @@ class EmbeddedServices:
         """
         packages = {name: package_of(name) for name in self._names}
         try:
-            first = [name for name in self._names if name in _TOLD_OF["reward"]]
+            first = [name for name in self._names if name in _ADDRESSES_FOR["reward"]]
             for stage in (first, [name for name in self._names if name not in first]):
                 deadline_s = time.monotonic() + self._start_timeout_s
                 for name in stage:
@@ -329,11 +329,11 @@ class EmbeddedServices:
         beforehand.
         """
         flags = []
-        for other in _TOLD_OF.get(name, ()):
+        for other in _ADDRESSES_FOR.get(name, ()):
             flag, setting = f"--{other}-target", f"{_prefix(name)}{other.upper()}_TARGET"
-            told = any(text.startswith(flag) for text in self._arguments.get(name, ()))
+            given = any(text.startswith(flag) for text in self._arguments.get(name, ()))
             address = self._known_address(other)
-            if address and not told and not (self._use_settings and setting in os.environ):
+            if address and not given and not (self._use_settings and setting in os.environ):
                 flags += [flag, address]
         return flags
 
@@ -351,7 +351,7 @@ class EmbeddedServices:
         kept = {
             k: v for k, v in os.environ.items() if self._use_settings or not k.startswith(settings)
         }
-        for other in _TOLD_OF.get(name, ()):
+        for other in _ADDRESSES_FOR.get(name, ()):
             token = os.environ.get(f"{_prefix(other)}TOKEN", "")
             if self._use_settings and token and other in self._names:
                 kept.setdefault(f"{settings}{other.upper()}_TOKEN", token)

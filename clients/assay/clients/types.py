@@ -98,7 +98,7 @@ def as_json(value: object, where: str = "the reference") -> JsonValue:
     """
     kind = type(value)
     if value is None or kind in (bool, int, str):
-        return value  # type: ignore[return-value]  # told by its exact type
+        return value  # type: ignore[return-value]  # known by its exact type
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"{where} is {value}; JSON has finite numbers only")

@@ -46,7 +46,7 @@ def check_verifier(
     installed here is started, with every plug-in that is installed. Exits with 1 when a check
     fails.
     """
-    # Here because the kit is imported by nobody else's command.
+    # Imported here: no other command needs the conformance kit.
     from assay.clients import testing  # noqa: PLC0415
 
     server = read_server(target, token_file, tls_ca)

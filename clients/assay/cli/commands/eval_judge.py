@@ -215,7 +215,7 @@ def _arguments(model: str | None, models: str | None, templates: str | None) -> 
 @click.option("--models", metavar="FILE", help="Start judges: a TOML file of genrm's models.")
 @click.option("--templates", metavar="DIR", help="Prompts of your own, for a judge started here.")
 @click.option("--judge", default="", metavar="NAME", help="Which of the service's models.")
-@click.option("--as", "kind", type=click.Choice(_KINDS), help="Default: told by the first row.")
+@click.option("--as", "kind", type=click.Choice(_KINDS), help="Default: by the first row.")
 @click.option("--limit", type=click.IntRange(0), default=0, help="Rows, evenly spread; 0: all.")
 @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be asked; count them.")
 @click.option(

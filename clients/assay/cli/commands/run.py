@@ -66,7 +66,7 @@ def language_of(file: Path) -> str:
     """
     found = LANGUAGES.get(file.suffix.lower())
     if found is None:
-        raise ConfigError(f"the name {file.name} tells no language; pass --language")
+        raise ConfigError(f"the name {file.name} names no language; pass --language")
     return found
 
 
@@ -109,7 +109,7 @@ def _signal_name(number: int) -> str:
     epilog="What follows FILE are the program's own arguments.",
 )
 @server_options
-@click.option("--language", default="", help="By default told by FILE's name.")
+@click.option("--language", default="", help="Default: by FILE's name.")
 @click.option("--stdin", "stdin_file", metavar="FILE", help="What it reads; - for our own stdin.")
 @click.option(
     "--wall-limit", type=click.FloatRange(min=0, min_open=True), help="Seconds on the clock."
@@ -131,7 +131,7 @@ def run(
     file: str,
     arguments: tuple[str, ...],
 ) -> int:
-    """Run a program in the sandbox. Without --target a sandbox is started for the occasion.
+    """Run a program in the sandbox. Without --target a sandbox is started.
 
     The exit code is the program's; 128 + n for signal n, 124 for a limit, 125 for a fault.
     """

@@ -86,7 +86,7 @@ class ScoreTally:
             table.add_row("rows with a suspicion", self._share(self.suspected))
         for sign, count in self.suspicions.most_common():
             table.add_row(Text(f"suspicion {sign}"), self._share(count))
-        why = [Text(f"{reason}, first in {told}") for reason, told in self.firsts.items()]
+        why = [Text(f"{reason}, first in {row}") for reason, row in self.firsts.items()]
         return Group(table, *why)
 
     def _share(self, count: int) -> str:
@@ -202,8 +202,7 @@ def score(
     verdict, answer, components, explanation, suspicions and fault; keys of the input with one of
     these names are kept as input_KEY. Every row is checked before anything is scored. OUT.jsonl
     appears when it is whole; an interrupted run goes on where it stopped when it is started again
-    with the same input and options. Without --target the server installed here is started for the
-    occasion.
+    with the same input and options. Without --target the server installed here is started.
 
     With --compare the output holds the rows on which A and B disagree, with judgement_a,
     judgement_b and agree; a fault of either is no disagreement.

@@ -74,7 +74,7 @@ def carry_out(
     tally = work.tally
     rows = read_rows(source)
     with ExitStack() as stack:
-        stack.callback(rows.close)  # type: ignore[attr-defined]  # a generator, which Iterator does not say
+        stack.callback(rows.close)  # type: ignore[attr-defined]  # a generator, beyond Iterator
         show = stack.enter_context(progress_bar(console, found.count))
         write: Callable[[dict[str, Any]], None]
         if output == "-":

@@ -62,7 +62,7 @@ class Named(Protocol):
         """Empty for none."""
 
 
-I = TypeVar("I")  # noqa: E741  # what a server says of itself
+I = TypeVar("I")  # noqa: E741  # a server's description
 
 
 def _as_it_is(_id: str, fault: Fault) -> Any:

@@ -35,9 +35,9 @@ _REASON_OF_CODE = {
 }
 
 
-# What gRPC says of a connection that failed, and what it means; the first that is found holds.
+# gRPC's words on a failed connection, and what they mean; the first match holds.
 _NO_CONNECTION = "failed to connect"
-_TROUBLES: tuple[tuple[str, str], ...] = (
+_CONNECTION_FAILURES: tuple[tuple[str, str], ...] = (
     (
         "certificate has expired",
         "shows a certificate that has expired: renew it on the server, or set the clock right",
@@ -69,10 +69,10 @@ _TROUBLES: tuple[tuple[str, str], ...] = (
 )
 
 
-def _trouble(details: str) -> str:
+def _connection_failure(details: str) -> str:
     if _NO_CONNECTION not in details:
         return ""
-    return next((said for sign, said in _TROUBLES if sign in details), "")
+    return next((said for sign, said in _CONNECTION_FAILURES if sign in details), "")
 
 
 def error_of_call(
@@ -97,14 +97,14 @@ def error_of_call(
             Reason.UNKNOWN_METHOD,
             f"{asked}; correct the address (`assay doctor` looks for services)",
         )
-    call: Any = error  # at run time a grpc.Call or an AioRpcError, which its type does not say
+    call: Any = error  # at run time a grpc.Call or an AioRpcError, beyond its declared type
     code: grpc.StatusCode = call.code()
     details = " ".join((call.details() or "").split())
     cause = details.rpartition("last error: ")[2]
     reason = str(_REASON_OF_CODE.get(code, code.name))
     if code is grpc.StatusCode.CANCELLED:
-        # Not by us, who would not ask, and not by a servicer, who would say why: gRPC's server does
-        # it to calls that reach it between the end of its drain and the end of its port.
+        # gRPC's server cancels calls that reach it between the end of its drain and the end of
+        # its port.
         code, reason = grpc.StatusCode.UNAVAILABLE, str(Reason.DRAINING)
         message = f"{target} stopped before it took the call; try again"
     elif code is grpc.StatusCode.INTERNAL and "RST_STREAM" in details:
@@ -112,8 +112,8 @@ def error_of_call(
         # at a replica that died.
         code, reason = grpc.StatusCode.UNAVAILABLE, str(Reason.UNREACHABLE)
         message = f"the server behind {target} ended in the middle of the call; try again"
-    elif code is grpc.StatusCode.UNAVAILABLE and (trouble := _trouble(details)):
-        message = f"{target} {trouble}"
+    elif code is grpc.StatusCode.UNAVAILABLE and (failure := _connection_failure(details)):
+        message = f"{target} {failure}"
     elif code is grpc.StatusCode.UNAVAILABLE:
         cause = cause.rpartition(": ")[2].strip("[]")
         message = (

@@ -31,7 +31,7 @@ _CLOSE_S = 5.0
 
 T = TypeVar("T")
 C = TypeVar("C", bound=ServiceClient[Any])
-I = TypeVar("I")  # noqa: E741  # what a server says of itself
+I = TypeVar("I")  # noqa: E741  # a server's description
 
 
 class Portal(Generic[C]):
@@ -242,7 +242,7 @@ def _close_all() -> None:
 
 def _forget_parents() -> None:
     # gRPC's asyncio objects, once the collector of a child ends them, wait for ever for a thread
-    # that only the parent has. What was garbage at the fork is the parent's to collect.
+    # that only the parent has. Garbage of before the fork is left to the parent.
     gc.freeze()
     for client in list(_living):
         client._forget_parent()  # noqa: SLF001  # the hook is part of the class

@@ -187,7 +187,7 @@ def _outcome(message: execution_pb2.TestOutcome) -> types.TestOutcome:
 
 
 def _execution(message: execution_pb2.Execution, **times: float) -> types.Execution:
-    # A run always says what it wrote, if only that it was nothing.
+    # A run always has its output, if only an empty one.
     compiling = message.HasField("compile_output") and not message.HasField("stdout")
     return _EXECUTION.read(message, compiling=compiling, **times)
 

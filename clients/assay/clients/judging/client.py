@@ -69,11 +69,11 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         on_error: OnError = "fault",
     ) -> list[JudgeResult]:
         """Judges responses one by one, in as many calls as the server's limits require."""
-        told = convert.write_settings(convert.JUDGE_SETTINGS, settings)
+        written = convert.write_settings(convert.JUDGE_SETTINGS, settings)
         kind = self._kind(
             f"{_JUDGE}.JudgeResponses",
             convert.JUDGE_ITEM,
-            lambda sent: judge_pb2.JudgeResponsesRequest(items=sent, settings=told),
+            lambda sent: judge_pb2.JudgeResponsesRequest(items=sent, settings=written),
             convert.judge_result,
         )
         return await self._run(kind, list(items), timeout_s, on_error)
@@ -92,12 +92,12 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         A pair whose orders differ by more than `max_order_gap` is a fault, ORDER_GAP; None: any gap
         counts. Swapping a and b gives exactly 1 - win_probability where the model is deterministic.
         """
-        told = convert.write_settings(convert.JUDGE_SETTINGS, settings)
+        written = convert.write_settings(convert.JUDGE_SETTINGS, settings)
         kind = self._kind(
             f"{_JUDGE}.JudgePairs",
             convert.PAIR_ITEM,
             lambda sent: judge_pb2.JudgePairsRequest(
-                items=sent, settings=told, max_order_gap=max_order_gap
+                items=sent, settings=written, max_order_gap=max_order_gap
             ),
             convert.pair_result,
         )
@@ -119,13 +119,13 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         the anchor where there is one. A comparison whose orders differ by more than `max_order_gap`
         makes its group a fault, ORDER_GAP; None: any gap counts.
         """
-        told = convert.write_settings(convert.JUDGE_SETTINGS, settings)
+        written = convert.write_settings(convert.JUDGE_SETTINGS, settings)
         mode = convert.ranking_mode(ranking)
         kind = self._kind(
             f"{_JUDGE}.JudgeGroups",
             convert.GROUP_ITEM,
             lambda sent: judge_pb2.JudgeGroupsRequest(
-                items=sent, settings=told, ranking_mode=mode, max_order_gap=max_order_gap
+                items=sent, settings=written, ranking_mode=mode, max_order_gap=max_order_gap
             ),
             convert.group_result,
         )
@@ -140,11 +140,11 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         on_error: OnError = "fault",
     ) -> list[StepResult]:
         """Scores responses by their steps."""
-        told = convert.write_settings(convert.STEP_SETTINGS, settings)
+        written = convert.write_settings(convert.STEP_SETTINGS, settings)
         kind = self._kind(
             f"{_PROCESS}.ScoreSteps",
             convert.STEP_ITEM,
-            lambda sent: process_pb2.ScoreStepsRequest(items=sent, settings=told),
+            lambda sent: process_pb2.ScoreStepsRequest(items=sent, settings=written),
             convert.step_result,
         )
         return await self._run(kind, list(items), timeout_s, on_error)
@@ -158,11 +158,11 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         on_error: OnError = "fault",
     ) -> SelfVerificationReport:
         """Scores dialogues in which the policy verifies itself, with metrics over those scored."""
-        told = convert.write_settings(convert.SELF_VERIFICATION_SETTINGS, settings)
+        written = convert.write_settings(convert.SELF_VERIFICATION_SETTINGS, settings)
         kind = self._kind(
             f"{_PROCESS}.ScoreSelfVerification",
             convert.SELF_VERIFICATION_ITEM,
-            lambda sent: process_pb2.ScoreSelfVerificationRequest(items=sent, settings=told),
+            lambda sent: process_pb2.ScoreSelfVerificationRequest(items=sent, settings=written),
             convert.self_verification_result,
         )
         batch = list(items)

@@ -118,13 +118,13 @@ def _check(  # noqa: PLR0917  # one caller; each is a different thing
     names = [verifier.name for verifier in server.verifiers]
     near = did_you_mean(report.verifier, names).removeprefix("; ")
     others = f"the server has: {', '.join(names)}"
-    trouble = "" if info else "; ".join(filter(None, (near, others)))
-    report.add("serving", "the server has it", trouble)
+    problem = "" if info else "; ".join(filter(None, (near, others)))
+    report.add("serving", "the server has it", problem)
     if info is None:
         return
     report.version = info.version
-    for what, trouble in check_spec(info, server):
-        report.add("spec", what, trouble)
+    for what, problem in check_spec(info, server):
+        report.add("spec", what, problem)
     sums = additive if additive is not None else not info.is_profile
     kit = Kit(client, info, tuple(cases), report, sums, item_timeout_s)
     if info.needs_group:
@@ -144,7 +144,7 @@ def _check_cases(kit: Kit) -> list[Result]:
     results = kit.score([case.item(kit.info.name) for case in kit.cases])
     for number, (case, result) in enumerate(zip(kit.cases, results, strict=True), start=1):
         what = f"case {number}, {clip(case.name or case.response)!r}, is {case.wanted}"
-        kit.report.add("cases", what, _case_trouble(kit, case, result))
+        kit.report.add("cases", what, _case_problem(kit, case, result))
     seen = {case.verdict for case in kit.cases}
     unseen = [verdict for verdict in kit.info.verdicts if verdict not in seen]
     if kit.cases and unseen:
@@ -152,7 +152,7 @@ def _check_cases(kit: Kit) -> list[Result]:
     return results
 
 
-def _case_trouble(kit: Kit, case: Case, result: Result) -> str:
+def _case_problem(kit: Kit, case: Case, result: Result) -> str:
     if result.fault is not None:
         return "" if case.fault == result.fault.reason else outcome_text(result)
     judgement = result.judgement
@@ -195,14 +195,14 @@ def _check_hostile(kit: Kit, chars: int) -> None:
     for name, text in hostile_texts(chars).items():
         item = dataclasses.replace(example, response=text, turns=())
         result = kit.score([item.item(kit.info.name)])[0]
-        trouble = ""
+        problem = ""
         if result.fault is not None and result.fault.reason in OURS:
-            trouble = outcome_text(result)
+            problem = outcome_text(result)
         elif result.judgement is not None:
-            trouble = check_judgement(kit.info, result.judgement, additive=kit.additive)
-            if not trouble and result.execution_s > kit.item_timeout_s:
-                trouble = f"it took {result.execution_s:.1f} s"
-        kit.report.add("hostile", name, trouble)
+            problem = check_judgement(kit.info, result.judgement, additive=kit.additive)
+            if not problem and result.execution_s > kit.item_timeout_s:
+                problem = f"it took {result.execution_s:.1f} s"
+        kit.report.add("hostile", name, problem)
         if result.execution_s > slowest_s:
             slowest_s, slowest = result.execution_s, name
     if slowest:
@@ -213,8 +213,8 @@ def _check_hostile(kit: Kit, chars: int) -> None:
 
 def _check_alive(kit: Kit) -> None:
     served = kit.client.list_verifiers().find(kit.info.name)
-    trouble = "" if served == kit.info else "it is no longer served, or described otherwise"
-    if not trouble and kit.cases:
+    problem = "" if served == kit.info else "it is no longer served, or described otherwise"
+    if not problem and kit.cases:
         case = kit.cases[0]
-        trouble = _case_trouble(kit, case, kit.score([case.item(kit.info.name)])[0])
-    kit.report.add("serving", "the server lives on and judges as before", trouble)
+        problem = _case_problem(kit, case, kit.score([case.item(kit.info.name)])[0])
+    kit.report.add("serving", "the server lives on and judges as before", problem)

@@ -132,7 +132,7 @@ class FakeRewardServer:
         unmet = sorted(self.knobs.to_meet() - self._met)
         if unmet:
             raise AssertionError(
-                f"the fake reward server was told to fail and never did: {', '.join(unmet)}"
+                f"the fake reward server has knobs that were set and never met: {', '.join(unmet)}"
             )
 
     async def start(self) -> None:
@@ -204,15 +204,15 @@ class FakeRewardServer:
     async def _answer(self, items: Sequence[reward_pb2.Item]) -> list[reward_pb2.Result]:
         """Results by the knobs, or the call's refusal."""
         if self._meets("unavailable"):
-            raise refuse(Reason.DRAINING, "the fake is told to be unavailable")
+            raise refuse(Reason.DRAINING, "the fake is set to be unavailable")
         if self._meets("queue_full"):
             raise refuse(
                 Reason.QUEUE_FULL,
-                "the fake is told to be full",
+                "the fake is set to be full",
                 retry_after_s=self.knobs.retry_after_s,
             )
         if self._meets("internal"):
-            raise refuse(Reason.INTERNAL, "the fake is told to fail")
+            raise refuse(Reason.INTERNAL, "the fake is set to fail")
         if self._meets("die") and self._running is not None:
             self._dying.add(asyncio.ensure_future(self._running.stop(0.0)))
             await asyncio.Event().wait()
@@ -252,7 +252,7 @@ class FakeRewardServer:
     def _result(self, item: reward_pb2.Item) -> reward_pb2.Result:
         if self._strikes("fault_ids", item):
             return result_to_proto(
-                item.id, Fault("VERIFIER_FAILED", "the fake is told to", code="INTERNAL")
+                item.id, Fault("VERIFIER_FAILED", "the fake is set to", code="INTERNAL")
             )
         result = result_to_proto(item.id, self.judge(item))
         if self._strikes("nan_ids", item):

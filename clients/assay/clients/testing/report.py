@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-# How many checks of a group that came out alike are named.
+# Checks of a group with equal results that are named.
 _SHOWN = 3
 
 
@@ -16,17 +16,17 @@ class Check:
     Attributes:
         group: "serving", "spec", "cases", "determinism", "references", "parameters" or "hostile".
         what: the property.
-        trouble: why it does not hold; empty when it does.
+        problem: why it does not hold; empty when it does.
     """
 
     group: str
     what: str
-    trouble: str = ""
+    problem: str = ""
 
     @property
     def ok(self) -> bool:
         """The property holds."""
-        return not self.trouble
+        return not self.problem
 
 
 @dataclass(slots=True)
@@ -41,9 +41,9 @@ class Report:
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, group: str, what: str, trouble: str = "") -> None:
+    def add(self, group: str, what: str, problem: str = "") -> None:
         """Adds a check."""
-        self.checks.append(Check(group, what, trouble))
+        self.checks.append(Check(group, what, problem))
 
     @property
     def failures(self) -> list[Check]:
@@ -70,11 +70,11 @@ class Report:
         lines = [f"{name}: {passed} checks passed, {failed} failed"]
         alike: dict[tuple[str, str], list[str]] = {}
         for check in checks:
-            alike.setdefault((check.group, check.trouble), []).append(check.what)
-        for (group, trouble), whats in alike.items():
-            mark = "FAIL" if trouble else "ok  "
+            alike.setdefault((check.group, check.problem), []).append(check.what)
+        for (group, problem), whats in alike.items():
+            mark = "FAIL" if problem else "ok  "
             more = f" and {len(whats) - _SHOWN} more" if len(whats) > _SHOWN else ""
-            said = f"{', '.join(whats[:_SHOWN])}{more}" + (f": {trouble}" if trouble else "")
+            said = f"{', '.join(whats[:_SHOWN])}{more}" + (f": {problem}" if problem else "")
             lines.append(f"  {mark}  {group}: {said}")
         lines += [f"  note  {note}" for note in self.notes]
         return "\n".join(lines)

@@ -51,10 +51,10 @@ def check_spec(info: VerifierInfo, server: ServerInfo) -> Iterator[tuple[str, st
         _unless(len(set(names)) == len(names), ", ".join(names)),
     )
     for parameter in info.parameters:
-        yield f"the parameter {parameter.name!r} is well-formed", parameter_trouble(parameter)
+        yield f"the parameter {parameter.name!r} is well-formed", parameter_problem(parameter)
 
 
-def parameter_trouble(parameter: ParameterInfo) -> str:
+def parameter_problem(parameter: ParameterInfo) -> str:
     """The error in a parameter's description; empty for none."""
     if not _SNAKE.fullmatch(parameter.name):
         return "the name is not snake_case"
@@ -67,10 +67,10 @@ def parameter_trouble(parameter: ParameterInfo) -> str:
     low, high = parameter.minimum, parameter.maximum
     if (low is not None or high is not None) and parameter.type not in ("int", "float"):
         return "a range is for numbers"
-    return "" if parameter.default is None else default_trouble(parameter, parameter.default)
+    return "" if parameter.default is None else default_problem(parameter, parameter.default)
 
 
-def default_trouble(parameter: ParameterInfo, value: Parameter) -> str:
+def default_problem(parameter: ParameterInfo, value: Parameter) -> str:
     """The error in a default; empty for none."""
     right_kind = isinstance(value, _TYPES[parameter.type])
     if not right_kind or (isinstance(value, bool) and parameter.type != "bool"):
@@ -137,5 +137,5 @@ def _tasks(info: VerifierInfo, server: ServerInfo) -> str:
     return ""
 
 
-def _unless(right: object, trouble: str) -> str:
-    return "" if right else trouble or "it is empty"
+def _unless(right: object, problem: str) -> str:
+    return "" if right else problem or "it is empty"

@@ -65,10 +65,10 @@ def check_parameters(kit: Kit) -> None:
 def _check_default(kit: Kit, case: Case, parameter: ParameterInfo, default: Parameter) -> None:
     said = dataclasses.replace(case, parameters={**case.parameters, parameter.name: default})
     implied, passed = (kit.score([one.item(kit.info.name)])[0] for one in (case, said))
-    trouble = ""
+    problem = ""
     if not _equal(implied, passed, 0.0 if kit.info.deterministic else _ROUNDING):
-        trouble = f"{outcome_text(implied)} without, {outcome_text(passed)} with it"
-    kit.report.add("parameters", f"the default of {parameter.name} can be passed", trouble)
+        problem = f"{outcome_text(implied)} without, {outcome_text(passed)} with it"
+    kit.report.add("parameters", f"the default of {parameter.name} can be passed", problem)
 
 
 def _equal(one: Result, other: Result, tolerance: float) -> bool:

@@ -32,7 +32,7 @@ POOL_TIMEOUT_S = 15.0  # areal.api.reward_api.AsyncRewardWrapper
 _MARGIN_S = 1.0
 _DEFAULT_TIMEOUT_S = "3"  # AReaL asks four times
 
-# What a server's being away costs the calls behind in the pool: one wait, then none for a while.
+# While a server is away one call waits for it, and the others in the pool do not.
 _AWAY_S = 5.0
 _AWAY_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")
 _away: dict[str, tuple[float, Fault]] = {}

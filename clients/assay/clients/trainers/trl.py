@@ -163,8 +163,8 @@ class AsyncReward(_RewardFunction):
         results = []
         for row, item in enumerate(items):
             if row in sent:
-                told = await asyncio.wrap_future(sent[row])
-                results.append(dataclasses.replace(told, id=item.id))
+                early_result = await asyncio.wrap_future(sent[row])
+                results.append(dataclasses.replace(early_result, id=item.id))
             else:
                 results.append(next(found))
         return results

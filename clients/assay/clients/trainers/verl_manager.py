@@ -74,8 +74,8 @@ class AssayRewardManager(RewardManagerBase):
             **more,
         )
         [result] = await score_awaited(self.options.settings, [item])
-        told = answer_of(self.options, result)
-        return {"reward_score": told["score"], "reward_extra_info": told}
+        answer = answer_of(self.options, result)
+        return {"reward_score": answer["score"], "reward_extra_info": answer}
 
 
 @register_adv_est("assay_grpo")

@@ -16,7 +16,7 @@ from assay.kit.errors import AssayError, ConfigError
 from assay.kit.reasons import Reason
 
 _log = logging.getLogger(__name__)
-_told: Counter[str] = Counter()
+_counted: Counter[str] = Counter()
 
 
 class FaultPolicy(StrEnum):
@@ -106,11 +106,11 @@ def tell_faults(results: Iterable[Result], missing: str = "") -> None:
     """
     faults = [result.fault for result in results if result.fault]
     for reason, count in Counter(fault.reason for fault in faults).items():
-        before, _told[reason] = _told[reason], _told[reason] + count
-        if before.bit_length() == _told[reason].bit_length():
+        before, _counted[reason] = _counted[reason], _counted[reason] + count
+        if before.bit_length() == _counted[reason].bit_length():
             continue
-        said = next(fault.message for fault in faults if fault.reason == reason)
+        message = next(fault.message for fault in faults if fault.reason == reason)
         if missing and reason == Reason.MISSING_REFERENCE:
-            said = f"{said}; {missing}"
+            message = f"{message}; {missing}"
         text = "%d samples without a judgement (%d so far): %s: %s"
-        _log.warning(text, count, _told[reason], reason, said)
+        _log.warning(text, count, _counted[reason], reason, message)
