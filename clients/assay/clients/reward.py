@@ -249,13 +249,13 @@ class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
     def score(
         self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"
     ) -> list[Result]:
-        """Scores a list of items; see `AsyncRewardClient.score`."""
+        """See `AsyncRewardClient.score`."""
         return self._run(lambda client: client.score(items, timeout_s=timeout_s, on_error=on_error))
 
     def score_one(
         self, item: Item, *, timeout_s: float | None = None, on_error: OnError = "fault"
     ) -> Result:
-        """Scores one item, together with those of other threads; see `AsyncRewardClient`."""
+        """See `AsyncRewardClient.score_one`; items of other threads share its call."""
         return self._run(lambda c: c.score_one(item, timeout_s=timeout_s, on_error=on_error))
 
     def submit(
@@ -285,5 +285,5 @@ class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
         return self._stream(lambda c: c.stream(taken, timeout_s=timeout_s, on_error=on_error))
 
     def list_verifiers(self, *, timeout_s: float | None = None) -> ServerInfo:
-        """The server's verifiers and limits; see `AsyncRewardClient.list_verifiers`."""
+        """See `AsyncRewardClient.list_verifiers`."""
         return self._run(lambda client: client.list_verifiers(timeout_s=timeout_s))

@@ -108,7 +108,7 @@ def how_to_install(package: str) -> str:
 
 
 def what_would_add_verifiers(served: Collection[str]) -> str:
-    """What to install for those of our verifiers that are not served; empty when all are."""
+    """What to install for our verifiers that are not served; empty when all are."""
     missing = [name for name in EXTRA_VERIFIERS if name not in served]
     if not missing:
         return ""
@@ -187,8 +187,7 @@ class EmbeddedServices:
         ports: by service; a service not named takes a free one.
         host: the address to listen on.
         use_settings: the services read ASSAY_NAME_... of the environment, as when started by hand.
-            Without it, an operator's token or certificate cannot lock this process out of its own
-            services.
+            Without it, an operator's token or certificate cannot lock this process out.
         log_dir: keeps their output, as NAME.out and NAME.err. None: a temporary folder.
         start_timeout_s: for each of two stages: the reward server starts when the others are ready.
         stop: once it is set, a start that is under way is given up.
@@ -235,8 +234,8 @@ class EmbeddedServices:
 
         Raises:
             ConfigError: A service is unknown or not installed.
-            StartupError: A service ended, or was not ready in time (the text holds its last line on
-                stderr), or the start was given up.
+            StartupError: A service ended (the text has its last line on stderr), or was not ready
+                in time, or the start was given up.
         """
         packages = {name: package_of(name) for name in self._names}
         try:
@@ -323,11 +322,7 @@ class EmbeddedServices:
         return _Child(process, out_file, err_file)
 
     def _flags_of_others(self, name: str) -> list[str]:
-        """Arguments that give a service the addresses of those beside it, unless they are set.
-
-        genrm starts before the reward server, so it gets that address only where the port is known
-        beforehand.
-        """
+        """The flags with the addresses of other services that are known when this one starts."""
         flags = []
         for other in _ADDRESSES_FOR.get(name, ()):
             flag, setting = f"--{other}-target", f"{_prefix(name)}{other.upper()}_TARGET"
@@ -338,7 +333,6 @@ class EmbeddedServices:
         return flags
 
     def _known_address(self, name: str) -> str:
-        """A service's present or future address, for clients of this machine; empty: unknown."""
         address = self.addresses.get(name, "")
         if not address and name in self._names and self._ports.get(name):
             host = f"[{self._host}]" if ":" in self._host else self._host

@@ -1,11 +1,8 @@
 """The values that go into a reward client and come out of it, as frozen dataclasses.
 
-An `Item` is one thing to score. Its `Result` holds a `Judgement`, or a `Fault` where there is none;
-for a fault `Result.reward` is None.
-
-The Python type of a reference decides its kind: a text is one answer, a list of texts several right
-answers, every other JSON value data whose shape the verifier documents. `Data(["a", "b"])` marks a
-list of texts as data.
+For a fault `Result.reward` is None. The Python type of a reference decides its kind: a text is one
+answer, a list of texts several right answers, every other JSON value data whose shape the verifier
+documents. `Data(["a", "b"])` marks a list of texts as data.
 """
 
 from __future__ import annotations
@@ -73,7 +70,7 @@ Reference = (
 
 
 def is_reference(value: object) -> bool:
-    """Whether a value has a type that a reference can have; its parts are not checked."""
+    """Whether a value has the type of a reference; its parts are not checked."""
     if isinstance(value, bytes | bytearray):
         return False
     if value is None or isinstance(value, str | bool | int | float | Mapping | Sequence):
@@ -137,8 +134,6 @@ class Item:
     Attributes:
         response: the policy's text without the prompt, which may be empty. None when `turns` are
             given.
-        reference: one answer (a text), several (a list of texts), data (see `Data`), tests of a
-            program, or an `Anchor`.
         task: routes an item that names no verifier.
         prompt: one text, or chat messages with "role" and "content".
         id: at most 256 bytes. Empty: the client numbers it.
@@ -196,7 +191,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A reward for a part of the response: code points start <= i < end of the turn `turn_index`.
+    """A reward for the code points start <= i < end of the turn `turn_index`.
 
     `label` names the kind of part: "step", "line", "turn", ...
     """
@@ -215,7 +210,7 @@ class Judgement:
     Attributes:
         reward: the number that trains, finite.
         verdict: the category, kebab-case: "correct", "incorrect", "unparsed", ...
-        spans: rewards for parts of the response, sorted, without overlap.
+        spans: sorted, without overlap.
         extracted_answer: None when none was found or sought.
         explanation: one line for people. It may hold the reference: never show it to a policy.
         suspicions: signs that the response games the verifier, kebab-case.
@@ -252,7 +247,7 @@ class Fault:
     Attributes:
         reason: for programs; from the lexicon in docs/errors.md, or a verifier's own.
         message: for people.
-        code: the name of the gRPC code: "UNAVAILABLE", "DEADLINE_EXCEEDED", ...
+        code: of gRPC: "UNAVAILABLE", "DEADLINE_EXCEEDED", ...
     """
 
     reason: str
@@ -352,7 +347,7 @@ class ServerInfo:
     version: str
 
     def find(self, verifier: str, task: str = "") -> VerifierInfo | None:
-        """The verifier for an item with this verifier and task; None when there is none."""
+        """The verifier that judges an item with this verifier and task; None for none."""
         for info in self.verifiers:
             if info.name == verifier or (not verifier and task and task in info.tasks):
                 return info

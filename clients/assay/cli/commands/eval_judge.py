@@ -66,12 +66,8 @@ def asker(
 class JudgeEvaluation:
     """One evaluation, once the service answers.
 
-    Attributes:
-        judging: for pairs and points.
-        stepping: for steps.
-        output: the file of lines; empty for none.
-        batch: rows of one call.
-        timeout_s: of one call.
+    `judging` is for pairs and points, `stepping` for steps; `batch` and `timeout_s` are of one
+    call.
     """
 
     server: ServerAccess

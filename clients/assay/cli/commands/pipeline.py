@@ -53,9 +53,9 @@ class Reached:
 
 
 def reach(server: ServerAccess, stack: ExitStack, *, sandbox: bool = False) -> Reached:
-    """The named server, or one that is started for as long as the stack.
+    """The named server, or one started for as long as the stack.
 
-    With `sandbox` a started server gets a sandbox beside it, where one is installed.
+    With `sandbox` a started server gets an installed sandbox beside it.
 
     Raises:
         ConfigError: No reward server is installed.

@@ -68,7 +68,7 @@ def carry_out(
     """Does the work on every row and writes the lines in order; "-" writes to stdout.
 
     Raises:
-        CallError: A call failed after its retries and nothing was kept.
+        CallError: A call failed and nothing was kept.
         ConfigError: The output cannot be written, or a call failed and rows are kept.
     """
     tally = work.tally

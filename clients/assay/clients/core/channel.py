@@ -48,7 +48,7 @@ class Transport(Protocol):
     def stream(
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncIterator[Any]:
-        """Carries a stream; ends when the requests have ended and all are answered.
+        """Carries a stream until the requests have ended and all are answered.
 
         Raises:
             CallError: The stream broke. Earlier responses stay valid.
@@ -101,7 +101,7 @@ class GrpcTransport:
         self._closed = False
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        """Sends one message without blocking the event loop; see `Transport`."""
+        """See `Transport`; the event loop is not blocked."""
         ask, found = self._open(method, streams=False), describe(method)
         request_id = new_request_id()
         loop = asyncio.get_running_loop()
@@ -125,7 +125,7 @@ class GrpcTransport:
     async def stream(
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncGenerator[Any, None]:
-        """Carries a stream both ways; see `Transport`."""
+        """See `Transport`."""
         ask, found = self._open(method, streams=True), describe(method)
         request_id = new_request_id()
         bridge = _Bridge(requests)
@@ -211,14 +211,14 @@ class LocalTransport:
         return getattr(self._service, snake_case(method))
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        """Serves one message; see `Transport`."""
+        """See `Transport`."""
         serve = await self._method(method)
         return await _in_time(serve(request, timeout_s=timeout_s), timeout_s)
 
     async def stream(
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncGenerator[Any, None]:
-        """Serves a stream; see `Transport`."""
+        """See `Transport`."""
         serve = await self._method(method)
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
@@ -242,19 +242,19 @@ class LocalTransport:
 
 
 class ScriptedTransport:
-    """A service that is its own transport, for tests: a subclass has its methods, in snake case.
+    """A service as its own transport, for tests: a subclass has its methods, in snake case.
 
     It starts nothing and keeps no deadline; use `LocalTransport` for a working service.
     """
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        """Answers one message; see `Transport`."""
+        """See `Transport`."""
         return await getattr(self, snake_case(method))(request, timeout_s=timeout_s)
 
     async def stream(
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncGenerator[Any, None]:
-        """Answers a stream; see `Transport`."""
+        """See `Transport`."""
         async with aclosing(
             getattr(self, snake_case(method))(requests, timeout_s=timeout_s)
         ) as responses:

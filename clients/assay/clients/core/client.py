@@ -90,7 +90,7 @@ class CallKind(Generic[R_co]):
     whole: Callable[[Any], bool] | None = None
 
     def write(self, item: Any, item_id: str, noun: str) -> Any:
-        """An item's message, or the fault of an item that no message can hold."""
+        """An item's message, or its fault where no message can hold it."""
         try:
             return self.encode(item, item_id)
         except self.unsendable as error:
@@ -188,7 +188,6 @@ class ServiceClient(ABC, Generic[I]):
         """The limits of one call."""
 
     def _begin(self, timeout_s: float | None) -> float:
-        """Checks that the client may be used here; returns the deadline by the loop's clock."""
         loop = asyncio.get_running_loop()
         if self._closed.is_set():
             raise ConfigError("the client is closed; make a new one")
@@ -210,7 +209,7 @@ class ServiceClient(ABC, Generic[I]):
         return await call_with_retries(self._fetch_info, policy, deadline_s, self._sleep)
 
     async def _server_info(self, deadline_s: float) -> I:
-        """The server's description; concurrent callers share one request."""
+        """Concurrent callers share one request."""
         if self._info is None:
             try:
                 async with asyncio.timeout_at(deadline_s + 1.0), self._info_lock:
@@ -222,7 +221,6 @@ class ServiceClient(ABC, Generic[I]):
         return self._info
 
     async def _sleep(self, delay_s: float) -> None:
-        """Waits, or returns early when the client is closed."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay_s):
                 await self._closed.wait()

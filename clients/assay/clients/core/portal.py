@@ -143,7 +143,7 @@ class SyncClient(Generic[C, I]):
             portal.close()
 
     def wait_ready(self, timeout_s: float = 60.0) -> I:
-        """Waits until the server answers; see `ServiceClient.wait_ready`."""
+        """See `ServiceClient.wait_ready`."""
         found: I = self._run(lambda client: client.wait_ready(timeout_s))
         return found
 

@@ -28,8 +28,6 @@ _UNITS_AHEAD = 256
 
 
 class _Unit(NamedTuple):
-    """What travels in one message, and its bytes there."""
-
     messages: list[Any]
     size: int
 
@@ -82,7 +80,7 @@ async def run_stream(
 
 
 class _Stream(Generic[R]):
-    """The state of one stream: units to send, items without an outcome, outcomes that are ready."""
+    """The state of one stream."""
 
     def __init__(
         self,
@@ -209,7 +207,6 @@ class _Stream(Generic[R]):
                 self.ready.put_nowait(outcomes)
 
     async def _requests(self) -> AsyncIterator[Any]:
-        """Chunks of units: first those that an earlier stream left without a result."""
         self._ahead = deque({id(unit): unit for _, unit in self._unanswered.values()}.values())
         while (chunk := await self._next_chunk()) is not None:
             yield self._kind.request(chunk)
@@ -259,7 +256,6 @@ class _Stream(Generic[R]):
         return unit
 
     async def _finish(self, error: CallError | None) -> None:
-        """Answers the items that the stream left without a result, and marks the end."""
         if error is not None and self._raises:
             self.ready.put_nowait(error)
             return

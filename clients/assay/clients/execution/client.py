@@ -133,7 +133,7 @@ class ExecutionClient(SyncClient[AsyncExecutionClient, SandboxInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[ExecutionResult]:
-        """Runs programs; see `AsyncExecutionClient.execute`."""
+        """See `AsyncExecutionClient.execute`."""
         return self._run(lambda c: c.execute(jobs, timeout_s=timeout_s, on_error=on_error))
 
     def run_tests(
@@ -143,7 +143,7 @@ class ExecutionClient(SyncClient[AsyncExecutionClient, SandboxInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[TestResult]:
-        """Tests programs; see `AsyncExecutionClient.run_tests`."""
+        """See `AsyncExecutionClient.run_tests`."""
         return self._run(lambda c: c.run_tests(jobs, timeout_s=timeout_s, on_error=on_error))
 
     def list_languages(self, *, timeout_s: float | None = None) -> SandboxInfo:

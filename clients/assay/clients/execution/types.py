@@ -54,7 +54,7 @@ class Program:
         language: as `list_languages` names it.
         source: the main file's text; may be empty when `files` holds the entry point.
         entry_path: the file that starts the program; empty for `source`.
-        environment: added to a small fixed environment.
+        environment: added to a small fixed one.
     """
 
     language: str
@@ -73,7 +73,7 @@ class Limits:
         cpu_time_s: of all its processes together, as is `memory_bytes`.
         wall_time_s: from its start, without queue and compilation.
         output_bytes: kept of each of stdout and stderr; the rest is drained.
-        max_output_bytes: the program is ended when it writes more to one of them.
+        max_output_bytes: writing more to one of them ends the program.
         disk_bytes: left on its disk.
         processes: processes and threads alive at once.
     """
@@ -121,7 +121,7 @@ class Execution:
         end: one of END_KINDS.
         exit_code: 0 to 255, when it exited.
         signal: when it was signalled.
-        compiling: it ended during compilation: the end and the resources used are the compiler's.
+        compiling: it ended during compilation; end and resources are the compiler's.
         files: those of `fetch_paths` that exist.
         queue_s: in the server's queue; 0 for the run of one test.
         service_s: of service, compilation included; 0 for the run of one test.
@@ -155,10 +155,9 @@ ExecutionResult = Execution | Fault
 class Comparison:
     """How an answer is compared with the expected one.
 
-    Attributes:
-        kind: one of COMPARISONS; "default" is tokens for stdout and equality for values.
-        checker: the program that decides, for "checker". Its arguments are three file names: input,
-            the candidate's answer, the expected answer; it exits with 0 to accept and 1 to reject.
+    `kind` is one of COMPARISONS; "default" is tokens for stdout and equality for values. The
+    arguments of a checker are three file names: input, the candidate's answer, the expected answer;
+    it exits with 0 to accept and 1 to reject.
     """
 
     kind: str = "default"
@@ -198,7 +197,7 @@ class AssertTest:
 
     Attributes:
         code: assertions, a check function, or a unit-test file.
-        entry_point: the name of the function under test; empty: names as the candidate has them.
+        entry_point: the function under test; empty: names as the candidate has them.
     """
 
     code: str
@@ -292,7 +291,7 @@ TestResult = TestReport | Fault
 class LanguageInfo:
     """One language of a server; its limits are for jobs that set none.
 
-    Test kinds are of "stdio", "call", "assertions".
+    `test_kinds` are of "stdio", "call", "assertions".
     """
 
     name: str

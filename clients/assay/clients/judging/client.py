@@ -228,7 +228,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[JudgeResult]:
-        """Judges responses one by one; see `AsyncJudgeClient.judge_responses`."""
+        """See `AsyncJudgeClient.judge_responses`."""
         return self._run(
             lambda c: c.judge_responses(items, settings, timeout_s=timeout_s, on_error=on_error)
         )
@@ -242,7 +242,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[PairResult]:
-        """Judges pairs in both orders; see `AsyncJudgeClient.judge_pairs`."""
+        """See `AsyncJudgeClient.judge_pairs`."""
         return self._run(
             lambda c: c.judge_pairs(
                 items,
@@ -263,7 +263,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[GroupResult]:
-        """Ranks the responses of each group; see `AsyncJudgeClient.judge_groups`."""
+        """See `AsyncJudgeClient.judge_groups`."""
         return self._run(
             lambda c: c.judge_groups(
                 items,
@@ -283,7 +283,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[StepResult]:
-        """Scores responses by their steps; see `AsyncJudgeClient.score_steps`."""
+        """See `AsyncJudgeClient.score_steps`."""
         return self._run(
             lambda c: c.score_steps(items, settings, timeout_s=timeout_s, on_error=on_error)
         )
@@ -296,7 +296,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> SelfVerificationReport:
-        """Scores dialogues; see `AsyncJudgeClient.score_self_verification`."""
+        """See `AsyncJudgeClient.score_self_verification`."""
         return self._run(
             lambda c: c.score_self_verification(
                 items, settings, timeout_s=timeout_s, on_error=on_error

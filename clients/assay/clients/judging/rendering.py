@@ -7,7 +7,7 @@ through its entry point in `assay.judge_renderers`, and a trainer gets token ids
 A trainer writes these keys into the model's config.json, and the engines read them:
 
     assay_step_layout   "step-end": a step is read at its own last token
-    assay_step_output   "score": the one output of a step head is a score from -1 to 1, no logit
+    assay_step_output   "score": a step head's one output is a score from -1 to 1, no logit
     assay_template      "name@version" of the prompt that a generative judge was trained on
 """
 
@@ -41,12 +41,10 @@ class PairIds:
 
 @dataclass(frozen=True, slots=True)
 class ShownPairs:
-    """Pairs as a generative judge reads them.
+    """Pairs as a generative judge reads them; None for one that does not fit.
 
-    Attributes:
-        rows: one for each pair; None where it does not fit.
-        verdicts: ids of the tokens for "the first is better" and "the second is better".
-        template: "name@version" of the prompt.
+    `verdicts` are the ids of the tokens for "the first is better" and "the second is better";
+    `template` is "name@version".
     """
 
     rows: list[PairIds | None]
@@ -81,8 +79,8 @@ class Renderer(Protocol):
         """Prompts after which a language model names the better response.
 
         Raises:
-            ConfigError: the template does not exist, thinks first, or has other verdicts than "the
-                first" and "the second" in single tokens; or a row cannot be shown at all.
+            ConfigError: the template does not exist, thinks first, or has verdicts of several
+                tokens.
         """
 
     def dialogues(

@@ -2,8 +2,7 @@
 
 The dialogue of PAG (arXiv 2506.10406): the policy answers, is asked to verify its answer, and where
 it finds it wrong is asked to answer again. Its turns are attempts (at even indices from 0) and
-verifications (at odd ones). The service that scores dialogues, the verifier `self-verify` and the
-trainer all take the protocol from here.
+verifications (at odd ones).
 
     reward of the first attempt       acc_1
     reward of a verification          1 if its verdict matches the truth, else 0
@@ -12,7 +11,7 @@ trainer all take the protocol from here.
 Differences from the paper:
 
 1. A verification that cannot be read is "unparsed": it earns 0 and counts as a mismatch; the
-authors count it as "wrong" in their metrics, so their recall of wrong attempts is higher.
+authors count it as "wrong", so their recall of wrong attempts is higher.
 2. Rewards and metrics are defined for any number of attempts; the paper has two.
 3. The prompts are worded anew; only the closing sentences are the protocol.
 """
@@ -64,20 +63,19 @@ VERIFY = (
     "mistake, name the step and say what is wrong with it, and close with the sentence "
     '"The answer is wrong." If you find none, close with the sentence "The answer is correct."'
 )
-"""Asks for a verification; the user's message after every attempt."""
+"""The user's message after every attempt."""
 
 REVISE = (
     "You have judged your own answer to be wrong. Solve the problem again, mend the mistake that "
     "you found, and put your final answer within \\boxed{}."
 )
-"""Asks for another attempt; sent only where a revision is due."""
+"""Asks for another attempt, where a revision is due."""
 
 RECONSIDER = (
     "There may be a mistake in your solution. Look for it, solve the problem again if you find "
     "one, and put your final answer within \\boxed{}."
 )
-"""Asks for another attempt without a verification: the second turn of plain multi-turn training and
-of SCoRe (arXiv 2409.12917), sent always."""
+"""Asks for another attempt without a verification, as SCoRe does (arXiv 2409.12917)."""
 
 _BOXED = "\\boxed{"
 _BRACES = re.compile(r"[{}]")
@@ -128,13 +126,13 @@ class SelfVerificationMetrics:
     Attributes:
         answer_change_ratio: revised dialogues whose last answer differs from the first.
         verifier_accuracy: verdicts that match the truth; unparsed ones do not.
-        correct_recall: of verified right attempts, those called right.
-        wrong_recall: of verified wrong attempts, those called wrong.
-        incorrect_to_correct_ratio: of wrong first attempts, those that ended right.
-        correct_to_incorrect_ratio: of right first attempts, those that ended wrong.
+        correct_recall: verified right attempts that were called right.
+        wrong_recall: verified wrong attempts that were called wrong.
+        incorrect_to_correct_ratio: wrong first attempts that ended right.
+        correct_to_incorrect_ratio: right first attempts that ended wrong.
         revision_ratio: dialogues with more than one attempt.
         best_of_n_accuracy: groups whose attempt of greatest P(correct) is right; ties share the
-            group's point.
+            point.
     """
 
     first_accuracy: float | None = None
@@ -190,8 +188,7 @@ def score_turns(
     """Scores the turns of one dialogue; `probabilities` are P(correct) of each verification.
 
     Raises:
-        ValueError: there is not one truth for each attempt, or not one probability for each
-            verification.
+        ValueError: an attempt lacks its truth, or a verification its probability.
     """
     strict = [parse_verdict(text, strict=True) for text in turns[1::2]]
     tolerant = [parse_verdict(text, strict=False) for text in turns[1::2]]
@@ -304,7 +301,6 @@ def _best_of_n(batch: Sequence[Dialogue]) -> Mapping[str, float]:
 
 
 def _changed(dialogue: Dialogue) -> bool:
-    """Whether the last answer differs from the first, or turned right or wrong."""
     if dialogue.attempts_correct[0] != dialogue.attempts_correct[-1]:
         return True
     return bool(dialogue.answers) and dialogue.answers[0] != dialogue.answers[-1]
@@ -320,7 +316,6 @@ def _ratio(hits: Iterable[float]) -> float | None:
 
 
 def _until_closed(text: str, start: int) -> str | None:
-    """Up to the brace that closes the one before `start`; None where it is never closed."""
     depth = 1
     for brace in _BRACES.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1

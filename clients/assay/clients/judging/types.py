@@ -38,8 +38,7 @@ class JudgeSettings:
         temperature: of votes and reasons; 0 is greedy. None: 1 for several samples, else 0.
         max_tokens: of one vote.
         seed: None: the server picks one.
-        overflow: for a candidate longer than the model's context: a fault, or keep its head and
-            tail and mark the result as truncated.
+        overflow: for a candidate longer than the model's context: a fault, or keep head and tail.
         meta_critique: with "consensus": each critique is criticised and refined before it counts.
     """
 
@@ -135,7 +134,7 @@ class SelfVerificationSettings:
     Attributes:
         parsing: how strictly a verdict must be worded to count.
         shaping_weight: reward = accuracy + weight * (accuracy - accuracy before).
-        answer_verifier: judges attempts whose truth the item does not give. Empty: "math".
+        answer_verifier: judges attempts of unknown truth. Empty: "math".
         model: gives P("correct") of each verification. Empty: none.
     """
 
@@ -151,9 +150,8 @@ class SelfVerificationItem:
 
     Attributes:
         turns: the policy's, oldest first: attempts at even indices, verifications at odd ones.
-        attempts_correct: whether each attempt is right. Empty: the answer verifier decides, by the
-            ground truth.
-        group_id: shared by the samples of one prompt; best-of-n is counted within it. Empty: none.
+        attempts_correct: empty: the answer verifier decides, by the ground truth.
+        group_id: shared by the samples of one prompt, for best-of-n. Empty: none.
     """
 
     prompt: Prompt
@@ -215,7 +213,7 @@ class ModelJudgement:
     Attributes:
         score: probability of being right or of beating the anchor; or a scalar head's logit,
             unbounded.
-        standard_error: of the score; None where there is no estimate.
+        standard_error: None where there is no estimate.
         votes: in the order drawn.
         unparsed_votes: these do not count.
         truncated: the candidate was cut to fit.
@@ -238,8 +236,8 @@ class PairJudgement:
 
     Attributes:
         win_probability: that a is better, both orders together; 0.5 is parity.
-        forward: the same, with a in the first place.
-        reverse: the same, with a in the second place.
+        forward: with a in the first place.
+        reverse: with a in the second place.
         order_gap: |forward - reverse|.
         standard_error: None where there is no estimate.
     """
@@ -370,11 +368,11 @@ class JudgeServerInfo:
 
     @property
     def default_model(self) -> JudgeModelInfo | None:
-        """The model for settings that name none; None where the server has no default."""
+        """The model for settings that name none; None where there is no default."""
         return next((info for info in self.models if info.is_default), None)
 
     def find(self, name: str) -> JudgeModelInfo | None:
-        """The judging model of this name, the default for an empty one; None for no such model."""
+        """The judging model of this name, the default for an empty one; None for none."""
         if not name:
             return self.default_model
         return next((info for info in self.models if info.name == name), None)
@@ -389,11 +387,7 @@ SelfVerificationResult = SelfVerificationScores | Fault
 
 @dataclass(frozen=True, slots=True)
 class SelfVerificationReport:
-    """The scores of a batch of dialogues: one outcome for each item, in order.
-
-    The metrics are counted once over all scored items, whatever calls they travelled in
-    (`assay.clients.judging.self_verification`).
-    """
+    """One outcome for each item, in order, and the metrics of all scored items together."""
 
     results: list[SelfVerificationResult]
     metrics: SelfVerificationMetrics

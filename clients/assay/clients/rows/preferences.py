@@ -1,6 +1,6 @@
 r"""Rows about judges: which of two responses is better, and which steps are right.
 
-`assay eval-judge` and `assay train-rm` read the same rows in the same way:
+`assay eval-judge` and `assay train-rm` read these shapes; another one is a RowError:
 
     prompt, chosen, rejected      texts; or `prompt` and both responses as chat messages
     prompt, chosen[], rejected[]  the same answer in several styles, in equal order (RM-Bench)
@@ -10,7 +10,7 @@ r"""Rows about judges: which of two responses is better, and which steps are rig
                                   signed labels 1 right, -1 wrong, 0 neutral, null unlabelled
     prompt, code, labels[]        one signed label for each line of a program
 
-A row of another shape is a RowError. Pure, but for `read`.
+Pure, but for `read`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PairRow:
 
     @property
     def group(self) -> str:
-        """Equal for rows that must not stand on both sides of a split; see `group_of`."""
+        """See `group_of`."""
         return group_of(self.prompt)
 
 
@@ -82,7 +82,7 @@ class StepRow:
 
     @property
     def group(self) -> str:
-        """Equal for rows that must not stand on both sides of a split; see `group_of`."""
+        """See `group_of`."""
         return group_of(self.prompt)
 
     @property
@@ -209,7 +209,6 @@ def _response(value: object, key: str) -> str:
 
 
 def _dialogue(value: object, key: str) -> tuple[Said, ...]:
-    """A dialogue that ends with the assistant's answer."""
     said = _spoken(value, key) if isinstance(value, str) else _messages(value, key)
     if len(said) < 2 or said[-1].role != "assistant":
         raise RowError(

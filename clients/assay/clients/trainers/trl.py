@@ -8,9 +8,9 @@ A fault is None, of which TRL makes this:
 1. As the *only* reward function: TRL leaves the row out of the group's mean and deviation and gives
 it the advantage 0. Its tokens still count in the loss's denominator, and in the KL and entropy
 terms, if any.
-2. Beside *other* reward functions: TRL adds rewards with `nansum`, so that a fault counts as 0, and
-the sample competes with the sum of the others. Compose rewards on the server (a profile) instead.
-3. TRL never stops for faults. Watch the metric `assay/fault_ratio`, which this function logs.
+2. Beside *other* reward functions: TRL adds rewards with `nansum`, so that a fault counts as 0.
+Compose rewards on the server (a profile) instead.
+3. TRL never stops for faults. Watch the metric `assay/fault_ratio`.
 4. TRL averages a metric over the calls that logged it, so every call logs the count of each verdict
 and reason ever seen, zeros included.
 """
@@ -63,10 +63,7 @@ class Reporter:
     _components: set[str] = field(default_factory=set)
 
     def report(self, results: Sequence[Result], columns: Mapping[str, Any]) -> None:
-        """Logs counts of verdicts and reasons, mean scores of components, and all of it by row.
-
-        A component's mean is over the judgements that have it; a row without it has None.
-        """
+        """Logs counts of verdicts and reasons, mean scores of components, and all of it by row."""
         log_metric: Callable[[str, float], None] | None = columns.get("log_metric")
         log_extra: Callable[[str, list[Any]], None] | None = columns.get("log_extra")
         components = _components_of(results)
@@ -90,7 +87,6 @@ class Reporter:
 
 
 def _components_of(results: Sequence[Result]) -> dict[str, list[float | None]]:
-    """The score of each component in each row, by name; None where the row lacks it."""
     found: dict[str, list[float | None]] = {}
     for row, result in enumerate(results):
         for part in result.judgement.components if result.judgement else ():
@@ -209,9 +205,9 @@ def reward_function(
 ) -> AsyncReward:
     """A reward function for TRL that is awaited, so that several run at the same time.
 
-    It takes plain and conversational completions, and reads the data's columns `verifier`, `task`
-    and `parameters` (a mapping for each row) where they exist. Where TRL has them, `log_metric`
-    gets `NAME/verdict/...`, `NAME/fault/...`, `NAME/fault_ratio` and `NAME/component/...` (means);
+    It takes plain and conversational completions, and reads the columns `verifier`, `task` and
+    `parameters` (a mapping for each row) where they exist. Where TRL has them, `log_metric` gets
+    `NAME/verdict/...`, `NAME/fault/...`, `NAME/fault_ratio` and `NAME/component/...` (means);
     `log_extra` gets the columns `NAME_verdict`, `NAME_explanation` and one for each component. The
     function can be pickled, unless an `AsyncRewardClient` is passed.
 
@@ -220,7 +216,7 @@ def reward_function(
             been used on another loop.
         verifier: empty: the column `verifier`, or by task.
         task: empty: the column `task`.
-        reference_column: empty: "reference", or "answer" where there is no such column.
+        reference_column: empty: "reference", or else "answer".
         parameters: of every row.
         name: the function's `__name__`, under which TRL logs it.
         on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
@@ -233,7 +229,7 @@ def reward_function(
     Raises:
         ConfigError: The address is empty, or TRL cannot follow the policy. When called: a reference
             column is missing or holds no references.
-        FaultError: When called: a row has no judgement, and the policy is "raise".
+        FaultError: When called: a fault, and the policy is "raise".
     """
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)

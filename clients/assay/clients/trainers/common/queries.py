@@ -20,9 +20,9 @@ END_TOKENS = (
 def response_of(query: str, prompt: str, after: str = "") -> str | None:
     """The policy's text, without the end-of-turn tokens behind it.
 
-    The response follows the last occurrence of `after`, if given, or else the prompt as it was
-    sent; with both empty the whole query is the response. None where the query does not hold what
-    the response follows: an answer read from the prompt would be rewarded.
+    It follows the last occurrence of `after`, if given, or else the prompt as sent; with both empty
+    it is the whole query. None where the query does not hold the text before the response: an
+    answer read from the prompt would be rewarded.
     """
     if after:
         _, mark, response = query.rpartition(after)

@@ -48,8 +48,8 @@ class RowReader:
         """One item for each completion; completions of equal prompts are a group.
 
         Raises:
-            ConfigError: The reference column that was named does not exist or holds no reference,
-                or there are not as many rows as completions.
+            ConfigError: The named reference column does not exist or holds no reference, or there
+                are not as many rows as completions.
         """
         references = self._column(columns)
         _check_lengths(len(completions), prompts=prompts, references=references)
@@ -112,7 +112,6 @@ def _check_lengths(wanted: int, **found: Sequence[Any] | None) -> None:
 
 
 def _cell(columns: Mapping[str, Any], name: str, row: int) -> str:
-    """A text of a row; empty where the column is absent or the cell is None."""
     return str(columns[name][row] or "") if isinstance(columns.get(name), list) else ""
 
 
@@ -147,8 +146,8 @@ def reference_of(value: Any, whose: str) -> Reference | None:
 def label_of(label: Any, kind: str, whose: str) -> Reference | None:
     """The reference of a row whose label may be JSON: many trainers keep labels as texts.
 
-    A label of `kind` "text" is taken as `reference_of` does, "json" is data or texts as JSON,
-    "tests" are tests of a program (`assay.clients.rows.tests`), also as JSON. None is no reference.
+    By `kind`: "text" is as in `reference_of`, "json" is data or texts as JSON, "tests" are tests of
+    a program (`assay.clients.rows.tests`), also as JSON. None is no reference.
 
     Raises:
         ConfigError: the kind is unknown, or the label is not of it.
@@ -187,7 +186,6 @@ def prompt_of(prompt: str | Sequence[Message]) -> str | list[dict[str, str]]:
 
 
 def _content(message: Message) -> str:
-    """A message's text; of content blocks, that of the text blocks."""
     content = message.get("content") or ""
     if isinstance(content, str):
         return content

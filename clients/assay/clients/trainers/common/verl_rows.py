@@ -68,11 +68,10 @@ def item_of(
     extra_info: Mapping[str, Any] | None,
     **more: Any,
 ) -> Item:
-    """The item of a row of verl. `more` are further fields of the item.
+    """The item of a row of verl; `more` are further fields.
 
-    `data_source` is the task, unless the options or `extra_info` name one. Of `extra_info` are read
-    `verifier`, `task`, `parameters`, and `prompt` or `question`. `Settings.reference` tells how to
-    read the ground truth.
+    `data_source` is the task, unless the options or `extra_info` name one. `extra_info` may have
+    `verifier`, `task`, `parameters`, and `prompt` or `question`.
 
     Raises:
         ConfigError: the ground truth is no reference.
