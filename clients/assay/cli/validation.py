@@ -1,8 +1,8 @@
 """Checks the references of a data set: each gold answer, given as the response, must be right.
 
 A reference that its own verifier cannot read, or does not find right, costs every rollout of its
-prompt: a fault drops it, and a verdict against the gold answer is a false zero. A reference that
-spells no response (data, tests, an anchor) must only be usable: an empty response gets a judgement.
+prompt. A reference that spells no response (data, tests, an anchor) must only be usable: an empty
+response gets a judgement.
 """
 
 from __future__ import annotations

@@ -134,6 +134,8 @@ class Item:
     Attributes:
         response: the policy's text without the prompt, which may be empty. None when `turns` are
             given.
+        reference: one answer (a text), several (a list of texts), data (see `Data`), tests of a
+            program, or an `Anchor`.
         task: routes an item that names no verifier.
         prompt: one text, or chat messages with "role" and "content".
         id: at most 256 bytes. Empty: the client numbers it.
@@ -291,7 +293,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """The limits of one call to a server, and the time-outs of its items."""
+    """The limits of one call to a server; items without a time-out get the default one."""
 
     max_items: int
     max_message_bytes: int

@@ -1,10 +1,9 @@
 """When to try a call again, and when to give up.
 
 Retried are UNAVAILABLE, and RESOURCE_EXHAUSTED when the server states how long to wait. The waits
-are exponential with full jitter (uniform between 0 and the cap of the attempt), so that the clients
-of a restarted server spread out. A wait that would outlast the caller's deadline is not begun. By
-default only the deadline ends the retries; a client's first request gives up sooner, so that a
-wrong address is reported soon.
+are exponential with full jitter (uniform between 0 and the cap of the attempt), so that clients of
+a restarted server spread out. A wait that would outlast the caller's deadline is not begun. Only
+the deadline ends the retries, except for a client's first request.
 """
 
 from __future__ import annotations

@@ -32,12 +32,12 @@ class JudgeSettings:
     Attributes:
         model: as `list_models` names it.
         template: the prompt, "name" or "name@version".
-        scoring: "auto": from the verdict tokens' probabilities where the engine has them, else from
+        scoring: "auto" takes the verdict tokens' probabilities where the engine has them, else
             votes.
         votes: how many to sample.
         temperature: of votes and reasons; 0 is greedy. None: 1 for several samples, else 0.
         max_tokens: of one vote.
-        seed: None: the server picks one.
+        seed: None lets the server pick one.
         overflow: for a candidate longer than the model's context: a fault, or keep head and tail.
         meta_critique: with "consensus": each critique is criticised and refined before it counts.
     """
@@ -95,7 +95,7 @@ class StepSettings:
     """How to score steps. Fields that `JudgeSettings` has too mean the same, of critiques.
 
     Attributes:
-        splitting: "auto": the model's own way.
+        splitting: "auto" is the model's own way.
         step_tag: ends a step, for "tag".
         error_threshold: a step below this is an error. None: the model's default.
     """

@@ -3,8 +3,8 @@
 Strict: the text ends with `The answer is correct.` or `The answer is wrong.`, letter for letter, at
 most one line break behind it, and no other such sentence before it. Tolerant: a strict verdict, or
 else the last clear one in other words ("the solution is incorrect", "Verdict: **correct**", a last
-line that is just "Wrong"). Questions, conditions and verdicts on a part are not clear: "if the
-answer is correct", "is the answer wrong?", "step 1 of the solution is correct".
+line that is just "Wrong"); questions, conditions and verdicts on a part are not clear ("if the
+answer is correct", "is the answer wrong?", "step 1 is correct").
 
 Differences from the paper's protocol (arXiv 2506.10406):
 

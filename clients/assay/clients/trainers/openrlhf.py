@@ -39,7 +39,8 @@ def reward_func(
 
     Raises:
         FaultError: a fault, and the policy is "raise".
-        ConfigError: a setting or a label is wrong, or a response cannot be told from its prompt.
+        ConfigError: a setting or a label is wrong, or a response cannot be separated from its
+            prompt.
     """
     import torch  # noqa: PLC0415  # OpenRLHF has it, this distribution does not ask for it
 
@@ -54,10 +55,10 @@ def reward_func(
 def items_of(
     settings: Settings, queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any]
 ) -> list[Item]:
-    """The items of a call.
+    """The items of a call, as for `reward_func`.
 
     Raises:
-        ConfigError: a label is no reference, or a response cannot be told from its prompt.
+        ConfigError: a label is no reference, or a response cannot be separated from its prompt.
     """
     after = os.environ.get("ASSAY_RESPONSE_AFTER", "")
     return [

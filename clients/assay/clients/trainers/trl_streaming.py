@@ -4,11 +4,10 @@
     trainer = GRPOTrainer(model, reward_funcs=reward, train_dataset=rows, args=args)
     stream_rewards(trainer, reward)
 
-TRL calls a reward function when the whole batch is generated. So this wraps two methods of one
-trainer: TRL 1.16's `_generate_and_score_completions`, to know the rows, and the policy's
-`generate`, to see which have ended. The rewards stay the same: when TRL asks, a row whose item
-equals the one sent takes its result; every other row (cut at the limit, or judged as a group) is
-scored then.
+It wraps two methods of one trainer: TRL 1.16's `_generate_and_score_completions`, to know the rows,
+and the policy's `generate`, to see which have ended. The rewards stay the same: when TRL asks, a
+row whose item equals the one sent takes its result; every other row (cut at the limit, or judged as
+a group) is scored then.
 
 Without effect: TRL's vLLM modes, continuous batching and `rollout_func`, which do not call
 `generate`; several turns (tools); generation sharded over processes.
@@ -105,7 +104,6 @@ class _Rows:
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
     def _send(self, row: int, ids: list[int]) -> None:
-        """Sends a row, unless it is judged with its group, or the server does not answer."""
         if self._info is None:
             try:
                 self._info = self._client.list_verifiers()

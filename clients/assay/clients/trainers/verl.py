@@ -4,15 +4,14 @@
     reward.custom_reward_function.name=compute_score_async
     +reward.custom_reward_function.reward_kwargs.target=127.0.0.1:50051
 
-verl before 0.8 names the same keys `custom_reward_function...`. Options come from `reward_kwargs`
-and the environment (`assay.clients.trainers.common.settings`), and besides
+Options come from `reward_kwargs` and the environment (`assay.clients.trainers.common.settings`),
+and besides
 
     tasks        a mapping from the data's `data_source` to a task; without it that is the task
     components   names of components to log, as `component_NAME`
     parameters   parameters of the verifier; those of a row's `extra_info["parameters"]` go before
 
-A row may name its own `verifier` or `task` in `extra_info`. Policies for a fault
-(docs/trainers/verl.md):
+Policies for a fault (docs/trainers/verl.md):
 
 1. "raise", the default: verl's V1 trainer leaves the sample out of its group; older ones stop.
 2. "mask": the score is NaN, which verl's own estimators would spread over the group: it needs

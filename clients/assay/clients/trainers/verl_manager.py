@@ -5,8 +5,8 @@
     reward.reward_manager.name=AssayRewardManager
     +reward.reward_kwargs.target=127.0.0.1:50051
 
-Unlike `assay.clients.trainers.verl` it also sends the prompt, the number of tokens, and the
-sample's group. Its options are the same, under `reward.reward_kwargs`.
+Unlike `assay.clients.trainers.verl`, whose options it takes, it also sends the prompt, the number
+of tokens, and the sample's group.
 
 `method.adv_estimator=assay_grpo` goes with `on_fault=mask`: GRPO (arXiv 2402.03300) over the
 judgements of a group. A sample without one is left out of mean and deviation and has the advantage

@@ -1,7 +1,7 @@
 """What an adapter does with a fault, by one set of policies for all adapters.
 
-The client tries again first (`assay.clients.core.retry`), and no fault becomes a number that
-trains. docs/trainers/ says what each trainer makes of each policy, from that trainer's source.
+The client tries again first, and no fault becomes a number that trains. docs/trainers/ describes
+what each trainer makes of each policy, from that trainer's source.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FaultPolicy(StrEnum):
 
     Attributes:
         DROP: the sample leaves its batch, or its group does and another is drawn.
-        RAISE: a `FaultError`, after the client's retries; the trainer stops, or tries again.
+        RAISE: a `FaultError`; the trainer stops, or tries again.
         MASK: the sample keeps its place, counts in no group's baseline and has no gradient.
     """
 
@@ -47,7 +47,7 @@ class FaultError(AssayError):
 
 
 def read_policy(value: str, allowed: Iterable[FaultPolicy], peer: str) -> FaultPolicy:
-    """The policy of a setting, where the trainer `peer` can follow it.
+    """The policy of a setting, for the trainer `peer`.
 
     Raises:
         ConfigError: the value is none of "drop", "raise", "mask", or not among `allowed`.
@@ -99,10 +99,10 @@ def explanation_of(result: Result) -> str:
 
 
 def tell_faults(results: Iterable[Result], missing: str = "") -> None:
-    """Logs why samples get no reward: trainers that take NaN or None are silent.
+    """Logs why samples get no reward, for trainers that take NaN or None silently.
 
     A reason is logged at its first sample and then each time its count has doubled. `missing` is
-    the remedy for missing references, if the adapter knows one.
+    the remedy for missing references, if any.
     """
     faults = [result.fault for result in results if result.fault]
     for reason, count in Counter(fault.reason for fault in faults).items():

@@ -1,7 +1,6 @@
 """A row of NeMo Gym without the outcome of an earlier verification. Pure.
 
-Gym verifies stored rollouts and failed rows again; the new outcome, judgement or fault, must not
-mix with the old one.
+Gym verifies stored rollouts and failed rows again.
 """
 
 from __future__ import annotations

@@ -25,9 +25,8 @@ class RowReader:
         task: of every row. Empty: the column `task`.
         reference_column: empty: the first of `usual_columns` that exists.
         parameters: of every row; those of the column `parameters` take precedence.
-        send_prompt: the prompt is sent along, for verifiers that read it.
+        send_prompt: for verifiers that read the prompt.
         reference_kind: of the reference column; see `label_of`.
-        usual_columns: the usual columns for references in data of this trainer.
     """
 
     verifier: str = ""

@@ -26,7 +26,7 @@ def score(settings: Settings, items: Sequence[Item]) -> list[Result]:
 
 
 async def score_awaited(settings: Settings, items: Sequence[Item]) -> list[Result]:
-    """As `score`, on any event loop without a thread; a single item shares a call likewise."""
+    """As `score`, on any event loop without a thread."""
     client = client_of(settings)
     if len(items) == 1:
         results = [await asyncio.wrap_future(client.submit_one(items[0]))]
@@ -52,9 +52,8 @@ def details_of(
 ) -> dict[str, Any]:
     """The values to log beside a reward, with the same keys for every result.
 
-    They are `score` (the reward), `verdict` (empty for a fault), `fault` (its reason, or empty),
-    `explanation`, and `component_NAME` for each name in `components`; NaN where a judgement lacks
-    it.
+    They are `score` (the reward), `verdict` and `fault` (its reason), one of them empty,
+    `explanation`, and `component_NAME` for each of `components`; NaN where a judgement lacks it.
 
     Raises:
         FaultError: a fault, and the policy is "raise".
