@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.execution.v1 import execution_pb2
-from assay.cli.commands.compare import wilson
 from assay.cli.parameters import read_parameters, split_spec
 from assay.cli.rows import OUTPUT_KEYS, RowSource, output_row, read_rows, survey
 from assay.cli.validation import Gold, Validation, gold_response, spells_response
@@ -20,6 +19,7 @@ from assay.clients.rows.items import Defaults, Keys, RowError, id_of, item_of
 from assay.clients.rows.tests import read_tests
 from assay.clients.types import Judgement, Result
 from assay.kit.errors import ConfigError
+from assay.kit.runs.stats import wilson
 
 EXACT = Defaults("exact")
 DEFAULT_KEYS = Keys()

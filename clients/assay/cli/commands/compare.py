@@ -8,7 +8,6 @@ counted apart.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from rich.text import Text
 from assay.cli.parameters import find_verifier, read_parameters, split_spec
 from assay.cli.rows import Row, outcome_columns, passed_through
 from assay.clients.types import Item, Parameter, Result, ServerInfo, VerifierInfo
+from assay.kit.runs.stats import wilson
 
 OUTPUT_KEYS = ("judgement_a", "judgement_b", "agree")
 _SHOWN_CHARS = 60
@@ -69,17 +69,6 @@ def read_contender(server: ServerInfo, spec: str, above: float | None) -> Conten
     middle = (info.min_reward + info.max_reward) / 2
     parameters = read_parameters(info, pairs)
     return Contender(spec, info, parameters, middle if above is None else above)
-
-
-def wilson(successes: int, total: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's score interval of a proportion (E. B. Wilson, JASA 22, 1927); z for 95 %."""
-    if not total:
-        return 0.0, 1.0
-    rate, square = successes / total, z * z
-    centre = (rate + square / (2 * total)) / (1 + square / total)
-    spread = math.sqrt(rate * (1 - rate) / total + square / (4 * total * total))
-    half = spread * z / (1 + square / total)
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 @dataclass(slots=True)
