@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.commands.options import Server
+from assay.cli.commands.options import ServerAccess
 from assay.cli.commands.pipeline import Reached, progress_bar, reach
 from assay.cli.commands.validate import hold
 from assay.cli.validation import Gold, Validation, default_form, gold_response
@@ -217,7 +217,7 @@ def main(names: tuple[str, ...], target: str, data: Path, rows: int | None, show
         raise click.UsageError(f"no plan for {unknown[0]!r}; there are: {', '.join(PLANS)}")
     table, below = new_table(), False
     with ExitStack() as stack:
-        reached = reach(Server(target, None, None), stack)
+        reached = reach(ServerAccess(target, None, None), stack)
         for name in names or PLANS:
             path = data / f"{name}.jsonl.gz"
             if not path.is_file():

@@ -102,7 +102,7 @@ def test_trl_gets_rewards_and_nan_for_faults(make: Any) -> None:
         "mine/fault_ratio": [0.5],
     }
     assert trainer._pending_extra_logs["mine_verdict"] == ["correct", "VERIFIER_FAILED"]
-    assert trainer._pending_extra_logs["mine_explanation"] == ["equal", "the fake is told to"]
+    assert trainer._pending_extra_logs["mine_explanation"] == ["equal", "the fake is set to"]
 
 
 def test_conversations_columns_and_parameters(server: FakeRewardServer) -> None:

@@ -86,7 +86,7 @@ def test_what_was_cut_is_said(address: str, tmp_path: Path) -> None:
     [
         (("nowhere.py",), "No such file"),
         (("--target", "nonsense", "x.py"), "is not HOST:PORT"),
-        (("x.unknown",), "tells no language"),
+        (("x.unknown",), "names no language"),
     ],
 )
 def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None:

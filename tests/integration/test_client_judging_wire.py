@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.cli.commands.up import choose_services
-from assay.cli.evaluation.tallies import Evaluation
+from assay.cli.evaluation.tallies import EvaluationTally
 from assay.cli.main import run
 from assay.clients.judging import (
     AsyncJudgeClient,
@@ -209,14 +209,14 @@ def test_an_interrupted_evaluation_goes_on_where_it_stopped(
     write(file, PAIRS)
     assert evaluate(file, "--target", service, "-o", whole) == 0
 
-    def interrupt(self: Evaluation, line: dict[str, Any]) -> None:
+    def interrupt(self: EvaluationTally, line: dict[str, Any]) -> None:
         if line["id"] == "p4":
             raise KeyboardInterrupt
         count(self, line)
 
-    count = Evaluation.add
+    count = EvaluationTally.add
     with monkeypatch.context() as patched:
-        patched.setattr(Evaluation, "add", interrupt)
+        patched.setattr(EvaluationTally, "add", interrupt)
         assert evaluate(file, "--target", service, "-o", out, "--batch", 2) == 130
     assert "4 of 6 rows are kept" in capsys.readouterr().err
     assert not out.exists()

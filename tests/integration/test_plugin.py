@@ -147,7 +147,7 @@ def bad_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 @pytest.mark.parametrize(
-    ("group", "what", "trouble"),
+    ("group", "what", "problem"),
     [
         ("spec", "the description is one sentence", "does not start with a capital"),
         ("spec", "tasks are kebab-case and its own", "'Bad Task'"),
@@ -162,10 +162,10 @@ def bad_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     ],
 )
 def test_a_bad_plugin_fails_for_the_right_reasons(
-    group: str, what: str, trouble: str, bad_report: Report
+    group: str, what: str, problem: str, bad_report: Report
 ) -> None:
-    found = {(check.group, check.what): check.trouble for check in bad_report.failures}
-    assert trouble in found[group, what], bad_report
+    found = {(check.group, check.what): check.problem for check in bad_report.failures}
+    assert problem in found[group, what], bad_report
 
 
 def test_a_bad_plugin_brings_no_server_down(bad_report: Report) -> None:

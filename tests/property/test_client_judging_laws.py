@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.cli.evaluation.tallies import Evaluation
+from assay.cli.evaluation.tallies import EvaluationTally
 from assay.clients.config import ClientConfig, RetryPolicy
 from assay.clients.judging import AsyncJudgeClient, GroupItem, GroupRanking, JudgeItem
 from assay.clients.judging.convert import JUDGE_ITEM, write_item
@@ -151,7 +151,7 @@ PAIRS = st.lists(st.tuples(SCORES, SCORES, st.sampled_from("ab")), max_size=30)
 def test_subsets_add_up_and_a_mirrored_judge_is_as_wrong_as_the_judge_is_right(
     pairs: list[tuple[float, float, str]], faults: int, gap: float
 ) -> None:
-    judge, mirror = Evaluation("pairs", gap), Evaluation("pairs", gap)
+    judge, mirror = EvaluationTally("pairs", gap), EvaluationTally("pairs", gap)
     for forward, reverse, subset in pairs:
         judge.add(pair_line(forward, reverse, subset))
         mirror.add(pair_line(1 - forward, 1 - reverse, subset))
@@ -179,7 +179,7 @@ STEPS = st.lists(
 def test_steps_are_counted_as_a_table_of_four_cells_says(
     rows: list[list[tuple[float | None, float | None]]],
 ) -> None:
-    evaluation = Evaluation("steps")
+    evaluation = EvaluationTally("steps")
     cells = []
     for row in rows:
         labels, scores = [label for label, _ in row], [score for _, score in row]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from assay.cli.evaluation.rows import kind_of_row, line_of, questions_of
-from assay.cli.evaluation.sheet import Reading, check_names, make_sheet, only_rates
-from assay.cli.evaluation.tallies import Evaluation
+from assay.cli.evaluation.sheet import RowReading, check_names, make_sheet, only_rates
+from assay.cli.evaluation.tallies import EvaluationTally
 from assay.clients.judging import (
     Fault,
     JudgeItem,
@@ -104,22 +104,22 @@ def test_rows_that_cannot_be_asked_say_what_to_write(kind: Any, row: Any, says: 
 def test_a_bad_row_is_named_or_left_out_and_counted() -> None:
     rows = numbered(PAIR, {**PAIR, "rejected": ""}, PAIR)
     with pytest.raises(ConfigError, match=r"rows.jsonl:2: 'rejected' is empty.*--skip-bad"):
-        make_sheet(FILE, rows, Reading())
-    sheet = make_sheet(FILE, rows, Reading(skip_bad=True))
+        make_sheet(FILE, rows, RowReading())
+    sheet = make_sheet(FILE, rows, RowReading(skip_bad=True))
     assert [question.line for question in sheet.questions] == [1, 3]
     assert sheet.skipped.total() == 1
     with pytest.raises(ConfigError, match="no row that asks for steps"):
-        make_sheet(FILE, numbered(PAIR), Reading("steps", skip_bad=True))
+        make_sheet(FILE, numbered(PAIR), RowReading("steps", skip_bad=True))
     with pytest.raises(ConfigError, match="holds no rows"):
-        make_sheet(FILE, [], Reading())
+        make_sheet(FILE, [], RowReading())
 
 
 def test_a_limit_is_spread_over_the_file() -> None:
     rows = numbered(*({**PAIR, "id": str(n)} for n in range(10)))
-    sheet = make_sheet(FILE, rows, Reading(limit=4))
+    sheet = make_sheet(FILE, rows, RowReading(limit=4))
     assert [question.id for question in sheet.questions] == ["0", "2", "5", "7"]
-    assert len(make_sheet(FILE, rows, Reading(limit=99)).questions) == 10
-    assert sheet.sha256 != make_sheet(FILE, rows, Reading(limit=5)).sha256
+    assert len(make_sheet(FILE, rows, RowReading(limit=99)).questions) == 10
+    assert sheet.sha256 != make_sheet(FILE, rows, RowReading(limit=5)).sha256
 
 
 def test_lines_hold_what_is_counted() -> None:
@@ -142,7 +142,7 @@ def test_a_fault_is_neither_right_nor_wrong() -> None:
     half = line_of(points, [ModelJudgement(2.0, judge=JUDGE), Fault("ENGINE_DIED", "gone")])
     assert half["fault"] == {"reason": "ENGINE_DIED", "message": "gone"}
     assert "score_chosen" not in half
-    evaluation = Evaluation("points")
+    evaluation = EvaluationTally("points")
     evaluation.add(half)
     numbers = evaluation.numbers()["all"]
     assert (numbers["items"], numbers["judged"], numbers["accuracy"]) == (1, 0, None)
@@ -150,7 +150,7 @@ def test_a_fault_is_neither_right_nor_wrong() -> None:
 
 def test_abstentions_count_for_the_orders_and_not_for_the_accuracy() -> None:
     [pair] = questions_of(PAIR, 1, "pairs")
-    evaluation = Evaluation("pairs", max_order_gap=0.5)
+    evaluation = EvaluationTally("pairs", max_order_gap=0.5)
     for forward, reverse in ((0.9, 0.8), (0.9, 0.1), (0.2, 0.1), (0.5, 0.5)):
         judgement = PairJudgement(
             (forward + reverse) / 2, forward, reverse, forward - reverse, judge=JUDGE
@@ -197,6 +197,6 @@ def test_models_and_templates_are_looked_up_before_anything_is_asked() -> None:
 )
 def test_benchmark_files_can_be_asked(shared_data: Path, name: str, kind: str, bad: int) -> None:
     path = shared_data / f"{name}.jsonl.gz"
-    sheet = make_sheet(path, list(read(path)), Reading(skip_bad=True))
+    sheet = make_sheet(path, list(read(path)), RowReading(skip_bad=True))
     assert (sheet.kind, sheet.skipped.total()) == (kind, bad)
     assert len(sheet.questions) > 300

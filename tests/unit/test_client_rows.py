@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.execution.v1 import execution_pb2
-from assay.cli.commands.compare import wilson
 from assay.cli.parameters import read_parameters, split_spec
-from assay.cli.rows import OUTPUT_KEYS, Source, output_row, read_rows, survey
+from assay.cli.rows import OUTPUT_KEYS, RowSource, output_row, read_rows, survey
 from assay.cli.validation import Gold, Validation, gold_response, spells_response
 from assay.clients import Anchor, Data, Item, ParameterInfo, VerifierInfo
 from assay.clients.rows.items import Defaults, Keys, RowError, id_of, item_of
 from assay.clients.rows.tests import read_tests
 from assay.clients.types import Judgement, Result
 from assay.kit.errors import ConfigError
+from assay.kit.runs.stats import wilson
 
 EXACT = Defaults("exact")
 DEFAULT_KEYS = Keys()
@@ -165,10 +165,10 @@ def test_tests_that_are_none(value: Any, says: str) -> None:
         read_tests(value)
 
 
-def source(tmp_path: Path, *rows: dict[str, Any]) -> Source:
+def source(tmp_path: Path, *rows: dict[str, Any]) -> RowSource:
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Source(path, "in.jsonl", defaults=EXACT)
+    return RowSource(path, "in.jsonl", defaults=EXACT)
 
 
 def test_a_survey_says_whether_programs_will_run(tmp_path: Path) -> None:

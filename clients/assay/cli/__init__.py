@@ -1,1 +1,1 @@
-"""The `assay` command. The extra installs what it needs: `pip install './clients[cli]'`."""
+"""The `assay` command, with the extra `cli`: `pip install './clients[cli]'`."""

@@ -1,4 +1,4 @@
-"""`assay`, and `python -m assay.cli ARGS`: without the packages of the extra, one line says so."""
+"""`assay`, and `python -m assay.cli`: names the packages to install where the extra is absent."""
 
 from __future__ import annotations
 

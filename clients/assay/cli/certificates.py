@@ -1,9 +1,8 @@
-"""Reads the certificate that a port shows, without trusting it.
+"""Reads the certificate of a TLS port, without trusting it.
 
 Covered: any host and port that speaks TLS, also with a certificate that has expired or is not ours.
-Not covered: whether the certificate is to be trusted, which a call with its authority finds out; a
-server that asks for client certificates before it shows its own (TLS 1.3 servers show theirs
-first).
+Not covered: whether the certificate is trusted; a server that asks for client certificates before
+it sends its own (TLS 1.3 servers send theirs first).
 """
 
 from __future__ import annotations
@@ -23,19 +22,14 @@ _decode_file: Callable[[str], dict[str, Any]] = vars(ssl)["_ssl"]._test_decode_c
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a certificate says of itself.
-
-    Attributes:
-        names: the names and addresses that it is for.
-        ends: when it ends, in UTC.
-    """
+    """The names and addresses of a certificate, and its end in UTC."""
 
     names: tuple[str, ...]
     ends: datetime
 
 
 def read_certificate(target: str, timeout_s: float) -> Certificate | None:
-    """The certificate that "HOST:PORT" shows; None where nothing answers or speaks TLS."""
+    """The certificate at "HOST:PORT"; None where nothing answers or speaks TLS."""
     host, _, port = target.rpartition("/")[2].rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -53,7 +47,7 @@ def read_certificate(target: str, timeout_s: float) -> Certificate | None:
 
 
 def _decoded(der: bytes) -> Certificate | None:
-    """A certificate's names and end. The standard library decodes them from a file alone."""
+    """The standard library decodes certificates from files only."""
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
         path = Path(folder) / "certificate.pem"
         path.write_text(ssl.DER_cert_to_PEM_cert(der), encoding="ascii")

@@ -1,6 +1,4 @@
-"""The `assay` command.
-
-Subcommands are found by the entry-point group `assay.commands`, and loaded when they are asked for.
+"""The `assay` command; its subcommands are the entry points of the group `assay.commands`.
 
 Exit codes: 0 done; 1 an error that Assay raises on purpose or that the system reports, as one line
 on stderr; 2 wrong usage; 130 interrupted. Only a defect shows a traceback.
@@ -51,7 +49,7 @@ _BROUGHT_BY = {
 
 
 class _Commands(click.Group):
-    """Subcommands by entry point. Listing them loads none: one of them brings torch."""
+    """Subcommands by entry point. Listing them loads none: one imports torch."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(entry.name for entry in entry_points(group=GROUP))
@@ -68,7 +66,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As in click, with the command that was probably meant in the error."""
+        """As in click, with a similar command's name in the error."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -83,7 +81,7 @@ class _Commands(click.Group):
 
 
 def _load(entry: EntryPoint) -> click.Command:
-    """The command behind an entry point.
+    """Loads a command.
 
     Raises:
         ConfigError: Its package cannot be imported.
@@ -105,7 +103,7 @@ def cli() -> None:
 
 
 def report_error(error: Exception) -> int:
-    """Says what went wrong on one line of stderr, and gives the exit code."""
+    """Prints one line on stderr and returns the exit code."""
     match error:
         case click.exceptions.NoArgsIsHelpError():
             error.show()
@@ -128,11 +126,9 @@ def report_error(error: Exception) -> int:
 def run(
     arguments: Sequence[str] | None = None, report: Callable[[Exception], int] = report_error
 ) -> int:
-    """Runs the command line and returns its exit code.
+    """Runs the command line (default: that of this process) and returns its exit code.
 
-    Args:
-        arguments: what follows `assay`. None: those of this process.
-        report: says what went wrong, and gives the exit code.
+    `report` prints an error and returns the exit code for it.
     """
     given = None if arguments is None else list(arguments)
     try:

@@ -1,7 +1,7 @@
-"""Parameters of verifiers as a command line writes them: `name=value`. Pure.
+"""Parameters of verifiers on a command line, `name=value`. Pure.
 
-The verifier's own list says what a value is: `true` or `false`, a number, a text, or a list of
-texts, which is written with commas or as a list of JSON.
+The verifier's description gives the type: `true` or `false`, a number, a text, or a list of texts,
+written with commas or as a JSON list.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from assay.kit.hints import did_you_mean
 
 
 def read_parameters(info: VerifierInfo, pairs: Sequence[str]) -> dict[str, Parameter]:
-    """Reads `name=value` pairs as the verifier takes them. Ranges are the server's to check.
+    """Reads `name=value` pairs by the verifier's types; the server checks their ranges.
 
     Raises:
-        ConfigError: A pair has no "=", a name is unknown or stands twice, or a value is of another
+        ConfigError: A pair has no "=", a name is unknown or occurs twice, or a value is of another
             type; the text says what to write.
     """
     known = {parameter.name: parameter for parameter in info.parameters}
@@ -58,7 +58,7 @@ def find_verifier(server: ServerInfo, name: str) -> VerifierInfo:
     """The verifier or profile of this name.
 
     Raises:
-        ConfigError: The server has none; the text lists those it has.
+        ConfigError: The server has none.
     """
     info = server.find(name)
     if info is None:

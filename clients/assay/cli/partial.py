@@ -1,8 +1,8 @@
-"""An output file that is either whole or not there, written so that interrupted work can go on.
+"""An output file that appears only when it is complete, and whose writing can be resumed.
 
-Rows go to `OUT.partial`; `OUT.partial.json` says from what they were made. At the end the first
-takes the place of OUT and the second is removed. A run that finds both, and was given the same
-input and options, goes on behind the last whole row.
+Rows go to `OUT.partial`, and their origin to `OUT.partial.json`. At the end the first replaces OUT
+and the second is removed. A run with the same input and options continues after the last complete
+row.
 """
 
 from __future__ import annotations
@@ -21,21 +21,18 @@ from assay.kit.errors import ConfigError
 
 
 class PartialFile:
-    """Writes one output file.
+    """Writes one output file at `path`.
 
-    Args:
-        path: the file that is to be.
-        made_from: what the rows are made from, as plain data: another input or option makes another
-            file.
-        on_kept: gets each row that an interrupted run left, in order.
+    `made_from` is the rows' origin, as plain data; rows of another origin are discarded. `on_kept`
+    gets each row that an interrupted run left, in order.
 
     Attributes:
         kept: how many rows an interrupted run left.
-        discarded: rows of another origin were thrown away.
-        partial: where the rows stand until the file is whole.
+        discarded: rows of another origin were discarded.
+        partial: where the rows are until the file is complete.
 
     Raises:
-        ConfigError: The folder is not there, the path is a folder, or another run is writing the
+        ConfigError: The folder does not exist, the path is a folder, or another run is writing the
             same file.
     """
 
@@ -84,15 +81,11 @@ class PartialFile:
         self._file.write(line)
 
     def flush(self) -> None:
-        """Hands what was written to the system."""
+        """Hands the written rows to the system."""
         self._file.flush()
 
     def finish(self, select: Callable[[dict[str, Any]], bool] | None = None) -> None:
-        """Puts the file in its place.
-
-        Args:
-            select: which of the rows it is to hold. None: all.
-        """
+        """Puts the file in its place, with the rows that `select` accepts; None: all."""
         if select is not None:
             self._thin_out(select)
         self._file.flush()
@@ -101,7 +94,7 @@ class PartialFile:
         self._origin.unlink(missing_ok=True)
 
     def _thin_out(self, select: Callable[[dict[str, Any]], bool]) -> None:
-        """Leaves the selected rows only. From here on, an interrupted run starts anew."""
+        """Leaves the selected rows only. An interruption after this starts anew."""
         self._origin.unlink(missing_ok=True)
         self._file.seek(0)
         with tempfile.TemporaryFile(dir=self._path.parent) as chosen:
@@ -127,7 +120,7 @@ class PartialFile:
         return file
 
     def _resume(self, on_kept: Callable[[dict[str, Any]], None]) -> None:
-        """Keeps the whole rows of an interrupted run of the same origin, and nothing of another."""
+        """Keeps the complete rows of an interrupted run of the same origin."""
         same = (
             self._origin.is_file() and self._origin.read_text(encoding="utf-8") == self._made_from
         )
@@ -144,7 +137,7 @@ class PartialFile:
 
 
 def _whole_rows(file: BinaryIO) -> Iterator[dict[str, Any]]:
-    """The rows up to the first that is torn; the file is cut behind them."""
+    """The rows up to the first torn one; the file is cut behind them."""
     end = 0
     for line in file:
         try:

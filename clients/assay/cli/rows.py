@@ -1,8 +1,8 @@
-"""Rows of a JSON Lines file to be scored: reading, checking, and what is written for each.
+"""Rows of a JSON Lines file to be scored: reading, checking, output.
 
-The file is read twice: once to check every row before anything is scored, once to score it. Memory
-holds the hash of every id (about 100 bytes a row), and otherwise one row at a time. What a row's
-keys mean is in `row_items`.
+The file is read twice: to check every row, then to score it. Memory holds the hash of every id
+(about 100 bytes a row), and otherwise one row at a time. `assay.clients.rows.items` reads the keys
+of a row.
 """
 
 from __future__ import annotations
@@ -33,19 +33,17 @@ OUTPUT_KEYS = (
     "suspicions",
     "fault",
 )
-"""What `output_row` adds to a row; keys of the input with these names are kept as `input_KEY`."""
+"""The keys that `output_row` adds; input keys with these names are kept as `input_KEY`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """A file of rows, and how to read them.
 
     Attributes:
-        path: the file; gzip if its name ends in .gz.
-        name: what errors call it.
-        keys: where things stand in a row.
-        defaults: what holds for rows that say nothing themselves.
-        output_keys: keys that the output uses for its own.
+        path: gzip if its name ends in .gz.
+        name: for errors.
+        output_keys: keys that the output adds.
         respond: makes a row's response from its reference. None: the row has it.
     """
 
@@ -59,14 +57,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row.
+    """One row of a file.
 
     Attributes:
         line: its line in the file, from 1.
-        raw: the line as it stands there.
-        data: everything that stood there.
-        id: its id; its number among the rows, from 1, where it has none.
-        item: what is to be scored.
+        raw: the line as read.
+        data: its JSON object.
+        id: its own, or its number among the rows, from 1.
     """
 
     line: int
@@ -77,16 +74,15 @@ class Row:
 
 
 @dataclass(slots=True)
-class Survey:
-    """What the first reading of a file found.
+class RowSurvey:
+    """The findings of the first reading of a file.
 
     Attributes:
-        count: how many rows there are.
         sha256: of the file's text.
         routes: each pair of verifier and task, with the first line that asks for it.
-        bare: of those, the first line without a reference, where there is one.
-        tested: a row brings tests of a program.
-        clashes: keys of the rows that the output uses for its own.
+        bare: of those, the first line without a reference, if any.
+        tested: a row has tests of a program.
+        clashes: keys of the rows that the output adds too.
     """
 
     count: int = 0
@@ -96,8 +92,8 @@ class Survey:
     tested: bool = False
     clashes: set[str] = field(default_factory=set)
 
-    def for_verifier(self, name: str) -> Survey:
-        """The same rows, had all of them asked for this verifier."""
+    def for_verifier(self, name: str) -> RowSurvey:
+        """The same rows, all asking for this verifier."""
         route = (name, "")
         return dataclasses.replace(
             self,
@@ -106,12 +102,11 @@ class Survey:
         )
 
 
-def read_rows(source: Source) -> Iterator[Row]:
-    """The rows of a file, in order; blank lines are passed over.
+def read_rows(source: RowSource) -> Iterator[Row]:
+    """The rows of a file, in order, without blank lines.
 
     Raises:
-        ConfigError: The file cannot be read, or a row is not as it should be; the text names file
-            and line.
+        ConfigError: The file cannot be read, or a row is wrong; the text names file and line.
     """
     number = 0
     for line, raw in _lines(source):
@@ -120,14 +115,13 @@ def read_rows(source: Source) -> Iterator[Row]:
             yield _parse(source, line, number, raw)
 
 
-def survey(source: Source) -> Survey:
+def survey(source: RowSource) -> RowSurvey:
     """Checks every row.
 
     Raises:
-        ConfigError: The file cannot be read, holds no rows, or a row is not as it should be, or two
-            rows share an id.
+        ConfigError: The file cannot be read, has no rows, a row is wrong, or two rows share an id.
     """
-    found = Survey()
+    found = RowSurvey()
     digest = hashlib.sha256()
     line_of_id: dict[bytes, int] = {}
     ours = set(source.output_keys)
@@ -155,14 +149,11 @@ def survey(source: Source) -> Survey:
     return found
 
 
-def check_routes(source: Source, found: Survey, info: ServerInfo) -> list[str]:
-    """Checks that the server judges what the rows ask for.
-
-    Returns:
-        "name version" of each verifier that will judge, sorted.
+def check_routes(source: RowSource, found: RowSurvey, info: ServerInfo) -> list[str]:
+    """Checks that the server can judge the rows; returns "name version" of each verifier, sorted.
 
     Raises:
-        ConfigError: A verifier or task is unknown, or a reference is absent where one is needed.
+        ConfigError: A verifier or task is unknown, or a required reference is absent.
     """
     names = [verifier.name for verifier in info.verifiers]
     tasks = sorted(task for verifier in info.verifiers for task in verifier.tasks)
@@ -188,7 +179,7 @@ def check_routes(source: Source, found: Survey, info: ServerInfo) -> list[str]:
 
 
 def output_row(row: Row, result: Result) -> dict[str, Any]:
-    """What is written for a row: its keys (those that clash as `input_KEY`) and what came of it."""
+    """The output for a row: its keys (those that clash as `input_KEY`) and its outcome."""
     out = passed_through(row, OUTPUT_KEYS)
     out.update(outcome_columns(result))
     return out
@@ -206,7 +197,7 @@ def passed_through(row: Row, ours: tuple[str, ...]) -> dict[str, Any]:
 
 
 def outcome_columns(result: Result) -> dict[str, Any]:
-    """A result under the names of OUTPUT_KEYS; null where it has nothing to say."""
+    """A result under the names of OUTPUT_KEYS, null where it has no value."""
     judgement, fault = result.judgement, result.fault
     if judgement is None:
         columns: dict[str, Any] = dict.fromkeys(OUTPUT_KEYS)
@@ -228,7 +219,7 @@ def outcome_columns(result: Result) -> dict[str, Any]:
 
 
 def dump(row: dict[str, Any]) -> bytes:
-    """One line of output. Text that UTF-8 cannot hold (half a surrogate pair) is escaped."""
+    """One line of output. Text that UTF-8 cannot encode (half a surrogate pair) is escaped."""
     try:
         return _PLAIN.encode(row).encode() + b"\n"
     except UnicodeEncodeError:
@@ -238,7 +229,7 @@ def dump(row: dict[str, Any]) -> bytes:
 _PLAIN = json.JSONEncoder(ensure_ascii=False)
 
 
-def _lines(source: Source) -> Iterator[tuple[int, bytes]]:
+def _lines(source: RowSource) -> Iterator[tuple[int, bytes]]:
     path = source.path
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
@@ -253,11 +244,11 @@ def _lines(source: Source) -> Iterator[tuple[int, bytes]]:
         raise ConfigError(f"{source.name} cannot be read: {error.strerror or error}") from error
 
 
-def _wrong(source: Source, line: int, problem: str) -> NoReturn:
+def _wrong(source: RowSource, line: int, problem: str) -> NoReturn:
     raise ConfigError(f"{source.name}:{line}: {problem}")
 
 
-def _parse(source: Source, line: int, number: int, raw: bytes) -> Row:
+def _parse(source: RowSource, line: int, number: int, raw: bytes) -> Row:
     try:
         data = _DECODER.decode(raw.decode("utf-8-sig" if line == 1 else "utf-8"))
     except UnicodeDecodeError:

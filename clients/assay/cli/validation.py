@@ -1,11 +1,8 @@
-"""Whether a data set's references can be used: each gold answer, given as the response, is right.
+"""Checks the references of a data set: each gold answer, given as the response, must be right.
 
 A reference that its own verifier cannot read, or does not find right, costs every rollout of its
-prompt: a fault drops it, and a verdict against the gold answer is a false zero that no policy can
-learn its way out of. So references are checked before a run and not during it.
-
-A reference that spells no response (data, tests, an anchor) is only checked for being usable: an
-empty response gets a judgement and not a fault.
+prompt. A reference that spells no response (data, tests, an anchor) must only be usable: an empty
+response gets a judgement.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ _EQUAL = 1e-9
 
 
 def default_form(verifier: str) -> str:
-    """The form in which a verifier's gold answers are given: one that it reads answers from."""
+    """The form from which a verifier reads answers."""
     return _FORM_OF_VERIFIER.get(verifier, "plain")
 
 
@@ -44,19 +41,13 @@ def gold_response(reference: Reference | None, form: str) -> str:
 
 
 def spells_response(reference: Reference | None, form: str) -> bool:
-    """Whether the reference spells a response, and is not only checked for being usable."""
+    """Whether the reference spells a response; otherwise it must only be usable."""
     return form != "none" and (isinstance(reference, str) or is_texts(reference))
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A reference to be checked.
-
-    Attributes:
-        id: its row's id.
-        item: the gold answer as response, held against the reference.
-        spelt: the reference spells the response; otherwise it must only be usable.
-    """
+    """A reference to check: the gold answer as an item, and whether the reference spells it."""
 
     id: str
     item: Item
@@ -73,15 +64,14 @@ class Failure:
 
 @dataclass(slots=True)
 class Validation:
-    """What came of a data set's references.
+    """Counts over a data set's references.
 
     Attributes:
         correct: gold answers that were found right.
         usable: references that spell no response, and were judged against.
         wrong: gold answers that were judged, and not found right.
-        faults: those that could not be judged, by reason.
-        failures: the first of the last two kinds, at most `keep`.
-        keep: how many failures are kept.
+        faults: references without a judgement, by reason.
+        failures: the first wrong and faulted ones, at most `keep`.
     """
 
     correct: int = 0
@@ -92,13 +82,7 @@ class Validation:
     keep: int = 1000
 
     def add(self, gold: Gold, result: Result, info: VerifierInfo) -> None:
-        """Counts one reference.
-
-        Args:
-            gold: the reference.
-            result: what came of it.
-            info: who judged.
-        """
+        """Counts one reference, judged by the verifier `info`."""
         row_id, judgement, fault = gold.id, result.judgement, result.fault
         if judgement is None:
             reason = fault.reason if fault else "?"
@@ -114,17 +98,17 @@ class Validation:
 
     @property
     def done(self) -> int:
-        """How many references were counted."""
+        """References counted."""
         return self.right + self.wrong + self.faulted
 
     @property
     def right(self) -> int:
-        """How many can be trained on."""
+        """References that can be trained on."""
         return self.correct + self.usable
 
     @property
     def faulted(self) -> int:
-        """How many could not be judged."""
+        """References without a judgement."""
         return self.faults.total()
 
     @property

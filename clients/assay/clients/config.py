@@ -1,4 +1,4 @@
-"""How a client behaves, as data."""
+"""The configuration of a client."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ class RetryPolicy:
     """How often and how long to try.
 
     Attributes:
-        max_attempts: calls in all, the first included; at least 1. None: as often as the caller's
-            deadline allows.
-        base_s: cap of the wait after the first failure, in seconds; it doubles with every failure.
-        cap_s: the greatest cap, in seconds.
+        max_attempts: calls in all, at least 1. None: until the caller's deadline.
+        base_s: cap of the wait after the first failure; it doubles with every failure.
+        cap_s: the greatest cap.
 
     Raises:
         ConfigError: A value is out of range.
@@ -48,12 +47,11 @@ class ClientConfig:
     """How a client batches, how much it sends at once, and when it tries again.
 
     Attributes:
-        micro_batch_items: a batch of `score_one` callers leaves when it holds this many items.
-        micro_batch_wait_s: or when its first item has waited this long, in seconds.
-        max_call_items: most items that `score` sends in one call, whatever more the server takes.
-        max_concurrent_calls: calls in flight at once, fixed. None: as many as the server bears, by
-            what it says and by latency (`assay.clients.core.window`), from 1 to 64.
-        retry: when a call is tried again.
+        micro_batch_items: a batch of `score_one` callers is sent when it holds this many items,
+        micro_batch_wait_s: or when its first item has waited this long.
+        max_call_items: most items of one call of `score`, even if the server takes more.
+        max_concurrent_calls: calls in flight at once, fixed. None: adapted to the server, from 1 to
+            64 (`assay.clients.core.window`).
 
     Raises:
         ConfigError: A value is out of range.
@@ -77,5 +75,4 @@ class ClientConfig:
 
 
 BETWEEN_SERVICES = ClientConfig(retry=RetryPolicy(max_attempts=8))
-"""How a service asks another one: where nobody answers for some 6 s, the items are faults, and the
-rest of their batch is not held up."""
+"""For a service that calls another one: it makes faults after some 6 s without an answer."""

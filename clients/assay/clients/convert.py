@@ -13,11 +13,11 @@ from assay.clients.types import (
     Fault,
     Item,
     Judgement,
-    Limits,
     Parameter,
     ParameterInfo,
     Result,
     ServerInfo,
+    ServerLimits,
     Span,
     VerifierInfo,
     as_json,
@@ -37,11 +37,7 @@ _TYPE_NAMES = {
 
 
 def item_to_proto(item: Item, wire_id: str) -> reward_pb2.Item:
-    """Writes an item as a message.
-
-    Args:
-        item: the item.
-        wire_id: its id in the request.
+    """Writes an item under its id in the request.
 
     Raises:
         ValueError: A value does not fit the wire: a text with half a surrogate pair, a whole number
@@ -126,10 +122,9 @@ def parameter_from_proto(message: common_pb2.ParameterValue) -> Parameter | None
 
 
 def result_from_proto(message: reward_pb2.Result, item_id: str) -> Result:
-    """Reads a result under the id that the caller knows.
+    """Reads a result under the caller's id.
 
-    A result without an outcome, or with a number that is not finite, is a fault: a judgement is
-    never made up.
+    A result without an outcome, or with a number that is not finite, is a fault.
     """
     outcome: Judgement | Fault
     kind = message.WhichOneof("outcome")
@@ -173,9 +168,9 @@ def _judgement_from_proto(message: reward_pb2.Judgement) -> Judgement | Fault:
         return make_fault(Reason.INTERNAL, f"{error}; report it to whoever runs the server")
 
 
-def limits_from_proto(message: common_pb2.BatchLimits) -> Limits:
-    """Reads limits; those of assay.kit.limits stand in for what a server does not state."""
-    return Limits(
+def limits_from_proto(message: common_pb2.BatchLimits) -> ServerLimits:
+    """Reads limits; those of assay.kit.limits replace what a server does not state."""
+    return ServerLimits(
         max_items=message.max_items or limits.MAX_BATCH_ITEMS,
         max_message_bytes=min(
             message.max_message_bytes or limits.MAX_MESSAGE_BYTES, limits.MAX_MESSAGE_BYTES
@@ -189,7 +184,7 @@ def limits_from_proto(message: common_pb2.BatchLimits) -> Limits:
 
 
 def server_info_from_proto(message: reward_pb2.ListVerifiersResponse) -> ServerInfo:
-    """Reads what a server judges."""
+    """Reads a server's verifiers and limits."""
     return ServerInfo(
         verifiers=tuple(_verifier_from_proto(verifier) for verifier in message.verifiers),
         limits=limits_from_proto(message.limits),

@@ -1,4 +1,4 @@
-"""Faults: those that a client itself finds, and those that come over the wire. Pure."""
+"""Faults that a client makes itself, and faults read from the wire. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assay.kit.reasons import Reason
 
 
 def make_fault(reason: Reason, message: str) -> Fault:
-    """A fault that the client itself finds, with the code that the lexicon gives the reason."""
+    """A fault with the gRPC code that the lexicon gives its reason."""
     return Fault(reason=str(reason), message=message, code=code_of(reason).name)
 
 

@@ -3,7 +3,7 @@ r"""The clients of a reward server: `AsyncRewardClient`, and `RewardClient` with
     async with AsyncRewardClient("127.0.0.1:50051") as client:
         result = await client.score_one(Item("\\boxed{4}", reference="4", task="math"))
 
-What holds, and which faults a client itself finds: `assay.clients.core.client`.
+`assay.clients.core.client` states the guarantees, and the faults that a client makes itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from assay.clients.core.client import CallKind, OnError, ServiceClient, check_id
 from assay.clients.core.portal import SyncClient, taken_in_thread
 from assay.clients.core.streaming import run_stream
 from assay.clients.faults import make_fault
-from assay.clients.types import Fault, Item, Limits, Result, ServerInfo
+from assay.clients.types import Fault, Item, Result, ServerInfo, ServerLimits
 from assay.kit import tracing
 from assay.kit.errors import CallError
 from assay.kit.reasons import Reason
@@ -61,14 +61,19 @@ class _Outgoing:
 class AsyncRewardClient(ServiceClient[ServerInfo]):
     """Scores items on a reward server. Belongs to the event loop that first uses it.
 
+    `timeout_s` of a call is the whole time that it may take, in seconds; None: the client's. With
+    `on_error="fault"` a call that failed after its retries makes a fault of each item without a
+    result; with "raise" it raises CallError. Every call raises ConfigError where the client is
+    closed or belongs to another event loop, and BadRequestError for ids that are too long or not
+    unique.
+
     Args:
-        target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
-            "ip:port,ip:port".
-        tls: encrypts, and says whom to trust. None: plain text, for loopback.
-        token: the bearer token that the operator gave you.
-        timeout_s: the whole time that a call may take, retries included, in seconds. None: 60.
+        target: "host:port"; or the server's replicas, "dns:///name:port" or "ip:port,ip:port".
+        tls: encryption and trusted authorities. None: plain text, for loopback.
+        token: the bearer token.
+        timeout_s: of a call, queue and retries included. None: 60.
         config: batching, concurrency and retries.
-        transport: what carries messages instead of gRPC; then `target` only names it in errors.
+        transport: carries messages in place of gRPC; `target` then only names it in errors.
 
     Raises:
         ConfigError: Neither target nor transport is given, or the time-out is not positive.
@@ -99,22 +104,12 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
     async def score(
         self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"
     ) -> list[Result]:
-        """Scores a list of items, in as many calls as the server's limits ask for.
+        """Scores a list of items, in as many calls as the server's limits require.
 
-        Args:
-            items: what to score. Those without an id are numbered from 0.
-            timeout_s: the whole time this may take, in seconds. None: the client's.
-            on_error: what becomes of a call that failed after its retries: a fault of each of its
-                items, or an exception.
-
-        Returns:
-            One result for each item, in the items' order. No items: no results.
+        Items without an id are numbered from 0. Results have the items' order.
 
         Raises:
             TypeError: One is no `Item`, or holds what no item can.
-            BadRequestError: Ids are not unique, or too long.
-            CallError: A call failed, and on_error is "raise".
-            ConfigError: The client is closed, or belongs to another event loop.
         """
         batch = list(items)
         given: Sequence[object] = batch  # whatever its annotation promises
@@ -135,18 +130,8 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
     ) -> Result:
         """Scores one item, in one call with those of other concurrent callers (64 items or 2 ms).
 
-        Items that are judged against others of their group belong into one `score`, not here.
-
-        Args:
-            item: what to score. Ids of different callers may be equal.
-            timeout_s: the whole time this may take, in seconds. None: the client's.
-            on_error: what becomes of a call that failed after its retries: a fault, or an
-                exception.
-
-        Raises:
-            BadRequestError: The id is too long.
-            CallError: The call failed, and on_error is "raise".
-            ConfigError: The client is closed, or belongs to another event loop.
+        Ids of different callers may be equal. Score items that are judged against others of their
+        group together, with `score`.
         """
         deadline_s = self._begin(timeout_s)
         item_id = item.id or str(next(self._numbers))
@@ -171,18 +156,9 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
     ) -> AsyncIterator[Result]:
         """Scores items as they come and yields results as they are ready, in any order.
 
-        Args:
-            items: what to score, as rollouts end. A sequence travels whole: the samples of one
-                group. Items without an id are numbered from 0.
-            timeout_s: the whole time that the stream may take, in seconds. None: the client's.
-            on_error: what becomes of the items without a result when the stream breaks: faults, or
-                an exception.
-            on_retry: called with each failure after which the stream is opened again.
-
-        Raises:
-            BadRequestError: Ids are not unique over the stream, or too long.
-            CallError: The stream broke, and on_error is "raise".
-            ConfigError: The client is closed, or belongs to another event loop.
+        A sequence travels whole: the samples of one group. Items without an id are numbered from 0.
+        Time-out and unique ids are of the whole stream. `on_retry` is called with each failure
+        after which the stream is opened again.
         """
         deadline_s = self._begin(timeout_s)
         info = await self._server_info(deadline_s)
@@ -202,16 +178,15 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
                 yield result
 
     async def list_verifiers(self, *, timeout_s: float | None = None) -> ServerInfo:
-        """Asks what the server judges, and its limits.
+        """The server's verifiers and limits.
 
         Raises:
             CallError: The call failed after its retries.
-            ConfigError: The client is closed, or belongs to another event loop.
         """
         return await self._refresh_info(timeout_s)
 
     async def close(self) -> None:
-        """Ends every call: who still waits gets a fault, CANCELLED. May be called twice."""
+        """Ends every call: waiting callers get a fault, CANCELLED. May be called twice."""
         if self._closed.is_set():
             return
         self._closed.set()
@@ -229,18 +204,18 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
             await self._transport.call(method, request, timeout_s=timeout_s)
         )
 
-    def _limits_of(self, info: ServerInfo) -> Limits:
+    def _limits_of(self, info: ServerInfo) -> ServerLimits:
         return info.limits
 
     def _needs_group(self, message: reward_pb2.Item) -> bool:
-        """Whether an item's judgement needs its group; yes where the server does not say."""
+        """Whether an item's judgement needs its group; yes where the server does not state it."""
         if not message.group_id or self._info is None:
             return False
         verifier = self._info.find(message.verifier, message.task)
         return verifier is None or verifier.needs_group
 
     async def _send_batch(self, batch: list[Waiting[_Outgoing, Outcome]]) -> None:
-        """Scores what `score_one` callers gathered; ids that clash are replaced on the wire."""
+        """Scores a batch of `score_one` callers; ids that clash are replaced on the wire."""
         waiting = [caller for caller in batch if not caller.answer.done()]
         taken: set[str] = set()
         for number, caller in enumerate(waiting):
@@ -262,11 +237,11 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
 
 
 class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
-    """Scores items on a reward server, synchronously. The methods are those of `AsyncRewardClient`.
+    """Scores items on a reward server, synchronously, with the methods of `AsyncRewardClient`.
 
-    It may be shared by threads, survives a fork, and can be pickled (`assay.clients.core.portal`).
-    Its arguments are those of `AsyncRewardClient`, but for `transport`, which makes one and is
-    called once in each process.
+    Threads may share it; it survives a fork and can be pickled (`assay.clients.core.portal`). Its
+    arguments are the same, but `transport` is a function that makes one, called once in each
+    process.
     """
 
     _asynchronous = AsyncRewardClient
@@ -274,19 +249,19 @@ class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
     def score(
         self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"
     ) -> list[Result]:
-        """Scores a list of items; see `AsyncRewardClient.score`."""
+        """See `AsyncRewardClient.score`."""
         return self._run(lambda client: client.score(items, timeout_s=timeout_s, on_error=on_error))
 
     def score_one(
         self, item: Item, *, timeout_s: float | None = None, on_error: OnError = "fault"
     ) -> Result:
-        """Scores one item, together with those of other threads; see `AsyncRewardClient`."""
+        """See `AsyncRewardClient.score_one`; items of other threads share its call."""
         return self._run(lambda c: c.score_one(item, timeout_s=timeout_s, on_error=on_error))
 
     def submit(
         self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"
     ) -> Future[list[Result]]:
-        """Starts what `score` does and does not wait for it.
+        """Starts `score` without waiting.
 
         `await asyncio.wrap_future(client.submit(items))` waits on any event loop, without a thread.
         """
@@ -295,7 +270,7 @@ class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
     def submit_one(
         self, item: Item, *, timeout_s: float | None = None, on_error: OnError = "fault"
     ) -> Future[Result]:
-        """Starts what `score_one` does and does not wait for it; see `submit`."""
+        """Starts `score_one` without waiting; see `submit`."""
         return self._submit(lambda c: c.score_one(item, timeout_s=timeout_s, on_error=on_error))
 
     def stream(
@@ -305,14 +280,10 @@ class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> Iterator[Result]:
-        """Scores items as they come, yields results as they are ready; see `AsyncRewardClient`.
-
-        The items are taken in a thread of their own, so that results come while the next item is
-        still awaited.
-        """
+        """See `AsyncRewardClient.stream`. Results arrive while a thread waits for the next item."""
         taken: Any = taken_in_thread(items)
         return self._stream(lambda c: c.stream(taken, timeout_s=timeout_s, on_error=on_error))
 
     def list_verifiers(self, *, timeout_s: float | None = None) -> ServerInfo:
-        """Asks what the server judges, and its limits; see `AsyncRewardClient.list_verifiers`."""
+        """See `AsyncRewardClient.list_verifiers`."""
         return self._run(lambda client: client.list_verifiers(timeout_s=timeout_s))

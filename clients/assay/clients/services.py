@@ -1,9 +1,9 @@
 """Services as child processes: for commands without a target, for `assay up`, for tests.
 
-A service is found by its name in the entry-point group `assay.services` and started as `python -m
-PACKAGE`. It counts as started when it prints its line "... ready on HOST:PORT". It is stopped by
-SIGTERM, then SIGKILL, of its own process id, and stops by itself when this process is gone. Not
-covered: restarting a service that dies; `dead()` says which did.
+A service is found in the entry-point group `assay.services`, started as `python -m PACKAGE`, and
+ready when it prints its line "... ready on HOST:PORT". It is stopped by SIGTERM, then SIGKILL, of
+its own process id, and stops by itself when this process is gone. A service that dies is not
+restarted; `dead()` reports it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "reasoning-gym": (),
     "sudoku": (),
 }
-"""What assay-verifiers-extra brings: its verifiers, and their tasks of other names."""
+"""The verifiers of assay-verifiers-extra, and their tasks of other names."""
 PLUG_INS = {
     "assay-compat": "formats over HTTP: SandboxFusion's and Piston's to the sandbox, OpenRLHF's, "
     "slime's, NeMo Gym's and the OpenAI graders' to the reward server",
@@ -66,8 +66,8 @@ _BESIDE = {"assay-reward-server": "./math "}  # no index has what else of ours i
 DEFAULT_PORTS = {"reward": 50051, "sandbox": 50052, "genrm": 50053}
 
 _READY = re.compile(r"^assay \S+ ready on (\S+:\d+)\s*$", re.MULTILINE)
-# Which services a service is told of. The reward server starts last: it asks the others.
-_TOLD_OF = {"reward": ("sandbox", "genrm"), "genrm": ("reward",)}
+# Which services' addresses a service gets. The reward server starts last: it asks the others.
+_ADDRESSES_FOR = {"reward": ("sandbox", "genrm"), "genrm": ("reward",)}
 # Where a client of this machine finds what is bound everywhere.
 _HERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  # what is bound, not to bind
 _POLL_S = 0.05
@@ -80,13 +80,13 @@ def installed_services() -> dict[str, EntryPoint]:
 
 
 def installed_plug_ins() -> list[str]:
-    """The distributions here that add to services: ours, and whoever brings verifiers."""
+    """The distributions here that add to services: ours, and those that bring verifiers."""
     brought = {entry.dist.name for entry in entry_points(group=VERIFIER_GROUP) if entry.dist}
     return sorted(brought.union(filter(_is_installed, PLUG_INS)))
 
 
 def absent_plug_ins() -> Iterator[str]:
-    """What is not installed here and would add to the services, a sentence each."""
+    """A sentence for each plug-in that is not installed here."""
     for package, adds in PLUG_INS.items():
         if not _is_installed(package):
             yield f"{package} would add {adds}; {how_to_install(package)}"
@@ -101,14 +101,14 @@ def _is_installed(package: str) -> bool:
 
 
 def how_to_install(package: str) -> str:
-    """What to type for a package; none of ours is on an index, so they come from a checkout."""
+    """The command that installs a package, from a checkout: none of ours is on an index."""
     folder = _FOLDERS.get(package.replace("_", "-"))
     where = f"in a checkout of Assay, run: pip install {_BESIDE.get(package, '')}./{folder}"
     return where if folder else f"run: pip install {package}"
 
 
 def what_would_add_verifiers(served: Collection[str]) -> str:
-    """What to install for those of ours that are not among the names; empty when all are."""
+    """What to install for our verifiers that are not served; empty when all are."""
     missing = [name for name in EXTRA_VERIFIERS if name not in served]
     if not missing:
         return ""
@@ -116,7 +116,7 @@ def what_would_add_verifiers(served: Collection[str]) -> str:
 
 
 def who_brings(name: str) -> str:
-    """What to install for a verifier or task of this name, to be put after a message."""
+    """What to install for a verifier or task of this name, to append to a message."""
     if name not in EXTRA_VERIFIERS and not any(name in tasks for tasks in EXTRA_VERIFIERS.values()):
         return ""
     return (
@@ -125,7 +125,7 @@ def who_brings(name: str) -> str:
 
 
 def how_to_add(extra: str, packages: Iterable[str]) -> str:
-    """The same for an extra of several of our packages."""
+    """The command that installs an extra of several of our packages."""
     wanted = " ".join(
         f"{_BESIDE.get(package, '')}'./{_FOLDERS[package]}[{extra}]'" for package in packages
     )
@@ -145,7 +145,6 @@ def package_of(name: str) -> str:
 
 
 def _why_absent(name: str) -> str:
-    """What keeps a service from being started here."""
     if name not in PACKAGES:
         return f"no service has the name {name!r}; choose one of {', '.join(PACKAGES)}"
     package = PACKAGES[name]
@@ -158,7 +157,7 @@ def _why_absent(name: str) -> str:
 
 
 def _prefix(name: str) -> str:
-    """How the environment variables of a service begin."""
+    """The prefix of a service's environment variables."""
     return f"ASSAY_{name.upper()}_"
 
 
@@ -184,15 +183,13 @@ class EmbeddedServices:
 
     Args:
         names: which services.
-        arguments: further command-line arguments of each service, by name.
-        ports: the port of each service, by name; one that is not named takes a free one.
-        host: where they listen.
-        use_settings: the services heed ASSAY_NAME_... of the environment, as when they are started
-            by hand. Otherwise an operator's token or certificate does not lock this process out of
-            its own services.
-        log_dir: where their output is kept, as NAME.out and NAME.err. None: a temporary folder.
-        start_timeout_s: how long the services of a stage may take to be ready, in seconds: the
-            reward server starts when the others are ready.
+        arguments: further command-line arguments, by service.
+        ports: by service; a service not named takes a free one.
+        host: the address to listen on.
+        use_settings: the services read ASSAY_NAME_... of the environment, as when started by hand.
+            Without it, an operator's token or certificate cannot lock this process out.
+        log_dir: keeps their output, as NAME.out and NAME.err. None: a temporary folder.
+        start_timeout_s: for each of two stages: the reward server starts when the others are ready.
         stop: once it is set, a start that is under way is given up.
     """
 
@@ -237,12 +234,12 @@ class EmbeddedServices:
 
         Raises:
             ConfigError: A service is unknown or not installed.
-            StartupError: A service ended, or was not ready in time; the text holds its last line on
-                stderr. Or the start was given up.
+            StartupError: A service ended (the text has its last line on stderr), or was not ready
+                in time, or the start was given up.
         """
         packages = {name: package_of(name) for name in self._names}
         try:
-            first = [name for name in self._names if name in _TOLD_OF["reward"]]
+            first = [name for name in self._names if name in _ADDRESSES_FOR["reward"]]
             for stage in (first, [name for name in self._names if name not in first]):
                 deadline_s = time.monotonic() + self._start_timeout_s
                 for name in stage:
@@ -275,7 +272,7 @@ class EmbeddedServices:
 
     @property
     def address(self) -> str:
-        """Where the reward server answers, "host:port".
+        """The reward server's "host:port".
 
         Raises:
             ConfigError: It was not started here.
@@ -283,7 +280,7 @@ class EmbeddedServices:
         return self.address_of("reward")
 
     def address_of(self, name: str) -> str:
-        """Where a service answers, "host:port".
+        """A service's "host:port".
 
         Raises:
             ConfigError: It was not started here.
@@ -325,22 +322,17 @@ class EmbeddedServices:
         return _Child(process, out_file, err_file)
 
     def _flags_of_others(self, name: str) -> list[str]:
-        """Tells a service of those beside it, unless it is told already.
-
-        genrm starts before the reward server, so it is told of it only where that one's port is
-        known beforehand.
-        """
+        """The flags with the addresses of other services that are known when this one starts."""
         flags = []
-        for other in _TOLD_OF.get(name, ()):
+        for other in _ADDRESSES_FOR.get(name, ()):
             flag, setting = f"--{other}-target", f"{_prefix(name)}{other.upper()}_TARGET"
-            told = any(text.startswith(flag) for text in self._arguments.get(name, ()))
+            given = any(text.startswith(flag) for text in self._arguments.get(name, ()))
             address = self._known_address(other)
-            if address and not told and not (self._use_settings and setting in os.environ):
+            if address and not given and not (self._use_settings and setting in os.environ):
                 flags += [flag, address]
         return flags
 
     def _known_address(self, name: str) -> str:
-        """Where a service answers or will answer, for clients of this machine; empty: unknown."""
         address = self.addresses.get(name, "")
         if not address and name in self._names and self._ports.get(name):
             host = f"[{self._host}]" if ":" in self._host else self._host
@@ -353,7 +345,7 @@ class EmbeddedServices:
         kept = {
             k: v for k, v in os.environ.items() if self._use_settings or not k.startswith(settings)
         }
-        for other in _TOLD_OF.get(name, ()):
+        for other in _ADDRESSES_FOR.get(name, ()):
             token = os.environ.get(f"{_prefix(other)}TOKEN", "")
             if self._use_settings and token and other in self._names:
                 kept.setdefault(f"{settings}{other.upper()}_TOKEN", token)

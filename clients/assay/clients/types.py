@@ -1,12 +1,8 @@
-"""What goes into a client and what comes out: small frozen values, nothing of the wire.
+"""The values that go into a reward client and come out of it, as frozen dataclasses.
 
-An `Item` is one thing to score. A `Result` is what came of it: a `Judgement` (an opinion about the
-response) or a `Fault` (a confession that there is none). A fault is a value, never a number:
-`Result.reward` is None for it, and None never trains.
-
-A reference's kind follows from its Python type. One text is one answer, a list of texts is several
-right answers, and everything else that JSON can write is data, whose shape the verifier documents.
-A list of texts that is meant as data is wrapped: `Data(["a", "b"])`.
+For a fault `Result.reward` is None. The Python type of a reference decides its kind: a text is one
+answer, a list of texts several right answers, every other JSON value data whose shape the verifier
+documents. `Data(["a", "b"])` marks a list of texts as data.
 """
 
 from __future__ import annotations
@@ -25,13 +21,13 @@ __all__ = [
     "Fault",
     "Item",
     "Judgement",
-    "Limits",
     "Message",
     "Parameter",
     "ParameterInfo",
     "Reference",
     "Result",
     "ServerInfo",
+    "ServerLimits",
     "Span",
     "Turn",
     "VerifierInfo",
@@ -55,12 +51,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A structured reference: boxes, a puzzle's state, a JSON schema, a list of instructions.
-
-    Attributes:
-        value: what JSON can write: None, bool, finite number, text, sequences of these, mappings
-            of texts to these.
-    """
+    """A structured reference (boxes, a puzzle's state, a JSON schema): any JSON value."""
 
     value: Any
 
@@ -79,7 +70,7 @@ Reference = (
 
 
 def is_reference(value: object) -> bool:
-    """Whether a value has a type that a reference can have. Its parts are not looked at."""
+    """Whether a value has the type of a reference; its parts are not checked."""
     if isinstance(value, bytes | bytearray):
         return False
     if value is None or isinstance(value, str | bool | int | float | Mapping | Sequence):
@@ -88,7 +79,7 @@ def is_reference(value: object) -> bool:
 
 
 def is_texts(value: object) -> bool:
-    """Whether a reference is a sequence of right answers, and not data."""
+    """Whether a reference is a sequence of right answers; other sequences are data."""
     return (
         isinstance(value, Sequence)
         and not isinstance(value, str)
@@ -97,18 +88,14 @@ def is_texts(value: object) -> bool:
 
 
 def as_json(value: object, where: str = "the reference") -> JsonValue:
-    """A value in JSON's own shapes: tuples become lists, mappings dicts.
-
-    Args:
-        value: the value.
-        where: what errors call it.
+    """A value as plain JSON types: tuples become lists, mappings dicts.
 
     Raises:
-        ValueError: it holds something that JSON cannot write; the text says where.
+        ValueError: JSON cannot write a part; the text names the place, beginning with `where`.
     """
     kind = type(value)
     if value is None or kind in (bool, int, str):
-        return value  # type: ignore[return-value]  # told by its exact type
+        return value  # type: ignore[return-value]  # known by its exact type
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"{where} is {value}; JSON has finite numbers only")
@@ -130,12 +117,9 @@ def as_json(value: object, where: str = "the reference") -> JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a dialogue.
+    """One turn of a dialogue; `from_policy` marks a turn that the policy produced.
 
-    Attributes:
-        role: "system", "user", "assistant" or "tool".
-        content: what is said.
-        from_policy: the policy produced this turn.
+    The role is "system", "user", "assistant" or "tool".
     """
 
     role: str
@@ -145,25 +129,19 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to score: a response to a prompt, and what to hold it against.
+    """One thing to score: a response to a prompt, and its reference.
 
     Attributes:
-        response: the policy's text without the prompt; empty text is a response too. None when
-            `turns` are given.
-        reference: what a right response is known by. A text is one answer, a list of texts several
-            right answers. A mapping, a number, or any other list is data, whose shape the verifier
-            documents; `Data` makes data of a list of texts too. Or tests, or an `Anchor`.
-        verifier: who judges, by name. Empty: chosen by `task`.
-        task: the kind of task, for routing when no verifier is named.
-        prompt: what the policy was asked, as one text or as chat messages with "role" and
-            "content".
-        id: the caller's name for the item, at most 256 bytes. Empty: the client numbers it.
-        group_id: samples of one prompt share it, and travel in one message.
-        parameters: the verifier's own parameters, by name.
-        turns: the dialogue, for a candidate of several turns.
-        response_token_count: tokens that the policy spent on the response. None: unknown.
+        response: the policy's text without the prompt, which may be empty. None when `turns` are
+            given.
+        reference: one answer (a text), several (a list of texts), data (see `Data`), tests of a
+            program, or an `Anchor`.
+        task: routes an item that names no verifier.
+        prompt: one text, or chat messages with "role" and "content".
+        id: at most 256 bytes. Empty: the client numbers it.
+        group_id: shared by the samples of one prompt, which travel in one message.
         truncated: the response was cut at the generation limit.
-        timeout_s: time-out of this item's execution, without the queue. None: the server's default.
+        timeout_s: limit of execution, without the queue. None: the server's default.
 
     Raises:
         TypeError: A field has a type that no item can have.
@@ -198,7 +176,6 @@ class Item:
             )
 
     def _refuse_names(self) -> None:
-        """Raises TypeError for the first name that is no text."""
         for name in ("verifier", "task", "id", "group_id"):
             kind = type(getattr(self, name))
             if not issubclass(kind, str):
@@ -216,14 +193,9 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A reward for a part of the response.
+    """A reward for the code points start <= i < end of the turn `turn_index`.
 
-    Attributes:
-        start: first code point, from 0.
-        end: one past the last code point.
-        reward: the reward of this part, finite.
-        label: what the part is: "step", "line", "turn", ...
-        turn_index: the turn it falls on, from 0; 0 for a candidate of one text.
+    `label` names the kind of part: "step", "line", "turn", ...
     """
 
     start: int
@@ -235,20 +207,18 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """An opinion about a response.
+    """A verifier's opinion about a response.
 
     Attributes:
         reward: the number that trains, finite.
         verdict: the category, kebab-case: "correct", "incorrect", "unparsed", ...
-        components: what the reward is made of.
-        spans: rewards for parts of the response, sorted, never overlapping.
-        extracted_answer: the answer as found in the response; None when none was found or looked
-            for.
-        explanation: why, in one line for people. It may hold the reference: never show it to a
-            policy.
-        verifier: who judged.
-        version: that verifier's version.
+        spans: sorted, without overlap.
+        extracted_answer: None when none was found or sought.
+        explanation: one line for people. It may hold the reference: never show it to a policy.
         suspicions: signs that the response games the verifier, kebab-case.
+
+    Raises:
+        ValueError: A number is not finite.
     """
 
     reward: float
@@ -274,14 +244,12 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why there is no judgement. It says nothing about the response: never train on it.
+    """Why there is no judgement. It is no evidence about the response: never train on it.
 
     Attributes:
-        reason: why, from the lexicon in docs/errors.md or a verifier's own; what a program switches
-            on.
-        message: what happened, for people.
-        code: the name of the gRPC code: "UNAVAILABLE", "DEADLINE_EXCEEDED", ...
-        metadata: further facts.
+        reason: for programs; from the lexicon in docs/errors.md, or a verifier's own.
+        message: for people.
+        code: of gRPC: "UNAVAILABLE", "DEADLINE_EXCEEDED", ...
     """
 
     reason: str
@@ -292,14 +260,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one item.
+    """The outcome of one item.
 
     Attributes:
         id: the item's id, or the number that the client gave it.
-        outcome: a judgement or a fault.
-        queue_s: seconds that the item waited at the server.
-        execution_s: seconds that judging took; 0 from the cache.
-        from_cache: the judgement was computed before, or for an equal item in flight.
+        queue_s: seconds in the server's queue.
+        execution_s: seconds of judging; 0 from the cache.
+        from_cache: computed before, or for an equal item in flight.
     """
 
     id: str
@@ -325,16 +292,8 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one call to a server may hold.
-
-    Attributes:
-        max_items: most items in one message.
-        max_message_bytes: most bytes of one message.
-        max_item_bytes: most bytes of one item.
-        default_item_timeout_s: time-out of an item that states none.
-        max_item_timeout_s: the longest time-out that an item may ask for.
-    """
+class ServerLimits:
+    """The limits of one call to a server; items without a time-out get the default one."""
 
     max_items: int
     max_message_bytes: int
@@ -348,13 +307,9 @@ class ParameterInfo:
     """One parameter of a verifier.
 
     Attributes:
-        name: the name under which it is passed.
         type: "bool", "int", "float", "string" or "string_list".
-        default: the value in force when it is not passed; None if it is required.
-        description: what it does, its unit and its range.
-        allowed_values: for a text, the values it takes; empty for any.
-        minimum: for a number, the least value; None for none.
-        maximum: for a number, the greatest value; None for none.
+        default: None if the parameter is required.
+        allowed_values: for a text; empty for any.
     """
 
     name: str
@@ -368,7 +323,7 @@ class ParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class VerifierInfo:
-    """One verifier of a server, as ListVerifiers in reward.proto describes it."""
+    """One verifier of a server; ListVerifiers in reward.proto documents the fields."""
 
     name: str
     version: str
@@ -387,14 +342,14 @@ class VerifierInfo:
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What a server judges, and its limits."""
+    """A server's verifiers, and its limits."""
 
     verifiers: tuple[VerifierInfo, ...]
-    limits: Limits
+    limits: ServerLimits
     version: str
 
     def find(self, verifier: str, task: str = "") -> VerifierInfo | None:
-        """The verifier that judges an item with this verifier and task; None when there is none."""
+        """The verifier that judges an item with this verifier and task; None for none."""
         for info in self.verifiers:
             if info.name == verifier or (not verifier and task and task in info.tasks):
                 return info

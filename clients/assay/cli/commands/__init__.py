@@ -1,4 +1,1 @@
-"""The subcommands of `assay` that come with the client.
-
-Others join through the entry-point group `assay.commands`.
-"""
+"""The subcommands of the client; others join by the entry-point group `assay.commands`."""

@@ -1,4 +1,4 @@
-"""`assay check-verifier`: holds a verifier to what every verifier promises."""
+"""`assay check-verifier`: the conformance checks on one verifier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from assay.cli.commands.options import read_server, server_options
-from assay.cli.rows import Row, Source, read_rows
+from assay.cli.rows import Row, RowSource, read_rows
 from assay.clients.rows.items import Defaults, Keys
 from assay.kit.errors import ConfigError
 
@@ -46,14 +46,14 @@ def check_verifier(
     installed here is started, with every plug-in that is installed. Exits with 1 when a check
     fails.
     """
-    # Here because the kit is imported by nobody else's command.
+    # Imported here: no other command needs the conformance kit.
     from assay.clients import testing  # noqa: PLC0415
 
     server = read_server(target, token_file, tls_ca)
     cases = []
     if cases_file is not None:
         keys = Keys(verifier="", task="")
-        source = Source(Path(cases_file), cases_file, keys, Defaults(verifier=name))
+        source = RowSource(Path(cases_file), cases_file, keys, Defaults(verifier=name))
         for row in read_rows(source):
             expected = _expected(cases_file, row)
             item = row.item
@@ -81,7 +81,6 @@ def check_verifier(
 
 
 def _expected(file: str, row: Row) -> dict[str, Any]:
-    """What must come of a case."""
     found: dict[str, Any] = {}
     kinds: dict[str, type | tuple[type, ...]] = {
         "verdict": str,

@@ -1,14 +1,13 @@
-"""Two verifiers on the same rows: where they agree, where one accepts what the other does not.
+"""Compares two verifiers on the same rows.
 
-A verifier *accepts* a response when the reward is above the middle of the range that it states, or
-above a bound that the caller gives: so verifiers with different ranges can be compared. A row
-without a judgement of both is counted apart, and is neither agreement nor disagreement.
+A verifier *accepts* a response when the reward is above the middle of its range, or above a given
+bound, so that verifiers with different ranges can be compared. A row without a judgement of both is
+counted apart.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from rich.text import Text
 from assay.cli.parameters import find_verifier, read_parameters, split_spec
 from assay.cli.rows import Row, outcome_columns, passed_through
 from assay.clients.types import Item, Parameter, Result, ServerInfo, VerifierInfo
+from assay.kit.runs.stats import wilson
 
 OUTPUT_KEYS = ("judgement_a", "judgement_b", "agree")
 _SHOWN_CHARS = 60
@@ -29,12 +29,11 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One of the two.
+    """One of the two verifiers.
 
     Attributes:
-        label: how the command line names it.
-        info: what it is.
-        parameters: what it is told; before what a row says.
+        label: its name on the command line.
+        parameters: these take precedence over a row's.
         above: it accepts rewards above this.
     """
 
@@ -52,7 +51,7 @@ class Contender:
         )
 
     def columns(self, result: Result) -> dict[str, Any]:
-        """What is written for its result."""
+        """The output for its result."""
         columns = {"verifier": self.label, **outcome_columns(result)}
         reward = result.reward
         columns["accepts"] = None if reward is None else reward > self.above
@@ -60,12 +59,7 @@ class Contender:
 
 
 def read_contender(server: ServerInfo, spec: str, above: float | None) -> Contender:
-    """Reads `NAME` or `NAME:param=value,...`.
-
-    Args:
-        server: what the server judges.
-        spec: what the command line says.
-        above: the bound of acceptance. None: the middle of the verifier's range.
+    """Reads `NAME` or `NAME:param=value,...`; the default bound is the middle of the range.
 
     Raises:
         ConfigError: The server has no such verifier, or the verifier no such parameter.
@@ -77,31 +71,16 @@ def read_contender(server: ServerInfo, spec: str, above: float | None) -> Conten
     return Contender(spec, info, parameters, middle if above is None else above)
 
 
-def wilson(successes: int, total: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's score interval of a proportion (E. B. Wilson, JASA 22, 1927); z for 95 %."""
-    if not total:
-        return 0.0, 1.0
-    rate, square = successes / total, z * z
-    centre = (rate + square / (2 * total)) / (1 + square / total)
-    spread = math.sqrt(rate * (1 - rate) / total + square / (4 * total * total))
-    half = spread * z / (1 + square / total)
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
 @dataclass(slots=True)
 class ComparisonTally:
-    """What came of the rows so far.
+    """Counts over the rows so far.
 
     Attributes:
-        labels: of the two.
-        show: how many disagreeing rows are kept to be shown.
+        show: how many disagreeing rows are kept as examples.
         outcomes: rows by who accepts: (a, b).
-        faults: of each, by reason.
         faulted: rows without a judgement of both.
         reward_sums: of each, over rows that both judged.
         reward_differs: rows that both judged, with different rewards.
-        suspicions: of each, how often each.
-        examples: the first rows on which they disagree.
     """
 
     labels: tuple[str, str]
@@ -147,11 +126,11 @@ class ComparisonTally:
 
     @property
     def done(self) -> int:
-        """How many rows were counted."""
+        """Rows counted."""
         return self.judged + self.faulted
 
     def report(self) -> RenderableType:
-        """The summary, and the first rows on which they disagree."""
+        """The summary, and the first disagreements."""
         return Group(self._summary(), self._examples()) if self.examples else self._summary()
 
     def _summary(self) -> Table:
@@ -209,13 +188,9 @@ class ComparisonTally:
 
 
 class Comparing:
-    """The work of `assay score --compare`: every row is judged by both.
+    """The work of `assay score --compare`: both judge every row.
 
-    Args:
-        a: the first.
-        b: the second.
-        keep_all: rows on which they agree are written too.
-        show: how many disagreeing rows are shown.
+    With `keep_all` rows on which they agree are written too; `show` of the others are printed.
     """
 
     def __init__(self, a: Contender, b: Contender, *, keep_all: bool, show: int) -> None:

@@ -1,4 +1,4 @@
-"""`assay doctor`: what this machine has, and which services answer."""
+"""`assay doctor`: a report on this machine and its services."""
 
 from __future__ import annotations
 
@@ -45,28 +45,22 @@ GROUP = "assay.doctor"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report.
-
-    Attributes:
-        what: what was looked at.
-        found: what was found.
-        fine: whether it is as it should be; None for a mere fact.
-    """
+class DoctorFinding:
+    """One line of the report: subject, finding, and whether it is fine (None for a mere fact)."""
 
     what: str
     found: str
     fine: bool | None = None
 
 
-def look_at_machine() -> list[Finding]:
+def look_at_machine() -> list[DoctorFinding]:
     """Python, cores, memory and accelerators."""
     return [
-        Finding("python", platform.python_version()),
-        Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
-        Finding("cores", str(len(os.sched_getaffinity(0)))),
-        Finding("memory", f"{_memory_bytes() / 2**30:.1f} GiB"),
-        Finding("accelerators", _accelerators()),
+        DoctorFinding("python", platform.python_version()),
+        DoctorFinding("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        DoctorFinding("cores", str(len(os.sched_getaffinity(0)))),
+        DoctorFinding("memory", f"{_memory_bytes() / 2**30:.1f} GiB"),
+        DoctorFinding("accelerators", _accelerators()),
     ]
 
 
@@ -85,8 +79,8 @@ def _accelerators() -> str:
     return f"{', '.join(names)} (torch {torch.__version__})"
 
 
-def look_at_packages() -> list[Finding]:
-    """Versions of what matters, and which services are installed."""
+def look_at_packages() -> list[DoctorFinding]:
+    """Versions of the main packages, and the installed services."""
     findings = []
     for name in (
         "assay-api",
@@ -98,27 +92,29 @@ def look_at_packages() -> list[Finding]:
         *_LIBRARIES,
     ):
         try:
-            findings.append(Finding(name, version(name)))
+            findings.append(DoctorFinding(name, version(name)))
         except PackageNotFoundError:
-            findings.append(Finding(name, "not installed"))
+            findings.append(DoctorFinding(name, "not installed"))
     installed = installed_services()
     services = ", ".join(installed)
     findings.append(
-        Finding(
+        DoctorFinding(
             "services installed",
             services or f"none; {how_to_install('assay-reward-server')}",
             bool(services),
         )
     )
-    findings.append(Finding("plug-ins", "; ".join([*installed_plug_ins(), *absent_plug_ins()])))
+    findings.append(
+        DoctorFinding("plug-ins", "; ".join([*installed_plug_ins(), *absent_plug_ins()]))
+    )
     pooled = [PACKAGES[name] for name in _POOLED if name in installed]
     if pooled:
-        findings.append(Finding("--pool ray", _ray(pooled)))
+        findings.append(DoctorFinding("--pool ray", _ray(pooled)))
     return findings
 
 
 def _ray(packages: Sequence[str]) -> str:
-    """Ray's version, or what brings it; it is not imported, which takes long."""
+    """Ray's version without importing it, which is slow; or what brings it."""
     if find_spec("ray") is None:
         return f"ray is not installed; {how_to_add('ray', packages)}"
     try:
@@ -127,39 +123,39 @@ def _ray(packages: Sequence[str]) -> str:
         return "ray of an unknown version"
 
 
-def look_at_services() -> list[Finding]:
-    """What the installed services say of this machine, each by its entry point of `assay.doctor`.
+def look_at_services() -> list[DoctorFinding]:
+    """The findings of the installed services, each by its entry point of `assay.doctor`.
 
-    An entry point is a function without arguments that gives texts and a mark for each line: what
-    was looked at, what was found, and whether it is as it should be (None for a mere fact).
+    An entry point is a function without arguments that gives a triple for each line: subject,
+    finding, and whether it is fine (None for a mere fact).
     """
     findings = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
-            findings += [Finding(*line) for line in entry.load()()]
+            findings += [DoctorFinding(*line) for line in entry.load()()]
         except Exception as error:  # noqa: BLE001 - the isolation border: one service's own check
             text = f"its check failed: {type(error).__name__}: {error}"
-            findings.append(Finding(f"{entry.name} here", text, fine=False))
+            findings.append(DoctorFinding(f"{entry.name} here", text, fine=False))
     return findings
 
 
-async def look_at_ports() -> list[Finding]:
-    """Which services answer on their default ports, and by what certificate."""
+async def look_at_ports() -> list[DoctorFinding]:
+    """The services at their default ports, and their certificates."""
     findings = []
     for name, port in DEFAULT_PORTS.items():
         address = f"127.0.0.1:{port}"
         state = await health.check(address, timeout_s=_WAIT_S)
         certificate = await asyncio.to_thread(look_at_certificate, address)
         if certificate is None:
-            findings.append(Finding(f"{name} at {address}", state.value))
+            findings.append(DoctorFinding(f"{name} at {address}", state.value))
         else:
             asked = f"it speaks TLS: ask by --target {address} --tls-ca FILE"
-            findings += [Finding(f"{name} at {address}", asked), certificate]
+            findings += [DoctorFinding(f"{name} at {address}", asked), certificate]
     return findings
 
 
-def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> list[Finding]:
-    """Whether a service answers, asked as each of their clients asks; and its certificate."""
+def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> list[DoctorFinding]:
+    """Whether a service answers, asked as its clients ask; and its certificate."""
     server = read_server(target, token_file, tls_ca)
     how = {"tls": server.tls, "token": server.token}
     certificate = look_at_certificate(target)
@@ -176,17 +172,17 @@ def look_at_target(target: str, token_file: str | None, tls_ca: str | None) -> l
         else:
             wait_ms = (time.monotonic() - started_s) * 1000
             return [
-                Finding(f"target {target}", found, fine=True),
-                Finding(f"target {target}: first answer", f"after {wait_ms:.0f} ms"),
+                DoctorFinding(f"target {target}", found, fine=True),
+                DoctorFinding(f"target {target}: first answer", f"after {wait_ms:.0f} ms"),
                 *findings,
             ]
-    return [Finding(f"target {target}", failure, fine=False), *findings]
+    return [DoctorFinding(f"target {target}", failure, fine=False), *findings]
 
 
-def look_at_certificate(target: str) -> Finding | None:
-    """Whom a port's certificate names and until when it holds; None where it speaks no TLS.
+def look_at_certificate(target: str) -> DoctorFinding | None:
+    """The names and the end of a port's certificate; None where it speaks no TLS.
 
-    Nothing is trusted here, so that a certificate that has expired is seen too.
+    The certificate is not verified, so that an expired one is reported too.
     """
     found = read_certificate(target, _WAIT_S)
     if found is None:
@@ -197,7 +193,7 @@ def look_at_certificate(target: str) -> Finding | None:
         text = f"expired on {until}: renew it"
     else:
         text = f"for {', '.join(found.names) or 'no name'}, until {until} ({days:.0f} days)"
-    return Finding(f"certificate of {target}", text, fine=days >= _RENEW_DAYS)
+    return DoctorFinding(f"certificate of {target}", text, fine=days >= _RENEW_DAYS)
 
 
 def _ask_reward(target: str, how: dict[str, Any]) -> str:
@@ -255,7 +251,7 @@ def doctor(
     findings = look_at_machine() + look_at_packages() + services + asyncio.run(look_at_ports())
     if target:
         findings += look_at_target(target, token_file, tls_ca)
-    findings += [Finding(*line) for line in stalls.look_at(metrics, time.sleep, watch_s)]
+    findings += [DoctorFinding(*line) for line in stalls.look_at(metrics, time.sleep, watch_s)]
     table = Table("what", "found", "")
     for finding in findings:
         mark = {True: "[green]ok[/green]", False: "[red]not ok[/red]", None: ""}[finding.fine]

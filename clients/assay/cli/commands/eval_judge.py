@@ -1,4 +1,4 @@
-"""`assay eval-judge FILE`: how good is a judge, on rows whose answer is known?"""
+"""`assay eval-judge FILE`: measures a judge on rows whose answer is known."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import click
 from rich.console import Console
 
 from assay.cli.commands.eval_report import print_report
-from assay.cli.commands.options import Server, read_server, server_options
+from assay.cli.commands.options import ServerAccess, read_server, server_options
 from assay.cli.commands.pipeline import ask_in_order, progress_bar
 from assay.cli.commands.work import says_what_is_kept, tell_resume
-from assay.cli.evaluation.rows import AnyItem, AnyResult, Kind, Question, line_of
-from assay.cli.evaluation.sheet import Reading, Sheet, check_names, make_sheet, only_rates
-from assay.cli.evaluation.tallies import Evaluation
+from assay.cli.evaluation.rows import AnyItem, AnyResult, JudgeQuestion, Kind, line_of
+from assay.cli.evaluation.sheet import RowReading, Sheet, check_names, make_sheet, only_rates
+from assay.cli.evaluation.tallies import EvaluationTally
 from assay.cli.partial import PartialFile
 from assay.cli.rows import dump
 from assay.clients.judging import (
@@ -48,7 +48,7 @@ _AGGREGATIONS = ("min", "product", "last", "mean")
 def asker(
     client: AsyncJudgeClient, kind: Kind, judging: JudgeSettings, stepping: StepSettings
 ) -> Callable[[list[AnyItem]], Awaitable[Sequence[AnyResult]]]:
-    """What asks the service about a chunk of items."""
+    """The call for a chunk of items."""
 
     async def ask(items: list[Any]) -> Sequence[AnyResult]:
         match kind:
@@ -63,36 +63,29 @@ def asker(
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JudgeEvaluation:
     """One evaluation, once the service answers.
 
-    Attributes:
-        server: how to get in.
-        sheet: what to ask.
-        judging: how pairs and points are judged.
-        stepping: how steps are scored.
-        evaluation: counts.
-        output: where the lines go; empty for nowhere.
-        batch: rows of one call.
-        timeout_s: the whole time that a call may take, in seconds.
+    `judging` is for pairs and points, `stepping` for steps; `batch` and `timeout_s` are of one
+    call.
     """
 
-    server: Server
+    server: ServerAccess
     sheet: Sheet
     judging: JudgeSettings
     stepping: StepSettings
-    evaluation: Evaluation
+    evaluation: EvaluationTally
     output: str
     batch: int
     timeout_s: float
 
     @property
     def settings(self) -> JudgeSettings | StepSettings:
-        """Those that hold for what is asked."""
+        """The settings for this kind."""
         return self.stepping if self.sheet.kind == "steps" else self.judging
 
     def identity(self, info: JudgeServerInfo) -> dict[str, Any]:
-        """What the lines depend on, for resuming."""
+        """The origin of the lines, for resuming."""
         revisions = {f"{model.name} {model.revision}" for model in info.models}
         revisions |= {f"{model.name} {model.revision}" for model in info.process_models}
         return {
@@ -104,7 +97,7 @@ class Job:
         }
 
     def report(self, seconds_per_item: float) -> dict[str, Any]:
-        """What came of it, as plain data."""
+        """The results, as plain data."""
         return {
             "sha256": self.sheet.sha256,
             "reading": dataclasses.asdict(self.sheet.reading),
@@ -118,12 +111,11 @@ class Job:
         }
 
     def carry_out(self, info: JudgeServerInfo, console: Console) -> float:
-        """Asks everything; gives the seconds that it took for each item that was asked now.
+        """Asks everything; returns the seconds for each item asked in this run.
 
         Raises:
             CallError: A call failed after its retries and nothing was kept.
-            ConfigError: The output cannot be written, or a call failed and the text says what is
-                kept.
+            ConfigError: The output cannot be written, or a call failed and rows are kept.
         """
         questions, evaluation = self.sheet.questions, self.evaluation
         with ExitStack() as stack:
@@ -137,7 +129,7 @@ class Job:
                 tell_resume(file, len(questions), console)
                 show(evaluation)
 
-            def take(chunk: list[tuple[Question, Sequence[AnyResult]]]) -> None:
+            def take(chunk: list[tuple[JudgeQuestion, Sequence[AnyResult]]]) -> None:
                 for question, results in chunk:
                     line = line_of(question, results)
                     evaluation.add(line)
@@ -157,8 +149,8 @@ class Job:
 
     async def _ask(
         self,
-        questions: list[Question],
-        take: Callable[[list[tuple[Question, Sequence[AnyResult]]]], None],
+        questions: list[JudgeQuestion],
+        take: Callable[[list[tuple[JudgeQuestion, Sequence[AnyResult]]]], None],
     ) -> None:
         server = self.server
         async with AsyncJudgeClient(
@@ -175,14 +167,14 @@ class Job:
 
 
 def reach_judge(
-    server: Server, arguments: Sequence[str], stack: ExitStack
-) -> tuple[Server, JudgeServerInfo]:
-    """The service that was named, or one with these models for as long as the stack.
+    server: ServerAccess, arguments: Sequence[str], stack: ExitStack
+) -> tuple[ServerAccess, JudgeServerInfo]:
+    """The named service, or one with these models for as long as the stack.
 
     Raises:
         ConfigError: neither is named, or genrm is not installed.
         StartupError: the service did not start.
-        CallError: the service does not answer, or refuses.
+        CallError: the service does not answer.
     """
     if bool(server.target) == bool(arguments):
         raise ConfigError(
@@ -192,11 +184,11 @@ def reach_judge(
         services = EmbeddedServices(
             ["genrm"], arguments={"genrm": arguments}, start_timeout_s=_START_S
         )
-        server = Server(stack.enter_context(services).address_of("genrm"), None, None)
+        server = ServerAccess(stack.enter_context(services).address_of("genrm"), None, None)
     return server, asyncio.run(_ask_info(server))
 
 
-async def _ask_info(server: Server) -> JudgeServerInfo:
+async def _ask_info(server: ServerAccess) -> JudgeServerInfo:
     async with AsyncJudgeClient(server.target, tls=server.tls, token=server.token) as client:
         return await client.wait_ready(_READY_S)
 
@@ -219,7 +211,7 @@ def _arguments(model: str | None, models: str | None, templates: str | None) -> 
 @click.option("--models", metavar="FILE", help="Start judges: a TOML file of genrm's models.")
 @click.option("--templates", metavar="DIR", help="Prompts of your own, for a judge started here.")
 @click.option("--judge", default="", metavar="NAME", help="Which of the service's models.")
-@click.option("--as", "kind", type=click.Choice(_KINDS), help="Default: told by the first row.")
+@click.option("--as", "kind", type=click.Choice(_KINDS), help="Default: by the first row.")
 @click.option("--limit", type=click.IntRange(0), default=0, help="Rows, evenly spread; 0: all.")
 @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be asked; count them.")
 @click.option(
@@ -296,7 +288,7 @@ def eval_judge(
     server = read_server(target, token_file, tls_ca)
     path = Path(in_file)
     rows = list(read(path))
-    reading = Reading(kind, styles, with_truth, limit, skip_bad)
+    reading = RowReading(kind, styles, with_truth, limit, skip_bad)
     sheet = make_sheet(path, rows, reading)
     console = Console(stderr=True)
     with ExitStack() as stack:
@@ -305,11 +297,11 @@ def eval_judge(
         if kind is None and sheet.kind == "pairs" and only_rates(info, judge):
             console.print("a scalar reward model: each response of a pair is rated by itself")
             sheet = make_sheet(path, rows, dataclasses.replace(reading, kind="points"))
-        job = Job(
+        job = JudgeEvaluation(
             server,
             sheet,
             *_settings(judge, threshold, how),
-            Evaluation(sheet.kind, max_order_gap, 0.5 if threshold is None else threshold),
+            EvaluationTally(sheet.kind, max_order_gap, 0.5 if threshold is None else threshold),
             output,
             batch,
             timeout,

@@ -1,4 +1,4 @@
-"""The tables of `assay eval-judge`: from the numbers of an evaluation to what a person reads."""
+"""The tables of `assay eval-judge`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ _FILE_COLUMNS = 120
 
 
 def _share(key: str) -> Column:
-    """A ratio, in percent."""
     return lambda numbers: _percent(numbers.get(key))
 
 
@@ -26,7 +25,6 @@ def _percent(value: float | None) -> str:
 
 
 def _between(key: str) -> Column:
-    """An interval, in percent."""
     return lambda numbers: (
         "-"
         if numbers.get(key) is None
@@ -72,16 +70,11 @@ _COLUMNS: dict[str, dict[str, Column]] = {
         "whole": _share("whole_accuracy"),
     },
 }
-"""Shares are in percent. "better first": right where the better response stands first."""
+"""Shares are in percent. "better first": right where the better response is in the first place."""
 
 
 def print_report(console: Console, report: Numbers) -> None:
-    """The table by subset, then faults, tokens and time.
-
-    Args:
-        console: where to.
-        report: as `--json` writes it.
-    """
+    """Prints a report of `--json`: the table by subset, then faults, tokens and time."""
     if not console.is_terminal:
         console.width = max(console.width, _FILE_COLUMNS)
     console.print(_by_subset(report))

@@ -1,4 +1,4 @@
-"""Options that several commands share: which server, and how to get in."""
+"""Options of several commands: which server, and its credentials."""
 
 from __future__ import annotations
 
@@ -19,20 +19,14 @@ from assay.kit.tls import ClientTls
 IMPATIENT = ClientConfig(retry=RetryPolicy(max_attempts=3))
 
 CERTIFICATE = ("ASSAY_CLIENT_CERT", "ASSAY_CLIENT_KEY")
-"""Variables that name our own certificate and its key, for servers that ask for one."""
+"""Variables with the files of our own certificate and its key."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """A server as the command line names it.
-
-    Attributes:
-        target: "host:port"; empty for none.
-        token: the bearer token, or None.
-        tls: how to encrypt, or None for plain text.
-    """
+class ServerAccess:
+    """A server as the command line names it; an empty target for none."""
 
     target: str
     token: str | None
@@ -57,11 +51,11 @@ def server_options(command: F) -> F:
     return command
 
 
-def read_server(target: str, token_file: str | None, tls_ca: str | None) -> Server:
+def read_server(target: str, token_file: str | None, tls_ca: str | None) -> ServerAccess:
     """Checks the options and reads the token, and our certificate if the environment names one.
 
     Raises:
-        ConfigError: The target is not understood, or a file is not there or is empty.
+        ConfigError: The target cannot be parsed, or a file does not exist or is empty.
     """
     if target:
         try:
@@ -73,7 +67,7 @@ def read_server(target: str, token_file: str | None, tls_ca: str | None) -> Serv
         cert, key = (os.environ.get(name) for name in CERTIFICATE)
         tls = ClientTls(Path(tls_ca), Path(cert) if cert else None, Path(key) if key else None)
         tls.credentials()
-    return Server(target, _read_token(token_file), tls)
+    return ServerAccess(target, _read_token(token_file), tls)
 
 
 def _read_token(token_file: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What commands over a file of rows share: a server, rows in flight, a progress bar."""
+"""For commands over a file of rows: a server, rows in flight, a progress bar."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from assay.cli.commands.options import IMPATIENT, Server
+from assay.cli.commands.options import IMPATIENT, ServerAccess
 from assay.clients.reward import AsyncRewardClient, RewardClient
 from assay.clients.services import EmbeddedServices, installed_services
 from assay.clients.types import Item, Result, ServerInfo
@@ -33,50 +33,41 @@ R = TypeVar("R")
 
 
 class Counted(Protocol):
-    """What a progress bar shows."""
+    """The counts of a progress bar."""
 
     @property
     def done(self) -> int:
-        """How many rows are done."""
+        """Rows done."""
 
     @property
     def faulted(self) -> int:
-        """How many of them have a fault."""
+        """Rows with a fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A server that answers.
+    """A server that answers, and its description."""
 
-    Attributes:
-        server: how to get in.
-        info: what it judges.
-    """
-
-    server: Server
+    server: ServerAccess
     info: ServerInfo
 
 
-def reach(server: Server, stack: ExitStack, *, sandbox: bool = False) -> Reached:
-    """The server that was named, or one that is started for as long as the stack.
+def reach(server: ServerAccess, stack: ExitStack, *, sandbox: bool = False) -> Reached:
+    """The named server, or one started for as long as the stack.
 
-    Args:
-        server: what the command line names.
-        stack: ends what is started here.
-        sandbox: programs will be run: a server that is started gets a sandbox beside it, where one
-            is installed.
+    With `sandbox` a started server gets an installed sandbox beside it.
 
     Raises:
         ConfigError: No reward server is installed.
         StartupError: The server did not start.
-        CallError: The server does not answer, or refuses.
+        CallError: The server does not answer.
     """
     if not server.target:
         names = ["reward"]
         if sandbox and "sandbox" in installed_services():
             names.insert(0, "sandbox")
         services = stack.enter_context(EmbeddedServices(names))
-        server = Server(services.address, None, None)
+        server = ServerAccess(services.address, None, None)
     with RewardClient(
         server.target, tls=server.tls, token=server.token, timeout_s=_READY_S, config=IMPATIENT
     ) as client:
@@ -94,19 +85,14 @@ def spooled_stdin() -> Iterator[Path]:
 
 async def score_in_order(
     rows: Iterable[T],
-    server: Server,
+    server: ServerAccess,
     timeout_s: float,
     items_of: Callable[[T], Sequence[Item]],
     take: Callable[[list[tuple[T, Sequence[Result]]]], None],
 ) -> None:
-    """Scores rows some chunks ahead of what is taken, so that order is kept and memory bounded.
+    """Scores rows; see `ask_in_order`. `timeout_s` is for each chunk.
 
-    Args:
-        rows: what to score.
-        server: who scores.
-        timeout_s: the whole time that a chunk may take, in seconds.
-        items_of: the items of one row. Their ids are empty, or unique over all rows.
-        take: gets each chunk's rows with their results, in order.
+    The items' ids are empty, or unique over all rows.
 
     Raises:
         CallError: A call failed after its retries.
@@ -130,15 +116,10 @@ async def ask_in_order(
     chunk_rows: int = CHUNK_ROWS,
     chunks_ahead: int = CHUNKS_AHEAD,
 ) -> None:
-    """Asks about rows some chunks ahead of what is taken: order is kept and memory bounded.
+    """Asks about rows in chunks, some ahead of what is taken: order is kept and memory bounded.
 
-    Args:
-        rows: what to ask about.
-        items_of: the items of one row.
-        ask: gives one result for each item of a chunk, in order.
-        take: gets each chunk's rows with their results, in order.
-        chunk_rows: rows of a chunk.
-        chunks_ahead: chunks that are asked about at the same time.
+    `ask` gives one result for each item of a chunk, in order; `take` gets each chunk's rows with
+    their results, in order.
     """
     iterator = iter(rows)
     ahead: deque[asyncio.Task[list[tuple[T, Sequence[R]]]]] = deque()
@@ -169,7 +150,7 @@ async def ask_in_order(
 def progress_bar(
     console: Console, total: int, what: str = "scoring"
 ) -> Iterator[Callable[[Counted], None]]:
-    """A bar on the terminal, and a function that moves it."""
+    """A bar on the terminal, and the function that moves it."""
     columns = (
         TextColumn(what),
         BarColumn(),

@@ -1,9 +1,9 @@
 """`assay run FILE`: one program in the sandbox, as if it ran here.
 
-What the program writes comes out byte for byte; its exit code is the command's. 128 + n: signal n
-ended it, as shells say it. 124: a limit of time, memory, output or processes, or a forbidden call.
-125: the sandbox could not run it. In both cases stderr says why, on one line. A program that does
-not compile: the compiler's words on stderr, and 1.
+Its output is passed on byte for byte, and its exit code is the command's. 128 + n: signal n ended
+it. 124: a limit of time, memory, output or processes, or a forbidden call. 125: the sandbox could
+not run it. For 124 and 125 one line on stderr gives the reason. A program that does not compile:
+the compiler's output on stderr, and 1.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ LANGUAGES = {
 
 
 def language_of(file: Path) -> str:
-    """The language that a file's name tells.
+    """The language of a file, by its name.
 
     Raises:
-        ConfigError: it tells none.
+        ConfigError: the name is of no known language.
     """
     found = LANGUAGES.get(file.suffix.lower())
     if found is None:
-        raise ConfigError(f"the name {file.name} tells no language; pass --language")
+        raise ConfigError(f"the name {file.name} names no language; pass --language")
     return found
 
 
@@ -85,7 +85,7 @@ def exit_code(outcome: Execution | Fault) -> int:
 
 
 def reason(outcome: Execution | Fault) -> str:
-    """One line on an end that the program did not choose; empty where it did."""
+    """One line on an end that the program did not choose; otherwise empty."""
     if isinstance(outcome, Fault):
         return f"fault {outcome.reason}: {outcome.message}"
     match outcome.end:
@@ -109,7 +109,7 @@ def _signal_name(number: int) -> str:
     epilog="What follows FILE are the program's own arguments.",
 )
 @server_options
-@click.option("--language", default="", help="By default told by FILE's name.")
+@click.option("--language", default="", help="Default: by FILE's name.")
 @click.option("--stdin", "stdin_file", metavar="FILE", help="What it reads; - for our own stdin.")
 @click.option(
     "--wall-limit", type=click.FloatRange(min=0, min_open=True), help="Seconds on the clock."
@@ -131,7 +131,7 @@ def run(
     file: str,
     arguments: tuple[str, ...],
 ) -> int:
-    """Run a program in the sandbox. Without --target a sandbox is started for the occasion.
+    """Run a program in the sandbox. Without --target a sandbox is started.
 
     The exit code is the program's; 128 + n for signal n, 124 for a limit, 125 for a fault.
     """

@@ -18,9 +18,9 @@ from rich.text import Text
 from assay.cli.commands import compare
 from assay.cli.commands.options import read_server, server_options
 from assay.cli.commands.pipeline import Reached, reach, spooled_stdin
-from assay.cli.commands.work import Work, carry_out
+from assay.cli.commands.work import RowWork, carry_out
 from assay.cli.parameters import find_verifier, read_parameters, split_spec
-from assay.cli.rows import Row, Source, Survey, check_routes, output_row, survey
+from assay.cli.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Item, Result
 from assay.kit import tracing
@@ -31,15 +31,12 @@ _MESSAGE_CHARS = 300
 
 @dataclass(slots=True)
 class ScoreTally:
-    """What came of the rows so far.
+    """Counts over the rows so far.
 
     Attributes:
-        rewards_sum: the sum of the rewards of judged rows.
-        verdicts: how often each verdict.
-        faults: how often each reason.
+        rewards_sum: over judged rows.
         firsts: the first row with each reason, and its fault's message.
-        suspicions: how often each sign of gaming.
-        suspected: how many rows show one.
+        suspected: how many rows show a suspicion.
     """
 
     rewards_sum: float = 0.0
@@ -64,16 +61,16 @@ class ScoreTally:
 
     @property
     def done(self) -> int:
-        """How many rows were counted."""
+        """Rows counted."""
         return self.verdicts.total() + self.faults.total()
 
     @property
     def faulted(self) -> int:
-        """How many of them have a fault."""
+        """Rows with a fault."""
         return self.faults.total()
 
     def report(self) -> Group:
-        """The summary that a person reads."""
+        """The summary."""
         table = Table(show_header=False)
         judged = self.verdicts.total()
         table.add_row("rows", str(self.done))
@@ -89,7 +86,7 @@ class ScoreTally:
             table.add_row("rows with a suspicion", self._share(self.suspected))
         for sign, count in self.suspicions.most_common():
             table.add_row(Text(f"suspicion {sign}"), self._share(count))
-        why = [Text(f"{reason}, first in {told}") for reason, told in self.firsts.items()]
+        why = [Text(f"{reason}, first in {row}") for reason, row in self.firsts.items()]
         return Group(table, *why)
 
     def _share(self, count: int) -> str:
@@ -99,9 +96,7 @@ class ScoreTally:
 class Scoring:
     """The work of `assay score`: every row is judged once.
 
-    Args:
-        defaults: what holds for rows that say nothing themselves.
-        used: name and version of each verifier that judges.
+    `used` holds name and version of each verifier that judges.
     """
 
     def __init__(self, defaults: Defaults, used: list[str]) -> None:
@@ -115,23 +110,21 @@ class Scoring:
         return (row.item,)
 
     def line(self, row: Row, results: Sequence[Result]) -> dict[str, Any]:
-        """The row's keys and what came of it."""
+        """The row's keys and its outcome."""
         return output_row(row, results[0])
 
     def select(self, line: dict[str, Any]) -> bool:
-        """Every line stands in the finished file."""
+        """True: the finished file has every line."""
         del line
         return True
 
     def identity(self) -> dict[str, Any]:
-        """Who judges, and how it is told to."""
+        """Defaults and verifiers, for resuming."""
         return {**dataclasses.asdict(self._defaults), "versions": self._used}
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the command line asks for beside the rows."""
-
     params: tuple[str, ...]
     compare: tuple[str, str] | None
     accept_above: float | None
@@ -209,8 +202,7 @@ def score(
     verdict, answer, components, explanation, suspicions and fault; keys of the input with one of
     these names are kept as input_KEY. Every row is checked before anything is scored. OUT.jsonl
     appears when it is whole; an interrupted run goes on where it stopped when it is started again
-    with the same input and options. Without --target the server installed here is started for the
-    occasion.
+    with the same input and options. Without --target the server installed here is started.
 
     With --compare the output holds the rows on which A and B disagree, with judgement_a,
     judgement_b and agree; a fault of either is no disagreement.
@@ -225,7 +217,7 @@ def score(
     tracing.set_up("assay score")
     with ExitStack() as stack:
         path = Path(in_file) if in_file != "-" else stack.enter_context(spooled_stdin())
-        source = Source(
+        source = RowSource(
             path, in_file if in_file != "-" else "stdin", keys, Defaults(verifier, task)
         )
         if pair is not None:
@@ -264,15 +256,15 @@ def _check_asked(asked: _Asked, verifier: str, task: str) -> None:
 
 
 def _check_output(in_file: str, output: str) -> None:
-    """Raises ConfigError for an output that would not be what the caller means."""
+    """Raises ConfigError for an output that the caller cannot mean."""
     if output.endswith(".gz"):
         raise ConfigError(f"the output {output} would not be gzip; leave .gz out")
     if output != "-" and in_file != "-" and Path(output).resolve() == Path(in_file).resolve():
         raise ConfigError(f"the output {output} would replace the input; name another file")
 
 
-def _for_comparison(source: Source, first: str) -> Source:
-    """The same rows, whose own verifiers and tasks are passed over: the two judge all of them."""
+def _for_comparison(source: RowSource, first: str) -> RowSource:
+    """The same rows without their own verifiers and tasks: the two judge all of them."""
     return dataclasses.replace(
         source,
         keys=dataclasses.replace(source.keys, verifier="", task=""),
@@ -281,8 +273,10 @@ def _for_comparison(source: Source, first: str) -> Source:
     )
 
 
-def _plan(asked: _Asked, source: Source, found: Survey, reached: Reached) -> tuple[Work, Source]:
-    """What is done with the rows, and the source with all that it needs to make items."""
+def _plan(
+    asked: _Asked, source: RowSource, found: RowSurvey, reached: Reached
+) -> tuple[RowWork, RowSource]:
+    """The work, and the source with all that it needs to make items."""
     info = reached.info
     if asked.compare is not None:
         a, b = (compare.read_contender(info, spec, asked.accept_above) for spec in asked.compare)

@@ -1,7 +1,6 @@
-"""What keeps rewards from coming, as a service's metrics tell it: two looks, some seconds apart.
+"""Finds what stalls a service, from two readings of its metrics, some seconds apart.
 
-Knows the metrics of docs/observability.md by their names; the counting is theirs, the judgement on
-it is here. Everything but `scrape` is pure.
+It reads the metrics of docs/observability.md by their names. All but `scrape` is pure.
 """
 
 from __future__ import annotations
@@ -27,16 +26,12 @@ _ANSWERED = {
     "genrm": ("judgements", "faults"),
 }
 Line = tuple[str, str, bool | None]
-"""What was looked at, what was found, whether it is as it should be (None: a mere fact)."""
+"""Subject, finding, and whether it is fine (None: a mere fact)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a service showed at one moment.
-
-    Attributes:
-        samples: name and labels to value.
-    """
+    """A service's metrics at one moment: name and labels to value."""
 
     samples: Mapping[tuple[str, frozenset[tuple[str, str]]], float] = field(default_factory=dict)
 
@@ -45,7 +40,7 @@ class Look:
         """Reads the text format of Prometheus.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it has another format.
         """
         return cls(
             {
@@ -73,10 +68,7 @@ class Look:
 
 
 def scrape(address: str) -> Look:
-    """Asks a metrics port.
-
-    Args:
-        address: "host:port".
+    """Reads the metrics port "host:port".
 
     Raises:
         ConfigError: nobody answers there, or not with metrics.
@@ -107,13 +99,7 @@ def scrape(address: str) -> Look:
 
 
 def findings(before: Look, after: Look, seconds: float) -> list[Line]:
-    """What two looks at one service say of what stalls it.
-
-    Args:
-        before: the first look.
-        after: the second.
-        seconds: between them.
-    """
+    """The findings from two readings of one service, `seconds` apart."""
     part = next((p for p in _SERVICES if after.has(f"assay_{p}_items_total")), "")
     name = _SERVICES.get(part, "service")
     if not part:
@@ -155,7 +141,7 @@ def _queue(part: str, name: str, before: Look, after: Look, seconds: float) -> l
 
 
 def _quantile(before: Look, after: Look, name: str, share: float) -> float | None:
-    """The bucket that a share of the times fall into: of these seconds, else since the start."""
+    """The bucket of a quantile between the two readings; without data there, since the start."""
     bounds: dict[float, float] = {}
     for look, sign in ((after, 1), (before, -1)):
         for (known, labels), value in look.samples.items():
@@ -168,7 +154,7 @@ def _quantile(before: Look, after: Look, name: str, share: float) -> float | Non
 
 
 def _faults(part: str, name: str, before: Look, after: Look) -> list[Line]:
-    """Faults of the time between the looks, where anything was answered then; else of all time."""
+    """Faults between the two readings; without answers there, since the start."""
     faults = f"assay_{part}_faults_total"
     kinds = [f"assay_{part}_{kind}_total" for kind in _ANSWERED[part]]
     reasons = after.by(faults, "reason")
@@ -233,13 +219,7 @@ def _most(reasons: Counter[str]) -> str:
 def look_at(
     addresses: Sequence[str], wait: Callable[[float], object], seconds: float
 ) -> list[Line]:
-    """Looks at metrics ports twice.
-
-    Args:
-        addresses: of the services, "host:port" each.
-        wait: called with the seconds to wait in between.
-        seconds: how long that is.
-    """
+    """Reads metrics ports ("host:port") twice; `wait` gets the seconds in between."""
     lines: list[Line] = []
     first: dict[str, Look] = {}
     for address in addresses:

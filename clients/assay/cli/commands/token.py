@@ -1,4 +1,4 @@
-"""`assay token`: bearer tokens for tenants, and the lines that a service keeps of them."""
+"""`assay token`: bearer tokens for tenants, and a service's file of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def new(tenant: str, file: Path | None) -> None:
 
 
 def _append(file: Path, line: str) -> None:
-    """Replaces the file by one with a line more, so that no service reads half of it."""
+    """Adds a line by replacing the file, so that no service reads half of it."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     if text and not text.endswith("\n"):
         text += "\n"

@@ -36,7 +36,7 @@ _NO_MODELS = (
 
 
 def choose_ports(names: list[str], base: int) -> dict[str, int]:
-    """The port of each service: their usual distances from the first port; 0 takes free ones.
+    """The port of each service, at their usual distances from the first one; 0 takes free ones.
 
     Raises:
         ConfigError: A port would be out of range.
@@ -57,11 +57,9 @@ def choose_ports(names: list[str], base: int) -> dict[str, int]:
 
 
 def choose_services(installed: list[str], models: list[str]) -> tuple[list[str], str]:
-    """Which of the installed services start, and a remark; genrm only where it has a model.
+    """The installed services to start, and a remark; genrm only where it has a model.
 
-    Args:
-        installed: their names.
-        models: arguments that name models. Models may be named in the environment too.
+    Models are named in the arguments or in the environment.
 
     Raises:
         ConfigError: models are named, and genrm is not installed.
@@ -75,10 +73,10 @@ def choose_services(installed: list[str], models: list[str]) -> tuple[list[str],
 
 
 def choose_http_ports(names: list[str], first: int | None) -> dict[str, int]:
-    """The port of HTTP of each service that has one; none where none is asked for.
+    """The HTTP port of each service that has one; none without a first port.
 
     Raises:
-        ConfigError: no service that is installed speaks HTTP.
+        ConfigError: no installed service speaks HTTP.
     """
     if first is None:
         return {}
@@ -90,7 +88,6 @@ def choose_http_ports(names: list[str], first: int | None) -> dict[str, int]:
 
 @contextmanager
 def _stop_signal() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set."""
     asked = threading.Event()
     before = {s: signal.signal(s, lambda *_: asked.set()) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -191,7 +188,7 @@ def _table(services: EmbeddedServices, names: list[str], http_ports: dict[str, i
 
 
 def _watch(services: EmbeddedServices, stop: threading.Event) -> None:
-    """Returns when it is asked to.
+    """Returns when `stop` is set.
 
     Raises:
         StartupError: A service ended by itself.

@@ -1,4 +1,4 @@
-"""`assay validate`: is every reference of a data set usable, before a run is wasted on it?"""
+"""`assay validate`: checks the references of a data set before a run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.commands.options import Server, read_server, server_options
+from assay.cli.commands.options import ServerAccess, read_server, server_options
 from assay.cli.commands.pipeline import progress_bar, reach, score_in_order
 from assay.cli.parameters import find_verifier, read_parameters
-from assay.cli.rows import Source, check_routes, read_rows, survey
+from assay.cli.rows import RowSource, check_routes, read_rows, survey
 from assay.cli.validation import (
     FORMS,
     Gold,
@@ -95,7 +95,7 @@ def validate(
         verifier="",
         task="",
     )
-    source = Source(
+    source = RowSource(
         Path(in_file),
         in_file,
         keys,
@@ -128,22 +128,16 @@ def validate(
 
 def hold(
     golds: Iterable[Gold],
-    server: Server,
+    server: ServerAccess,
     info: VerifierInfo,
     tally: Validation,
     show: Callable[[Validation], None],
     *,
     timeout_s: float,
 ) -> None:
-    """Holds gold answers against their references, and counts what comes of them.
+    """Compares gold answers, whose ids are unique, with their references, and counts the outcomes.
 
-    Args:
-        golds: the answers, with ids that are unique.
-        server: who judges.
-        info: the verifier.
-        tally: counts.
-        show: is told after each chunk.
-        timeout_s: the whole time that a chunk may take, in seconds.
+    `show` is called after each chunk; `timeout_s` is for each chunk.
 
     Raises:
         CallError: A call failed after its retries.
@@ -158,7 +152,7 @@ def hold(
 
 
 def print_validation(console: Console, tally: Validation, bound: float) -> None:
-    """The failures, then the summary."""
+    """Prints the failures, then the summary."""
     if tally.failures:
         listed = Table(title=f"first {len(tally.failures)} of {tally.done - tally.right} failures")
         for name in ("id", "why"):

@@ -1,4 +1,4 @@
-"""`assay verifiers`: what a reward server judges."""
+"""`assay verifiers`: the verifiers of a reward server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def verifiers(target: str, token_file: str | None, tls_ca: str | None, as_json: 
 
 
 def _print_table(info: ServerInfo) -> None:
-    """One verifier after another: who it is, then what it can be told."""
     console = Console(highlight=False)
     for verifier in info.verifiers:
         console.print(f"[bold]{verifier.name}[/]: {verifier.description}")

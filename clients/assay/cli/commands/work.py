@@ -1,4 +1,4 @@
-"""One pass over a file of rows: what is asked of the server, what is written, what is counted."""
+"""One pass over a file of rows: calls to the server, lines of output, counts."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ from typing import Any, Protocol
 
 from rich.console import Console, RenderableType
 
-from assay.cli.commands.options import Server
+from assay.cli.commands.options import ServerAccess
 from assay.cli.commands.pipeline import Counted, progress_bar, score_in_order
 from assay.cli.partial import PartialFile
-from assay.cli.rows import Row, Source, Survey, dump, read_rows
+from assay.cli.rows import Row, RowSource, RowSurvey, dump, read_rows
 from assay.clients.types import Item, Result
 from assay.kit.errors import CallError, ConfigError
 
 
-class Tally(Counted, Protocol):
+class RowTally(Counted, Protocol):
     """Counts lines of output."""
 
     def add(self, line: dict[str, Any]) -> None:
         """Counts one line."""
 
     def report(self) -> RenderableType:
-        """What a person reads at the end."""
+        """The summary at the end."""
 
 
-class Work(Protocol):
-    """What is done with each row."""
+class RowWork(Protocol):
+    """What a command does with each row."""
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RowTally:
         """Counts the lines."""
 
     @property
     def selects(self) -> bool:
-        """Some lines may not stand in the finished file."""
+        """Some lines may be left out of the finished file."""
 
     def items(self, row: Row) -> Sequence[Item]:
-        """What is scored for a row; ids empty, or unique over all rows."""
+        """The items of a row; ids empty, or unique over all rows."""
 
     def line(self, row: Row, results: Sequence[Result]) -> dict[str, Any]:
-        """What is written for a row."""
+        """The output for a row."""
 
     def select(self, line: dict[str, Any]) -> bool:
-        """Whether a line stands in the finished file."""
+        """Whether the finished file has a line."""
 
     def identity(self) -> dict[str, Any]:
-        """What the lines depend on, beside the rows: plain data, for resuming."""
+        """The origin of the lines, beside the rows: plain data, for resuming."""
 
 
 def carry_out(
-    work: Work,
-    source: Source,
-    found: Survey,
-    server: Server,
+    work: RowWork,
+    source: RowSource,
+    found: RowSurvey,
+    server: ServerAccess,
     *,
     timeout_s: float,
     output: str,
@@ -68,13 +68,13 @@ def carry_out(
     """Does the work on every row and writes the lines in order; "-" writes to stdout.
 
     Raises:
-        CallError: A call failed after its retries and nothing was kept.
-        ConfigError: The output cannot be written, or a call failed and the text says what is kept.
+        CallError: A call failed and nothing was kept.
+        ConfigError: The output cannot be written, or a call failed and rows are kept.
     """
     tally = work.tally
     rows = read_rows(source)
     with ExitStack() as stack:
-        stack.callback(rows.close)  # type: ignore[attr-defined]  # a generator, which Iterator does not say
+        stack.callback(rows.close)  # type: ignore[attr-defined]  # a generator, beyond Iterator
         show = stack.enter_context(progress_bar(console, found.count))
         write: Callable[[dict[str, Any]], None]
         if output == "-":
@@ -112,7 +112,7 @@ def carry_out(
 
 
 def tell_resume(file: PartialFile, count: int, console: Console) -> None:
-    """Says what an interrupted run left, of `count` rows."""
+    """Prints what an interrupted run left, of `count` rows."""
     if file.kept:
         text = f"going on: {file.kept} of {count} rows were done by an interrupted run"
         console.print(text, highlight=False)
@@ -123,7 +123,7 @@ def tell_resume(file: PartialFile, count: int, console: Console) -> None:
 
 @contextmanager
 def says_what_is_kept(file: PartialFile | None, tally: Counted, count: int) -> Iterator[None]:
-    """Has a failure, or an interruption, end with what is kept of `count` rows.
+    """Adds to a failure, or an interruption, what is kept of `count` rows.
 
     Raises:
         ConfigError: A call failed, and rows are kept.

@@ -1,6 +1,6 @@
-"""How good a judge is: rows with a known answer, held against what the judge says. Pure.
+"""Measures a judge on rows with a known answer. Pure.
 
-rows     what a row of a file asks a judge, and what is written for it
-sheet    the questions of a file, and whether a service can be asked them
-tallies  what is counted over the rows, by subset
+rows     the questions of a row, and its line of output
+sheet    the questions of a file, and whether a service can answer them
+tallies  counts over the lines, by subset
 """

@@ -1,14 +1,13 @@
-"""What a row of an evaluation asks a judge, and what is written for it. Pure.
+"""The questions of a row to a judge, and its line of output. Pure.
 
-Three kinds of questions, by what a row holds (`assay.clients.rows.preferences` documents the
-shapes):
+Three kinds (`assay.clients.rows.preferences` documents the shapes of rows):
 
     pairs    which of two responses is better: asked in both orders
     points   a response by itself: {prompt, response, label, ground_truth?}, label 1 right, 0 wrong;
              or a preference pair, both responses by themselves (for scalar reward models)
     steps    which steps of a response are right
 
-A line of output has all that is counted, so that an interrupted run goes on from its lines.
+A line of output has all that is counted, so that an interrupted run continues from its lines.
 """
 
 from __future__ import annotations
@@ -47,18 +46,15 @@ _LABELS: dict[object, bool] = {True: True, False: False, "correct": True, "incor
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One thing to ask a judge.
+class JudgeQuestion:
+    """One question to a judge.
 
     Attributes:
-        kind: what is asked.
         line: of the file, from 1.
-        id: the row's id, with a number behind it where the row asks several things.
-        subset: part of the data set.
-        items: what is judged: one item, or both responses of a pair by themselves, the better one
-            first.
-        labels: what is known: of a response 1.0 or 0.0, of steps 1.0 right, -1.0 wrong, 0.0 or None
-            for neither. Empty for a pair.
+        id: the row's id, followed by a number where the row has several questions.
+        items: one item, or both responses of a pair by themselves, the better one first.
+        labels: of a response 1.0 or 0.0; of steps 1.0 right, -1.0 wrong, 0.0 or None for neither.
+            Empty for a pair.
     """
 
     kind: Kind
@@ -70,7 +66,7 @@ class Question:
 
 
 def kind_of_row(row: Mapping[str, Any]) -> Kind:
-    """What a row asks, by its keys."""
+    """The kind of a row's questions, by its keys."""
     if is_steps(row):
         return "steps"
     return "pairs" if is_pair(row) else "points"
@@ -83,21 +79,17 @@ def questions_of(
     styles: Styles = "same",
     *,
     with_truth: bool | None = None,
-) -> list[Question]:
-    """What a row asks.
+) -> list[JudgeQuestion]:
+    """The questions of a row; `line` is the row's in the file, from 1.
 
-    Args:
-        row: as the file has it.
-        line: of the file, from 1.
-        kind: what is asked of each row.
-        styles: for responses in several styles; see `pairs_of`. With "cross", a subset's name ends
-            with how hard the pairs are, as RM-Bench says it: "easy" where the better response has
-            the richer style, "hard" where the worse one has, else "normal".
-        with_truth: the judge is shown the row's right answer, where it has one. None: only for
-            responses by themselves; benchmarks of preferences and steps do not show it.
+    Of several styles `styles` chooses the pairs (`pairs_of`). With "cross", a subset's name ends
+    with the difficulty of the pairs, as RM-Bench defines it: "easy" where the better response has
+    the richer style, "hard" where the worse one has, else "normal". `with_truth` shows the judge
+    the row's right answer; None: only for responses by themselves, as benchmarks of preferences and
+    steps do not show it.
 
     Raises:
-        RowError: the row cannot be asked so; the text says what to write.
+        RowError: the row has no such question.
     """
     name = str(row.get("id") or line)
     gold = _gold(row) if (kind == "points" if with_truth is None else with_truth) else None
@@ -119,7 +111,7 @@ def questions_of(
         if styles == "cross" and len(pairs) > 1:
             subset = f"{subset} {_hardness(*pair.styles)}".strip()
         own = f"{name}.{number}" if len(pairs) > 1 else name
-        asked.append(Question(kind, line, own, subset, items))
+        asked.append(JudgeQuestion(kind, line, own, subset, items))
     return asked
 
 
@@ -129,7 +121,7 @@ def _hardness(chosen_style: int, rejected_style: int) -> str:
     return "easy" if chosen_style > rejected_style else "hard"
 
 
-def _steps(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Question:
+def _steps(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> JudgeQuestion:
     found = steps_of(row)
     item = StepItem(
         _messages(found.prompt),
@@ -137,10 +129,10 @@ def _steps(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Qu
         ground_truth=gold or "",
         steps=found.steps,
     )
-    return Question("steps", line, name, found.subset, (item,), found.labels)
+    return JudgeQuestion("steps", line, name, found.subset, (item,), found.labels)
 
 
-def _point(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Question:
+def _point(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> JudgeQuestion:
     prompt = next((row[key] for key in _PROMPT_KEYS if row.get(key)), None)
     if not isinstance(prompt, str):
         raise RowError(f"{_PROMPT_KEYS[0]!r} is missing, or no text; write what was asked")
@@ -152,11 +144,12 @@ def _point(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> Qu
     if known is None:
         raise RowError(f"'label' is {label!r}; write 1 for a right response, 0 for a wrong one")
     item = JudgeItem(prompt, response, ground_truth=gold)
-    return Question("points", line, name, str(row.get("subset") or ""), (item,), (float(known),))
+    return JudgeQuestion(
+        "points", line, name, str(row.get("subset") or ""), (item,), (float(known),)
+    )
 
 
 def _gold(row: Mapping[str, Any]) -> str | None:
-    """The right answer, where the row has one."""
     found = next((row[key] for key in _GOLD_KEYS if row.get(key) is not None), None)
     if isinstance(found, int | float) and not isinstance(found, bool):
         return str(found)
@@ -167,13 +160,8 @@ def _messages(said: Sequence[Said]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in said]
 
 
-def line_of(question: Question, results: Sequence[AnyResult]) -> dict[str, Any]:
-    """What is written for a question.
-
-    Args:
-        question: what was asked.
-        results: what came of each of its items. A fault of one is the question's.
-    """
+def line_of(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, Any]:
+    """The output for a question and the results of its items. A fault of one is the question's."""
     usage, execution_s = Usage(), 0.0
     judged = [result for result in results if not isinstance(result, Fault)]
     for result in judged:
@@ -199,7 +187,7 @@ def line_of(question: Question, results: Sequence[AnyResult]) -> dict[str, Any]:
     return line
 
 
-def _answer(question: Question, results: Sequence[AnyResult]) -> dict[str, Any]:
+def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, Any]:
     match results:
         case [PairJudgement() as pair]:
             return {

@@ -1,4 +1,4 @@
-"""The questions of a file, and whether a service can be asked them. Pure."""
+"""The questions of a file, and whether a service can answer them. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.cli.evaluation.rows import Kind, Question, kind_of_row, questions_of
+from assay.cli.evaluation.rows import JudgeQuestion, Kind, kind_of_row, questions_of
 from assay.clients.judging import JudgeServerInfo
 from assay.clients.rows.items import RowError
 from assay.clients.rows.preferences import Styles
@@ -18,15 +18,15 @@ from assay.kit.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RowReading:
     """How rows become questions.
 
     Attributes:
-        kind: what is asked. None: told by the first row.
-        styles: for responses in several styles, which are paired.
+        kind: None: by the first row.
+        styles: how responses in several styles are paired.
         with_truth: see `questions_of`.
         limit: how many rows, evenly spread over the file; 0 for all.
-        skip_bad: rows that cannot be asked are left out and counted.
+        skip_bad: rows that make no question are left out and counted.
     """
 
     kind: Kind | None = None
@@ -38,19 +38,16 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The questions of a file.
+    """The questions of a file, in the rows' order.
 
     Attributes:
-        kind: what is asked.
-        reading: how the rows became questions.
-        questions: in the rows' order.
-        skipped: rows that were left out, by why.
+        skipped: rows that were left out, by reason.
         sha256: of the rows.
     """
 
     kind: Kind
-    reading: Reading
-    questions: list[Question]
+    reading: RowReading
+    questions: list[JudgeQuestion]
     skipped: Counter[str]
     sha256: str
 
@@ -58,18 +55,18 @@ class Sheet:
 Rows = list[tuple[int, dict[str, Any]]]
 
 
-def make_sheet(path: Path, rows: Rows, reading: Reading) -> Sheet:
-    """Makes questions of the rows of a file.
+def make_sheet(path: Path, rows: Rows, reading: RowReading) -> Sheet:
+    """Makes the questions of a file's rows.
 
     Raises:
-        ConfigError: there are no rows, or one cannot be asked; the text names file and line.
+        ConfigError: there are no rows, or one makes no question; the text names file and line.
     """
     if not rows:
         raise ConfigError(f"{path} holds no rows; write one JSON object on each line")
     kind = reading.kind or kind_of_row(rows[0][1])
     if 0 < reading.limit < len(rows):
         rows = [rows[i * len(rows) // reading.limit] for i in range(reading.limit)]
-    questions: list[Question] = []
+    questions: list[JudgeQuestion] = []
     skipped: Counter[str] = Counter()
     digest = hashlib.sha256()
     for line, row in rows:
@@ -94,7 +91,7 @@ def check_names(info: JudgeServerInfo, kind: Kind, model: str, template: str) ->
     """Checks that the service has the model and the template.
 
     Raises:
-        ConfigError: it has not; the text lists what it has.
+        ConfigError: it has not.
     """
     served = info.process_models if kind == "steps" else info.models
     names = [one.name for one in served]

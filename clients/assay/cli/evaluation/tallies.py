@@ -1,8 +1,7 @@
-"""What is counted over the lines of an evaluation, for one subset or for all. Pure.
+"""Counts over the lines of an evaluation, for one subset or for all. Pure.
 
-A tie (0.5, or two equal scores) is half right. A fault counts nowhere but among the faults: it is
-neither right nor wrong. Intervals are Wilson's, at 95 %; rows are counted as if independent, which
-several pairs of one prompt are not quite.
+A tie (0.5, or two equal scores) is half right. A fault is neither right nor wrong. Intervals are
+Wilson's, at 95 %; they take rows as independent, which several pairs of one prompt are not quite.
 """
 
 from __future__ import annotations
@@ -17,16 +16,15 @@ from assay.kit.runs.stats import auc, wilson
 Line = Mapping[str, Any]
 
 
-class Tally:
-    """What every kind counts: rows, faults by reason, tokens, who judged.
+class LineTally:
+    """The counts of every kind: rows, faults by reason, tokens, judges.
 
     Attributes:
-        faults: how often each reason.
         judged: lines without a fault.
         truncated: of those, lines whose candidate was cut to fit.
-        unparsed_votes: votes that counted for nothing.
+        unparsed_votes: votes that did not count.
         tokens: read ("prompt"), of those cached ("cached"), and written ("completion").
-        judges: model, revision and template of those that judged, and how often.
+        judges: model, revision and template, and how often.
     """
 
     def __init__(self) -> None:
@@ -61,7 +59,7 @@ class Tally:
         return self.faults.total()
 
     def numbers(self) -> dict[str, Any]:
-        """All that was counted, as plain data; None where nothing was there to count."""
+        """The counts as plain data; None where there was nothing to count."""
         per_item = {
             name: _mean(self.tokens[name], self.judged)
             for name in ("prompt", "cached", "completion")
@@ -83,12 +81,10 @@ class Tally:
         raise RuntimeError(f"{type(self).__name__} does not say what it measures")
 
 
-class PairTally(Tally):
+class PairTally(LineTally):
     """Pairs judged in both orders; the better response is always a.
 
-    Args:
-        max_order_gap: beyond it the judge abstains: the pair counts for the orders, and not for the
-            accuracy.
+    Beyond `max_order_gap` the judge abstains: the pair counts for the orders only.
     """
 
     def __init__(self, max_order_gap: float = 1.0) -> None:
@@ -124,11 +120,10 @@ class PairTally(Tally):
         }
 
 
-class PointTally(Tally):
+class PointTally(LineTally):
     """Responses judged by themselves: with a label, or the better and the worse one of a pair.
 
-    Args:
-        threshold: a labelled response with this score or more counts as called right.
+    A labelled response with the score `threshold` or more counts as called right.
     """
 
     def __init__(self, threshold: float = 0.5) -> None:
@@ -156,12 +151,12 @@ class PointTally(Tally):
         return measures
 
 
-class StepTally(Tally):
+class StepTally(LineTally):
     """Responses scored by steps. An error is a step that is labelled wrong.
 
     Steps that the judge finds neutral, and those without a label, are left out. The first error is
-    right where judge and labels name the same step, or both none (as ProcessBench counts,
-    arXiv 2412.06559); the whole is right where the response passes exactly if no step is wrong.
+    right where judge and labels name the same step, or both none (as ProcessBench counts, arXiv
+    2412.06559); the whole is right where the response passes exactly if no step is wrong.
     """
 
     def __init__(self) -> None:
@@ -215,23 +210,17 @@ def _accuracy(right: float, count: int) -> dict[str, Any]:
     }
 
 
-class Evaluation:
-    """Lines counted by subset and over all.
-
-    Args:
-        kind: what is asked.
-        max_order_gap: see `PairTally`.
-        threshold: see `PointTally`.
-    """
+class EvaluationTally:
+    """Lines counted by subset and over all; see `PairTally` and `PointTally` for the thresholds."""
 
     def __init__(self, kind: Kind, max_order_gap: float = 1.0, threshold: float = 0.5) -> None:
         self.kind = kind
         self.max_order_gap = max_order_gap
         self.threshold = threshold
         self.whole = self._make()
-        self.subsets: dict[str, Tally] = {}
+        self.subsets: dict[str, LineTally] = {}
 
-    def _make(self) -> Tally:
+    def _make(self) -> LineTally:
         match self.kind:
             case "pairs":
                 return PairTally(self.max_order_gap)
@@ -256,7 +245,7 @@ class Evaluation:
         return self.whole.faulted
 
     def numbers(self) -> dict[str, Any]:
-        """All that was counted, as plain data."""
+        """The counts as plain data."""
         named = sorted(self.subsets.items())
         judges = [
             {"model": model, "revision": revision, "template": template, "items": count}

@@ -1,4 +1,4 @@
-"""How items become calls: split at a server's limits, and gathered from concurrent callers."""
+"""Items become calls: split at a server's limits, and gathered from concurrent callers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A list of items, cut into calls. Every index stands in exactly one place.
+    """A list of items, cut into calls: each index is in exactly one of the three.
 
     Attributes:
-        batches: indices of the items of each call, in order.
-        too_large: indices of items that are longer than one item may be.
-        groups_too_large: indices of items whose group must stay whole and does not fit into one
-            call.
+        too_large: items that are too long.
+        groups_too_large: items whose group must stay whole and is too large for one call.
     """
 
     batches: list[list[int]]
@@ -43,16 +41,9 @@ def plan_calls(
 ) -> Plan:
     """Cuts a list of items into calls that a server takes.
 
-    Items of a group travel in one call. A group that fits into none is split, unless one of its
-    items says `whole`.
-
-    Args:
-        sizes: serialised bytes of each item.
-        groups: the group of each item; empty for none.
-        whole: for each item, that its judgement needs the whole group beside it.
-        max_items: most items in one call, at least 1.
-        max_message_bytes: most bytes of one call.
-        max_item_bytes: most bytes of one item.
+    Items of a group (empty for none) travel in one call. A group that is too large for a call is
+    split, unless one of its items is `whole`: its judgement needs the whole group. `sizes` are
+    serialised bytes.
     """
     plan = Plan([], [], [])
     fits = [size <= max_item_bytes and framed_bytes(size) <= max_message_bytes for size in sizes]
@@ -79,7 +70,6 @@ def plan_calls(
 
 
 def _units(indices: Sequence[int], groups: Sequence[str]) -> list[list[int]]:
-    """Items that travel together, in the order of their first."""
     units: list[list[int]] = []
     unit_of_group: dict[str, list[int]] = {}
     for index in indices:
@@ -95,13 +85,7 @@ def _units(indices: Sequence[int], groups: Sequence[str]) -> list[list[int]]:
 
 @dataclass(slots=True, eq=False)
 class Waiting(Generic[T, R]):
-    """One caller's item on its way.
-
-    Attributes:
-        value: the item.
-        deadline_s: when the caller gives up, by the loop's clock.
-        answer: where the caller waits.
-    """
+    """One caller's item in flight; its deadline is by the loop's clock."""
 
     value: T
     deadline_s: float
@@ -110,12 +94,10 @@ class Waiting(Generic[T, R]):
 
 @dataclass(slots=True)
 class MicroBatcher(Generic[T, R]):
-    """Gathers what concurrent callers submit into batches.
+    """Gathers the items of concurrent callers into batches. Belongs to one event loop.
 
-    A batch leaves when it holds `max_items`, or `max_wait_s` after its first.
-
-    `send` gets the batch's callers and sets the answer of each. When all callers of a batch have
-    given up, it is cancelled. Belongs to one event loop.
+    A batch is sent when it holds `max_items`, or `max_wait_s` after its first. `send` sets the
+    answer of each caller. A batch whose callers have all given up is cancelled.
     """
 
     send: Callable[[list[Waiting[T, R]]], Awaitable[None]]
@@ -147,7 +129,6 @@ class MicroBatcher(Generic[T, R]):
             raise
 
     def _forget(self, waiting: Waiting[T, R]) -> None:
-        """Drops a caller that gave up, and cancels its batch if it was the last that waits."""
         waiting.answer.cancel()
         if waiting in self._open:
             self._open.remove(waiting)
@@ -166,7 +147,7 @@ class MicroBatcher(Generic[T, R]):
             task.add_done_callback(self._finish)
 
     def _finish(self, task: asyncio.Future[None]) -> None:
-        """Hands a defect of `send` to the callers that still wait."""
+        """Passes an exception of `send` to the callers that still wait."""
         batch = self._running.pop(task)
         error = None if task.cancelled() else task.exception()
         for waiting in batch:
@@ -174,7 +155,7 @@ class MicroBatcher(Generic[T, R]):
                 waiting.answer.set_exception(error) if error else waiting.answer.cancel()
 
     async def close(self, answer: Callable[[T], R]) -> None:
-        """Ends every batch; callers that still wait get `answer` of their item."""
+        """Ends every batch; each waiting caller gets `answer` of its item."""
         if self._timer is not None:
             self._timer.cancel()
         everyone = self._open + [caller for batch in self._running.values() for caller in batch]

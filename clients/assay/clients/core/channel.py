@@ -1,14 +1,12 @@
 """One channel to a service: `call` carries one message, `stream` carries many both ways.
 
-A method is named as its .proto names it, "assay.api.reward.v1.RewardService.BatchScore"; what it
-takes and gives follows from the descriptor, so one channel serves every service. `GrpcTransport` is
-the wire, `LocalTransport` a service in this very process. Whatever the transport, a call that fails
-raises `CallError`.
+A method has its full name in the contract, "assay.api.reward.v1.RewardService.BatchScore"; its
+messages follow from the descriptor, so one channel serves every service. A call that fails raises
+`CallError` with any transport.
 
-The wire is gRPC's blocking channel, waited for from an event loop. Beside grpc.aio (1.85) it takes
-the same CPU and less time (docs/results.md), a forked child can open it anew, where the thread that
-polls for grpc.aio is the parent's alone, and it keeps the status of a stream that the server ends
-while a message is being written.
+The wire is gRPC's blocking channel, awaited from an event loop. Compared with grpc.aio (1.85) it
+takes the same CPU and less time (docs/results.md); a forked child can open it anew; and it keeps
+the status of a stream that the server ends while a message is being written.
 """
 
 from __future__ import annotations
@@ -41,12 +39,7 @@ class Transport(Protocol):
     """Carries messages to a service. Used on one event loop."""
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        """Carries one message to its response.
-
-        Args:
-            method: its full name, "package.Service.Method".
-            request: the message.
-            timeout_s: how long it may take, in seconds.
+        """Sends one message to the method "package.Service.Method" and returns the response.
 
         Raises:
             CallError: The call as a whole failed.
@@ -55,18 +48,18 @@ class Transport(Protocol):
     def stream(
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncIterator[Any]:
-        """Carries a stream; ends when the requests have ended and all is answered.
+        """Carries a stream until the requests have ended and all are answered.
 
         Raises:
-            CallError: The stream broke. Responses that came before stay valid.
+            CallError: The stream broke. Earlier responses stay valid.
         """
 
     async def close(self) -> None:
-        """Ends every call and lets go of the server."""
+        """Ends every call and closes the connection."""
 
 
 class Method(NamedTuple):
-    """A method of the contract, as gRPC wants it."""
+    """A method of the contract, as gRPC takes it."""
 
     service: str
     path: str
@@ -76,7 +69,7 @@ class Method(NamedTuple):
 
 @lru_cache(maxsize=64)
 def describe(method: str) -> Method:
-    """What the contract says of a method, by its full name; its module must be imported.
+    """A method of the contract, by its full name; the generated module must be imported.
 
     Raises:
         KeyError: there is no such method.
@@ -93,10 +86,7 @@ def describe(method: str) -> Method:
 class GrpcTransport:
     """The wire. Its channel is opened at the first call, in the process of that call.
 
-    Args:
-        target: the server's address, or its replicas; see `assay.kit.channels`.
-        tls: encrypts, and says whom to trust. None: plain text, for loopback.
-        token: sent with every call.
+    `target` is the server's address, or its replicas; see `assay.kit.channels`.
     """
 
     def __init__(
@@ -111,7 +101,7 @@ class GrpcTransport:
         self._closed = False
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        """Carries one message; the event loop goes on meanwhile. See `Transport`."""
+        """See `Transport`; the event loop is not blocked."""
         ask, found = self._open(method, streams=False), describe(method)
         request_id = new_request_id()
         loop = asyncio.get_running_loop()
@@ -135,7 +125,7 @@ class GrpcTransport:
     async def stream(
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncGenerator[Any, None]:
-        """Carries a stream both ways; see `Transport`."""
+        """See `Transport`."""
         ask, found = self._open(method, streams=True), describe(method)
         request_id = new_request_id()
         bridge = _Bridge(requests)
@@ -163,11 +153,6 @@ class GrpcTransport:
             self._channel = None
 
     def _open(self, method: str, *, streams: bool) -> Any:
-        """What calls a method, on the open channel.
-
-        Raises:
-            CallError: the transport is closed.
-        """
         if self._closed:
             raise closed_error()
         if (known := self._calls.get(method)) is not None:
@@ -193,8 +178,8 @@ class GrpcTransport:
 class Local(Protocol):
     """A service without its network, such as assay.reward_server's RewardScorer.
 
-    For each method it has one of the same name in snake case, `batch_score(request, *, timeout_s)`,
-    awaited, or an asynchronous iterator for a stream.
+    A method is in snake case: `batch_score(request, *, timeout_s)` is a coroutine, a stream an
+    asynchronous iterator.
     """
 
     async def start(self) -> None:
@@ -208,9 +193,9 @@ class LocalTransport:
     """A service in this process.
 
     Args:
-        service: answers each method by one of its own.
-        owned: the service is started at the first call and closed with the transport; else whoever
-            made it does both.
+        service: has one method for each method of the contract.
+        owned: the service is started at the first call and closed with the transport; otherwise the
+            caller does both.
     """
 
     def __init__(self, service: Local, *, owned: bool = True) -> None:
@@ -226,14 +211,14 @@ class LocalTransport:
         return getattr(self._service, snake_case(method))
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        """Serves one message; see `Transport`."""
+        """See `Transport`."""
         serve = await self._method(method)
         return await _in_time(serve(request, timeout_s=timeout_s), timeout_s)
 
     async def stream(
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncGenerator[Any, None]:
-        """Serves a stream; see `Transport`."""
+        """See `Transport`."""
         serve = await self._method(method)
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
@@ -257,19 +242,19 @@ class LocalTransport:
 
 
 class ScriptedTransport:
-    """A service that is its own transport, for tests: a subclass has its methods, in snake case.
+    """A service as its own transport, for tests: a subclass has its methods, in snake case.
 
-    Nothing is started, no deadline is kept. `LocalTransport` is for a service that works.
+    It starts nothing and keeps no deadline; use `LocalTransport` for a working service.
     """
 
     async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        """Answers one message; see `Transport`."""
+        """See `Transport`."""
         return await getattr(self, snake_case(method))(request, timeout_s=timeout_s)
 
     async def stream(
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncGenerator[Any, None]:
-        """Answers a stream; see `Transport`."""
+        """See `Transport`."""
         async with aclosing(
             getattr(self, snake_case(method))(requests, timeout_s=timeout_s)
         ) as responses:
@@ -302,19 +287,16 @@ class _Bridge:
         self._feeder: asyncio.Task[None] | None = None
 
     def start(self, call: Any) -> None:
-        """Lets chunks out and answers in."""
         threading.Thread(target=self._read, args=(call,), name="assay-stream", daemon=True).start()
         self._feeder = self._loop.create_task(self._feed())
         self._feeder.add_done_callback(self._hand_on_defect)
 
     def stop(self) -> None:
-        """Ends the feeding, and the thread that waits for a chunk."""
         if self._feeder is not None:
             self._feeder.cancel()
         self._outgoing.put(None)
 
     def chunks(self) -> Iterator[Any]:
-        """What gRPC's sending thread takes."""
         while (chunk := self._outgoing.get()) is not None:
             yield chunk
             _on_loop(self._loop, self._room.release)
@@ -343,7 +325,7 @@ class _Bridge:
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, action: Any) -> None:
-    """Runs a callback on the loop, or not at all where the loop is closed and nobody waits."""
+    """Runs a callback on the loop; does nothing where the loop is closed."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(action)
 

@@ -1,10 +1,9 @@
-"""What every asynchronous client is: its life, its batches, and who gets which outcome.
+"""The common part of the asynchronous clients: their life, their batches, the matching of outcomes.
 
-What holds, whatever happens on the way: every item gets exactly one outcome, in the items' order;
-an outcome is matched to its item by id; what a server did not say is never made up. The reasons for
-a fault that the client itself finds: UNREACHABLE, DEADLINE_EXCEEDED, QUEUE_FULL and their kin when
-the retries end, ITEM_TOO_LARGE, BATCH_TOO_LARGE and UNSUPPORTED_INPUT before anything is sent,
-MISSING_RESULT when the server's answer leaves an item out, INTERNAL when it contradicts itself.
+Every item gets exactly one outcome, in the items' order, matched by id. The client itself makes
+these faults: UNREACHABLE, DEADLINE_EXCEEDED, QUEUE_FULL and similar ones when the retries end;
+ITEM_TOO_LARGE, BATCH_TOO_LARGE and UNSUPPORTED_INPUT before anything is sent; MISSING_RESULT when
+the answer leaves an item out; INTERNAL when it contradicts itself.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class CallLimits(Protocol):
-    """What one call to a server may hold."""
+    """The limits of one call to a server."""
 
     @property
     def max_items(self) -> int:
-        """Most items of one call."""
+        """Items of one call."""
 
     @property
     def max_message_bytes(self) -> int:
-        """Most bytes of one message."""
+        """Bytes of one message."""
 
     @property
     def max_item_bytes(self) -> int:
-        """Most bytes of one item."""
+        """Bytes of one item."""
 
 
 class Named(Protocol):
@@ -60,10 +59,10 @@ class Named(Protocol):
 
     @property
     def id(self) -> str:
-        """The caller's name for it; empty for none."""
+        """Empty for none."""
 
 
-I = TypeVar("I")  # noqa: E741  # what a server says of itself
+I = TypeVar("I")  # noqa: E741  # a server's description
 
 
 def _as_it_is(_id: str, fault: Fault) -> Any:
@@ -75,15 +74,10 @@ class CallKind(Generic[R_co]):
     """One kind of call: how its items are written, sent and read.
 
     Attributes:
-        method: its full name, as `Transport.call` takes it.
-        encode: an item's message, under its id.
-        request: the request of some messages.
-        decode: what came of an item, from its message and its result.
-        fault: what stands for an item that has a fault, from its id.
-        unsendable: what `encode` raises for an item that no message can hold.
-        alike: equal for items that had better travel in one call; empty for none. None: no item
-            has such a mate.
-        whole: whether an item's judgement needs all those beside it that are alike.
+        method: as `Transport.call` takes it.
+        unsendable: exceptions of `encode` for an item that no message can hold.
+        alike: a key, equal for items that should travel in one call; empty or None for none.
+        whole: whether an item's judgement needs all items of its key beside it.
     """
 
     method: str
@@ -96,7 +90,7 @@ class CallKind(Generic[R_co]):
     whole: Callable[[Any], bool] | None = None
 
     def write(self, item: Any, item_id: str, noun: str) -> Any:
-        """An item's message, or the fault of one that no message can hold."""
+        """An item's message, or its fault where no message can hold it."""
         try:
             return self.encode(item, item_id)
         except self.unsendable as error:
@@ -107,27 +101,16 @@ class CallKind(Generic[R_co]):
 class ServiceClient(ABC, Generic[I]):
     """An asynchronous client. Belongs to the event loop that first uses it.
 
-    A subclass says how the server is asked about itself, and has a method for each kind of call.
-
-    Args:
-        target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
-            "ip:port,ip:port".
-        tls: encrypts, and says whom to trust. None: plain text, for loopback.
-        token: the bearer token that the operator gave you.
-        timeout_s: the whole time that a call may take, queue and retries included, in seconds.
-        config: batching, concurrency and retries.
-        transport: what carries messages instead of gRPC; then `target` only names it in errors.
-
-    Raises:
-        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    A subclass asks for the server's description, and has a method for each kind of call. The
+    arguments and errors are those of `AsyncRewardClient`.
     """
 
     server: ClassVar[str]
-    """What it calls: "sandbox"."""
+    """The kind of server, for errors: "sandbox"."""
     port: ClassVar[int]
-    """Where such a server usually answers."""
+    """The server's usual port, for errors."""
     noun: ClassVar[str] = "item"
-    """What is sent to it."""
+    """What is sent, for errors."""
     default_timeout_s: ClassVar[float] = 60.0
 
     def __init__(
@@ -152,7 +135,7 @@ class ServiceClient(ABC, Generic[I]):
 
     @classmethod
     def check(cls, target: str, transport: object, timeout_s: float | None) -> float:
-        """Checks what a client, awaited or not, is made with; gives the time-out in force.
+        """Checks a client's arguments; returns its time-out in seconds.
 
         Raises:
             ConfigError: Neither target nor transport is given, or the time-out is not positive.
@@ -177,14 +160,11 @@ class ServiceClient(ABC, Generic[I]):
         await self.close()
 
     async def wait_ready(self, timeout_s: float = 60.0) -> I:
-        """Waits until the server answers.
-
-        Args:
-            timeout_s: how long to wait, in seconds.
+        """Waits up to `timeout_s` seconds until the server answers.
 
         Raises:
             UnavailableError: It did not answer in time.
-            CallError: It answers, and refuses.
+            CallError: It refuses the call.
             ConfigError: The client is closed, or belongs to another event loop.
         """
         deadline_s = self._begin(timeout_s)
@@ -193,7 +173,7 @@ class ServiceClient(ABC, Generic[I]):
         return self._info
 
     async def close(self) -> None:
-        """Ends every call: who still waits gets a fault, CANCELLED. May be called twice."""
+        """Ends every call: waiting callers get a fault, CANCELLED. May be called twice."""
         if self._closed.is_set():
             return
         self._closed.set()
@@ -201,14 +181,13 @@ class ServiceClient(ABC, Generic[I]):
 
     @abstractmethod
     async def _fetch_info(self, timeout_s: float) -> I:
-        """Asks the server about itself, once."""
+        """Asks for the server's description, once."""
 
     @abstractmethod
     def _limits_of(self, info: I) -> CallLimits:
-        """What one call to it may hold."""
+        """The limits of one call."""
 
     def _begin(self, timeout_s: float | None) -> float:
-        """Checks that the client may be used here; gives the deadline by the loop's clock."""
         loop = asyncio.get_running_loop()
         if self._closed.is_set():
             raise ConfigError("the client is closed; make a new one")
@@ -220,7 +199,6 @@ class ServiceClient(ABC, Generic[I]):
         return loop.time() + seconds
 
     async def _refresh_info(self, timeout_s: float | None) -> I:
-        """Asks the server about itself anew, with retries."""
         deadline_s = self._begin(timeout_s)
         retry = self._config.retry
         policy = retry.to_be_met() if self._info is None else retry
@@ -231,7 +209,7 @@ class ServiceClient(ABC, Generic[I]):
         return await call_with_retries(self._fetch_info, policy, deadline_s, self._sleep)
 
     async def _server_info(self, deadline_s: float) -> I:
-        """What the server says of itself; concurrent callers wait for one question."""
+        """Concurrent callers share one request."""
         if self._info is None:
             try:
                 async with asyncio.timeout_at(deadline_s + 1.0), self._info_lock:
@@ -243,7 +221,6 @@ class ServiceClient(ABC, Generic[I]):
         return self._info
 
     async def _sleep(self, delay_s: float) -> None:
-        """Waits, or returns early when the client is closed."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay_s):
                 await self._closed.wait()
@@ -258,7 +235,6 @@ class ServiceClient(ABC, Generic[I]):
     async def _run(
         self, kind: CallKind[R], items: Sequence[Named], timeout_s: float | None, on_error: OnError
     ) -> list[R]:
-        """The outcome of each item, in order."""
         deadline_s = self._begin(timeout_s)
         ids = name_all(items, self.noun)
         written = [
@@ -279,7 +255,6 @@ class ServiceClient(ABC, Generic[I]):
     async def _send_all(
         self, kind: CallKind[R], messages: Sequence[Any], deadline_s: float
     ) -> list[R | CallError]:
-        """The outcome of each message, in order, from calls that the server takes."""
         if not messages:
             return []
         try:
@@ -321,7 +296,6 @@ class ServiceClient(ABC, Generic[I]):
     async def _call(
         self, kind: CallKind[R], messages: list[Any], deadline_s: float
     ) -> Sequence[R | CallError]:
-        """One call with its retries; its failure is the outcome of each of its items."""
         request = kind.request(messages)
         place = self._gate.place()
 
@@ -335,7 +309,6 @@ class ServiceClient(ABC, Generic[I]):
         return match_all(kind, messages, response.results, self.noun)
 
     async def _attempt(self, method: str, request: Any, place: int, deadline_s: float) -> Any:
-        """Sends a call when the window has room, and tells the window what became of it."""
         gate, loop = self._gate, asyncio.get_running_loop()
         async with contextlib.AsyncExitStack() as stack:
             try:
@@ -358,16 +331,16 @@ class ServiceClient(ABC, Generic[I]):
 
 
 def is_congestion(error: CallError) -> bool:
-    """A call failed because the server has too much to do: it was refused for now, or not done."""
+    """Whether the server is overloaded: it refused the call for now, or was too slow."""
     if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return error.retry_after_s is not None
     return error.code is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 def mean_wait_s(results: Sequence[Any]) -> float:
-    """How long a call's items waited at the server, in seconds: the mean of some 32 of them.
+    """Mean seconds of a call's items in the server's queue, over some 32 of them.
 
-    Those that never queue (judged in place, from the cache) count with 0.
+    Items that never queue (judged in place, from the cache) count with 0.
     """
     some = results[:: max(1, len(results) // _LOOKED_AT)]
     waits_s = [seconds_of(result.timings.queue) for result in some]
@@ -375,7 +348,7 @@ def mean_wait_s(results: Sequence[Any]) -> float:
 
 
 def settle(kind: CallKind[R], outcome: R | CallError, item_id: str, on_error: OnError) -> R:
-    """An item's outcome; of a call that failed, its fault.
+    """An item's outcome; for a failed call, its fault.
 
     Raises:
         CallError: the call failed, and on_error is "raise".
@@ -420,7 +393,7 @@ def name_all(items: Sequence[Named], noun: str) -> list[str]:
 
 
 def match_all(kind: CallKind[R], sent: Sequence[Any], results: Iterable[Any], noun: str) -> list[R]:
-    """The outcome of each item, by id: unknown results are passed over, absent ones are faults."""
+    """The outcome of each item, by id: unknown results are skipped, absent ones are faults."""
     by_id: dict[str, Any] = {}
     contradicted: set[str] = set()
     for result in results:

@@ -1,7 +1,4 @@
-"""One call: its request id, its span, and what its failure means.
-
-From gRPC's exceptions to `assay.kit.errors`, in one line each.
-"""
+"""One call: its request id, its span, and the error for its failure."""
 
 from __future__ import annotations
 
@@ -38,9 +35,9 @@ _REASON_OF_CODE = {
 }
 
 
-# What gRPC says of a connection that failed, and what it means; the first that is found holds.
+# gRPC's words on a failed connection, and what they mean; the first match holds.
 _NO_CONNECTION = "failed to connect"
-_TROUBLES: tuple[tuple[str, str], ...] = (
+_CONNECTION_FAILURES: tuple[tuple[str, str], ...] = (
     (
         "certificate has expired",
         "shows a certificate that has expired: renew it on the server, or set the clock right",
@@ -72,23 +69,19 @@ _TROUBLES: tuple[tuple[str, str], ...] = (
 )
 
 
-def _trouble(details: str) -> str:
-    """What keeps a server that is there from being talked to; empty where none is there."""
+def _connection_failure(details: str) -> str:
     if _NO_CONNECTION not in details:
         return ""
-    return next((said for sign, said in _TROUBLES if sign in details), "")
+    return next((said for sign, said in _CONNECTION_FAILURES if sign in details), "")
 
 
 def error_of_call(
     error: grpc.RpcError, target: str, request_id: str, called: str = "RewardService"
 ) -> CallError:
-    """What a failed gRPC call means, in one line.
+    """A failed gRPC call as one of the errors of `assay.kit.errors`, with a message of one line.
 
-    Args:
-        error: as gRPC raised it; its trailing metadata may hold the server's google.rpc.Status.
-        target: the address that was called.
-        request_id: the id that was sent with the call.
-        called: the service of the contract that was called, "RewardService".
+    Its trailing metadata may hold the server's google.rpc.Status. `called` is the service of the
+    contract, "RewardService".
     """
     service = _SERVED_BY[called]
     status = status_sent(error)
@@ -104,14 +97,14 @@ def error_of_call(
             Reason.UNKNOWN_METHOD,
             f"{asked}; correct the address (`assay doctor` looks for services)",
         )
-    call: Any = error  # at run time a grpc.Call or an AioRpcError, which its type does not say
+    call: Any = error  # at run time a grpc.Call or an AioRpcError, beyond its declared type
     code: grpc.StatusCode = call.code()
     details = " ".join((call.details() or "").split())
     cause = details.rpartition("last error: ")[2]
     reason = str(_REASON_OF_CODE.get(code, code.name))
     if code is grpc.StatusCode.CANCELLED:
-        # Not by us, who would not ask, and not by a servicer, who would say why: gRPC's server does
-        # it to calls that reach it between the end of its drain and the end of its port.
+        # gRPC's server cancels calls that reach it between the end of its drain and the end of
+        # its port.
         code, reason = grpc.StatusCode.UNAVAILABLE, str(Reason.DRAINING)
         message = f"{target} stopped before it took the call; try again"
     elif code is grpc.StatusCode.INTERNAL and "RST_STREAM" in details:
@@ -119,8 +112,8 @@ def error_of_call(
         # at a replica that died.
         code, reason = grpc.StatusCode.UNAVAILABLE, str(Reason.UNREACHABLE)
         message = f"the server behind {target} ended in the middle of the call; try again"
-    elif code is grpc.StatusCode.UNAVAILABLE and (trouble := _trouble(details)):
-        message = f"{target} {trouble}"
+    elif code is grpc.StatusCode.UNAVAILABLE and (failure := _connection_failure(details)):
+        message = f"{target} {failure}"
     elif code is grpc.StatusCode.UNAVAILABLE:
         cause = cause.rpartition(": ")[2].strip("[]")
         message = (
@@ -137,12 +130,7 @@ def error_of_call(
 
 
 def call_span(path: str, request_id: str) -> Span:
-    """The span of a call; in none where traces are off.
-
-    Args:
-        path: of the method, "/package.Service/Method".
-        request_id: the id that is sent with it.
-    """
+    """The span of a call of the method "/package.Service/Method"; no span where traces are off."""
     if not tracing.on():
         return Span()
     return tracing.calling(path.removeprefix("/"), {"assay.request_id": request_id})

@@ -1,8 +1,8 @@
-"""Between small frozen values and the contract's messages: one conversion for all, by descriptors.
+"""Converts frozen dataclasses to the contract's messages and back, by descriptors. Pure.
 
-A `Shape` pairs a dataclass with a message. What follows from their names is not said: a field goes
-to the field of its name, `wall_time_s` to a Duration `wall_time`, the word "token-probability" to
-SCORING_MODE_TOKEN_PROBABILITY, None to nothing. Pure.
+A `Shape` pairs a dataclass with a message and states only what does not follow from names: a field
+goes to the field of its name, `wall_time_s` to a Duration `wall_time`, the word "token-probability"
+to SCORING_MODE_TOKEN_PROBABILITY, None to an unset field.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SenselessError(ValueError):
 
 
 class NotFiniteError(SenselessError):
-    """A number of it is not finite."""
+    """A number in it is not finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +38,12 @@ class Shape(Generic[T]):
     """A dataclass, and the message that carries it.
 
     Attributes:
-        kind: the dataclass.
-        message: the message's class.
-        names: where a field's name is another one there; dotted for a field of a message within.
-        zero: the word for an enum's 0, by field; also for what only a later version knows.
+        names: fields that have another name in the message; dotted for a field of an inner message.
+        zero: the word for an enum's 0, by field; also for values of a later version.
         within: shapes of fields that are dataclasses themselves.
-        ratios: fields that are in [0, 1], when they are read.
+        ratios: fields that must be in [0, 1] when they are read.
         elsewhere: fields that the message does not carry.
-        unset_is_none: a 0 is read as None: such a message does not tell them apart.
+        unset_is_none: a 0 is read as None: the message does not tell them apart.
     """
 
     kind: type[T]
@@ -58,11 +56,7 @@ class Shape(Generic[T]):
     unset_is_none: bool = False
 
     def write(self, value: T, **others: Any) -> Any:
-        """The value's message.
-
-        Args:
-            value: the value.
-            others: fields of the message that the value does not have.
+        """The message of a value; `others` are fields of the message that the value does not have.
 
         Raises:
             ValueError: a value does not fit the wire, or is no word of its enum.
@@ -76,11 +70,7 @@ class Shape(Generic[T]):
         return message
 
     def read(self, message: Any, **others: Any) -> T:
-        """The value of a message.
-
-        Args:
-            message: the message.
-            others: fields of the value that the message does not carry.
+        """The value of a message; `others` are fields of the value that the message does not carry.
 
         Raises:
             SenselessError: a number is not finite or out of its range, or an enum that has no
@@ -111,7 +101,6 @@ class Shape(Generic[T]):
 
     @cached_property
     def _writers(self) -> list[tuple[str, object, Callable[[Any, Any], None]]]:
-        """How fields are written; the default of one that need not be, for the wire has it too."""
         defaults = {one.name: one.default for one in dataclasses.fields(self.kind)}  # type: ignore[arg-type]  # kinds are dataclasses
         return [
             (
@@ -163,7 +152,6 @@ class Shape(Generic[T]):
         return lambda message: part(get(message))
 
     def _part(self, name: str, wire: FieldDescriptor) -> Callable[[Any], Any]:
-        """What reads one value of a field."""
         if (inner := self.within.get(name)) is not None:
             return inner.read
         if wire.message_type is not None and wire.message_type.full_name == _DURATION:
@@ -176,7 +164,7 @@ class Shape(Generic[T]):
         return _itself
 
     def _words(self, name: str, enum: EnumDescriptor) -> dict[int, str | None]:
-        """The words of an enum, by number; 0 is a word only where `zero` says which."""
+        """The words of an enum, by number; 0 has one only where `zero` names it."""
         prefix = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", enum.name).upper() + "_"
         words: dict[int, str | None] = {
             value.number: value.name.removeprefix(prefix).lower().replace("_", "-")
@@ -233,7 +221,7 @@ def _number(name: str, value: float, *, ratio: bool) -> float:
 
 
 def add_prompt(prompt: str | Sequence[Mapping[str, str]], message: Any) -> None:
-    """Writes what the policy was asked: one text, or chat messages with "role" and "content".
+    """Writes a prompt: one text, or chat messages with "role" and "content".
 
     Raises:
         ValueError: a message lacks one of them.

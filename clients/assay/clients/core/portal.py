@@ -1,8 +1,8 @@
-"""What the synchronous clients share: an asynchronous client on an event loop in a thread.
+"""The common part of the synchronous clients: an asynchronous client on an event loop in a thread.
 
-A synchronous client may be shared by threads, survives a fork (the child gets a loop and a
-connection of its own at its first call, and never touches the parent's), and can be pickled (the
-copy connects anew). It closes at the end of its `with`, or of the process.
+Threads may share a synchronous client. It survives a fork: the child opens a loop and a connection
+of its own at its first call, and never touches the parent's. It can be pickled; the copy connects
+anew. It closes at the end of its `with`, or of the process.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _CLOSE_S = 5.0
 
 T = TypeVar("T")
 C = TypeVar("C", bound=ServiceClient[Any])
-I = TypeVar("I")  # noqa: E741  # what a server says of itself
+I = TypeVar("I")  # noqa: E741  # a server's description
 
 
 class Portal(Generic[C]):
-    """An event loop in a thread, and the client that lives on it. Of one process."""
+    """An event loop in a thread, and the client that runs on it. Belongs to one process."""
 
     def __init__(self, make_client: Callable[[], C]) -> None:
         self.pid = os.getpid()
@@ -47,7 +47,7 @@ class Portal(Generic[C]):
         self.client = self.run(_in_loop(make_client))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine on the loop and waits for it; an interrupted wait cancels it."""
+        """Runs a coroutine on the loop and waits for it; interrupting the wait cancels it."""
         future = self.submit(work)
         try:
             return future.result()
@@ -56,7 +56,7 @@ class Portal(Generic[C]):
             raise
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Starts a coroutine on the loop; to cancel the future cancels it."""
+        """Starts a coroutine on the loop; cancelling the future cancels it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Portal(Generic[C]):
             self._loop.close()
 
     async def _shut_down(self) -> None:
-        """Closes the client and lets the calls of other threads end: nobody waits for ever."""
+        """Closes the client and lets the calls of other threads end."""
         await self.client.close()
         others = asyncio.all_tasks() - {task for task in [asyncio.current_task()] if task}
         if others:
@@ -85,19 +85,8 @@ async def _in_loop(make: Callable[[], T]) -> T:
 class SyncClient(Generic[C, I]):
     """A synchronous client. A subclass names the asynchronous one, and has its methods.
 
-    Args:
-        target: the server's address, "host:port"; or its replicas, "dns:///name:port" or
-            "ip:port,ip:port".
-        tls: encrypts, and says whom to trust. None: plain text, for loopback.
-        token: the bearer token that the operator gave you.
-        timeout_s: the whole time that a call may take, queue and retries included, in seconds.
-            None: what such a service usually takes.
-        config: batching, concurrency and retries.
-        transport: makes what carries messages instead of gRPC; called once in each process. Must be
-            picklable if the client is to be.
-
-    Raises:
-        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+    Arguments and errors are those of the asynchronous client, but `transport` is a function that
+    makes one, called once in each process. It must be picklable if the client is to be.
     """
 
     _asynchronous: ClassVar[type[ServiceClient[Any]]]
@@ -146,7 +135,7 @@ class SyncClient(Generic[C, I]):
         self.close()
 
     def close(self) -> None:
-        """Ends every call: who still waits gets a fault, CANCELLED. May be called twice."""
+        """Ends every call: waiting callers get a fault, CANCELLED. May be called twice."""
         with self._lock:
             self._closed = True
             portal, self._portal = self._portal, None
@@ -154,12 +143,11 @@ class SyncClient(Generic[C, I]):
             portal.close()
 
     def wait_ready(self, timeout_s: float = 60.0) -> I:
-        """Waits until the server answers; see `ServiceClient.wait_ready`."""
+        """See `ServiceClient.wait_ready`."""
         found: I = self._run(lambda client: client.wait_ready(timeout_s))
         return found
 
     def _open(self) -> Portal[C]:
-        """The portal of this process."""
         with self._lock:
             if self._closed:
                 raise ConfigError("the client is closed; make a new one")
@@ -168,17 +156,14 @@ class SyncClient(Generic[C, I]):
             return self._portal
 
     def _run(self, ask: Callable[[C], Coroutine[Any, Any, T]]) -> T:
-        """What the asynchronous client answers."""
         portal = self._open()
         return portal.run(ask(portal.client))
 
     def _submit(self, ask: Callable[[C], Coroutine[Any, Any, T]]) -> Future[T]:
-        """The same, not waited for."""
         portal = self._open()
         return portal.submit(ask(portal.client))
 
     def _stream(self, results: Callable[[C], AsyncIterator[T]]) -> Iterator[T]:
-        """What the asynchronous client yields."""
         portal = self._open()
         found = results(portal.client)
         try:
@@ -188,7 +173,6 @@ class SyncClient(Generic[C, I]):
             portal.run(_close(found))
 
     def _make_client(self) -> C:
-        """The asynchronous client, for the loop of this process."""
         made: Any = self._asynchronous(
             self.target,
             tls=self._tls,
@@ -200,7 +184,7 @@ class SyncClient(Generic[C, I]):
         return cast("C", made)
 
     def _forget_parent(self) -> None:
-        """In a forked child: a fresh lock; the parent's portal is put away, never destroyed."""
+        """In a forked child: a fresh lock; the parent's portal is kept aside, never destroyed."""
         self._lock = threading.Lock()
         if self._portal is not None:
             _of_parents.append(self._portal)
@@ -218,8 +202,8 @@ async def _close(results: Any) -> None:
 async def taken_in_thread(items: Iterable[T]) -> AsyncIterator[T]:
     """The items of a blocking iterable, each taken when it is asked for, without blocking the loop.
 
-    In a thread that the end of the process does not wait for, unlike those of `asyncio.to_thread`:
-    a source may wait for an item that never comes.
+    The end of the process does not wait for this thread, unlike those of `asyncio.to_thread`: a
+    source may wait for an item that never comes.
     """
     end = object()
     iterator = iter(items)
@@ -258,7 +242,7 @@ def _close_all() -> None:
 
 def _forget_parents() -> None:
     # gRPC's asyncio objects, once the collector of a child ends them, wait for ever for a thread
-    # that only the parent has. What was garbage at the fork is the parent's to collect.
+    # that only the parent has. Garbage of before the fork is left to the parent.
     gc.freeze()
     for client in list(_living):
         client._forget_parent()  # noqa: SLF001  # the hook is part of the class

@@ -1,14 +1,9 @@
 """When to try a call again, and when to give up.
 
-The schedule, `next_delay_s`, is pure; `call_with_retries` is its rim.
-
-Only two things are worth repeating unchanged: UNAVAILABLE, and RESOURCE_EXHAUSTED when the server
-says how long to wait. The waits are exponential with full jitter (uniform between nothing and the
-cap of the attempt), so that the clients of a server that comes back do not all knock at once, and a
-wait that would outlast the caller's deadline is not begun.
-
-By default the deadline is the only end: a server that is restarted costs time and no call. The
-first question of a client is the exception, so that a wrong address is told soon.
+Retried are UNAVAILABLE, and RESOURCE_EXHAUSTED when the server states how long to wait. The waits
+are exponential with full jitter (uniform between 0 and the cap of the attempt), so that clients of
+a restarted server spread out. A wait that would outlast the caller's deadline is not begun. Only
+the deadline ends the retries, except for a client's first request.
 """
 
 from __future__ import annotations
@@ -25,7 +20,7 @@ from assay.kit.errors import CallError
 
 
 def is_retryable(error: CallError) -> bool:
-    """The same call may succeed later."""
+    """Whether the same call may succeed later."""
     if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return error.retry_after_s is not None
     return error.code is grpc.StatusCode.UNAVAILABLE
@@ -38,17 +33,10 @@ def next_delay_s(
     draw: float,
     retry_after_s: float | None = None,
 ) -> float | None:
-    """How long to wait before the next attempt.
+    """Seconds to wait before the next attempt, in [0, remaining_s); None to give up.
 
-    Args:
-        policy: how often and how long to try.
-        failures: attempts that failed so far, at least 1.
-        remaining_s: seconds to the caller's deadline.
-        draw: a uniform number in [0, 1): the jitter.
-        retry_after_s: the least wait that the server asked for.
-
-    Returns:
-        Seconds in [0, remaining_s), or None to give up.
+    `failures` counts attempts that failed so far, at least 1; `draw` is a uniform number in [0, 1):
+    the jitter; `retry_after_s` is the least wait that the server asked for.
     """
     if policy.max_attempts is not None and failures >= policy.max_attempts:
         return None
@@ -68,11 +56,8 @@ async def call_with_retries(
 ) -> T:
     """Calls until it succeeds, fails for good, or the schedule ends.
 
-    Args:
-        attempt: makes one call with the seconds that it may take.
-        policy: how often and how long to try.
-        deadline_s: when to give up, by the running loop's clock.
-        sleep: waits between attempts, in seconds; may end early.
+    `attempt` gets the seconds that it may take; `deadline_s` is by the running loop's clock;
+    `sleep` may end early.
 
     Raises:
         CallError: The last failure.

@@ -28,8 +28,6 @@ _UNITS_AHEAD = 256
 
 
 class _Unit(NamedTuple):
-    """What travels in one message, and its bytes there."""
-
     messages: list[Any]
     size: int
 
@@ -48,16 +46,9 @@ async def run_stream(
 ) -> AsyncGenerator[R, None]:
     """Sends items as they come and yields exactly one outcome for each, as they are ready.
 
-    Args:
-        transport: what carries the stream.
-        kind: how items are written, sent and read; its method is one of streams.
-        items: what to send; a sequence travels in one message.
-        limits: the server's.
-        config: how to gather chunks and when to open a broken stream again.
-        deadline_s: when to give up, by the loop's clock.
-        noun: what is sent, for errors.
-        raises: a stream that broke for good raises, instead of making faults.
-        on_retry: called with each failure after which the stream is opened again.
+    A sequence of items travels in one message. `deadline_s` is by the loop's clock. `on_retry` is
+    called with each failure after which the stream is opened again. With `raises`, a stream that
+    broke for good raises in place of making faults.
 
     Raises:
         BadRequestError: Ids are not unique over the stream, or too long.
@@ -89,7 +80,7 @@ async def run_stream(
 
 
 class _Stream(Generic[R]):
-    """What one stream knows: units to send, items without an outcome, outcomes that are ready."""
+    """The state of one stream."""
 
     def __init__(
         self,
@@ -121,12 +112,12 @@ class _Stream(Generic[R]):
         self.ready: asyncio.Queue[list[R] | BaseException | None] = asyncio.Queue()
 
     def hand_on_defect(self, task: asyncio.Future[None]) -> None:
-        """Lets the reader of the stream see the exception that ended one of its tasks."""
+        """Passes the exception that ended a task to the reader of the stream."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self.ready.put_nowait(error)
 
     async def take(self, items: AsyncIterable[Any]) -> None:
-        """Reads the caller's items, and puts what can be sent into the queue of units."""
+        """Reads the caller's items, and queues those that can be sent."""
         async for entry in items:
             members = entry if isinstance(entry, Sequence) else [entry]
             unit = self._unit(members)
@@ -143,7 +134,6 @@ class _Stream(Generic[R]):
         await self._units.put(None)
 
     def _unit(self, items: Sequence[Any]) -> _Unit:
-        """The messages of those items that can be sent."""
         messages, size = [], 0
         for item in items:
             admitted = self._admit(item)
@@ -153,7 +143,7 @@ class _Stream(Generic[R]):
         return _Unit(messages, size)
 
     def _admit(self, item: Any) -> tuple[Any, int] | None:
-        """The item's message and its framed bytes; None where it is answered with a fault here."""
+        """The item's message and its framed bytes; None where the client makes a fault of it."""
         item_id = item.id or str(len(self._ids))
         if item_id in self._ids:
             raise refuse(
@@ -217,13 +207,11 @@ class _Stream(Generic[R]):
                 self.ready.put_nowait(outcomes)
 
     async def _requests(self) -> AsyncIterator[Any]:
-        """Chunks of units: first what an earlier stream left without a result, then what comes."""
         self._ahead = deque({id(unit): unit for _, unit in self._unanswered.values()}.values())
         while (chunk := await self._next_chunk()) is not None:
             yield self._kind.request(chunk)
 
     async def _next_chunk(self) -> list[Any] | None:
-        """Units that arrive within the micro-batch wait, up to its size; None at the end."""
         first = await self._next_unit(None)
         if first is None:
             return None
@@ -268,7 +256,6 @@ class _Stream(Generic[R]):
         return unit
 
     async def _finish(self, error: CallError | None) -> None:
-        """Answers what the stream left without a result, and marks the end."""
         if error is not None and self._raises:
             self.ready.put_nowait(error)
             return

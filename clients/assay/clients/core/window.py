@@ -1,29 +1,27 @@
 """How many calls a client has in flight: `Window` decides, `Gate` lets them through.
 
-No client knows what a server bears beside all its other clients. So it asks for a little more for
-as long as little waits, and for much less as soon as the server says so: additive increase and
-multiplicative decrease, which brings clients that know nothing of one another to equal shares (Chiu
-and Jain 1989).
+Additive increase and multiplicative decrease bring clients that know nothing of one another to
+equal shares of a server (Chiu and Jain 1989).
 
-    the server refuses a call and says when to come back (RESOURCE_EXHAUSTED with
-    RetryInfo), or does not answer before the deadline     the window is halved
-    `WAITING` of our calls wait there, or more             it shrinks by a fifth
-    fewer wait, and at least half of the window was used   it grows by one a round; until the first
-                                                           decrease by one a call (slow start)
+    the server refuses a call and states when to retry
+    (RESOURCE_EXHAUSTED with RetryInfo), or does not
+    answer before the deadline                          the window is halved
+    `WAITING` or more of our calls wait there           it shrinks by a fifth
+    fewer wait, and half of the window or more was used it grows by one a round; until the first
+                                                        decrease by one a call (slow start)
 
-How many of our calls wait follows from Little's law: window * (mean wait of an item / duration of
-its call). TCP Vegas (Brakmo and Peterson 1995) and Netflix's concurrency-limits, which brought it
-to services, hold the same number between two bounds. Differences from both:
+Little's law gives how many of our calls wait: window * (mean wait of an item / duration of its
+call). TCP Vegas (Brakmo and Peterson 1995) and Netflix's concurrency-limits keep the same number
+between two bounds. Differences from both:
 
-1. The wait is what the server says it was (`timings.queue`), not what a latency has beyond the
-   least one seen. So no baseline drifts, and a slow item is no queue.
-2. One threshold, and a decrease by a factor and not by one: between two bounds, clients would keep
-   whatever unequal windows they came with.
-3. At most one decrease a round: a call that left before the last decrease says nothing new
-   (NewReno, RFC 6582). A window that was not used does not grow (RFC 7661).
+1. The wait is the server's own measurement (`timings.queue`); they take the latency beyond the
+least one seen. No baseline drifts, and a slow item is no queue.
+2. One threshold, and a decrease by a factor: otherwise clients would keep unequal windows.
+3. At most one decrease a round: a call that left before the last decrease is no new evidence
+(NewReno, RFC 6582). A window that was not used does not grow (RFC 7661).
 
-The window is at least 1: a client always gets its turn. The unit is the call; who wants shares by
-items gives clients tokens of their own, whose items the server serves by turns.
+The window is at least 1, so every client makes progress. The unit is the call; for shares by items,
+give clients tokens of their own.
 """
 
 from __future__ import annotations
@@ -40,11 +38,9 @@ _AFTER_REFUSAL, _AFTER_WAIT = 0.5, 0.8
 
 
 class Window:
-    """The number of calls that may be in flight. Pure: it knows no clock and no loop.
+    """The number of calls that may be in flight. Pure, without clock or loop.
 
-    Args:
-        fixed: so many, whatever happens. None: it adapts, from `START`, within 1 and `most`.
-        most: never more.
+    It is `fixed`, or else adapts from `START`, within 1 and `most`.
     """
 
     def __init__(self, fixed: int | None = None, *, most: int = MOST) -> None:
@@ -61,17 +57,15 @@ class Window:
         return int(self._size)
 
     def begin(self) -> int:
-        """Counts a call that leaves; gives its number."""
+        """Counts a call that leaves; returns its number."""
         self._begun += 1
         return self._begun
 
     def answered(self, number: int, waited: float, in_flight: int) -> None:
         """A call was answered.
 
-        Args:
-            number: the call's, from `begin`.
-            waited: the share of its duration that its items waited at the server, in [0, 1].
-            in_flight: calls in flight before this answer, itself included.
+        `waited` is the share of its duration that its items waited at the server, in [0, 1];
+        `in_flight` counts the calls before this answer, itself included.
         """
         if not self._adapts or number <= self._cut:
             return
@@ -93,10 +87,9 @@ class Window:
 
 
 class Gate:
-    """Lets calls through, at most as many at once as the window says; the oldest first.
+    """Lets calls through, the oldest first, at most as many at once as the window allows.
 
-    A call that is tried again keeps its place in the line, so none waits behind newer ones for
-    ever. Belongs to one event loop.
+    A call that is tried again keeps its place in the line. Belongs to one event loop.
     """
 
     def __init__(self, window: Window) -> None:
@@ -106,7 +99,7 @@ class Gate:
         self._line: list[tuple[int, asyncio.Future[None]]] = []
 
     def place(self) -> int:
-        """A place in the line, behind all that were given before."""
+        """A place at the end of the line."""
         return next(self._places)
 
     @asynccontextmanager
@@ -123,7 +116,6 @@ class Gate:
             self._admit()
 
     async def _wait(self, place: int) -> None:
-        """Waits in line; who is admitted counts as in flight."""
         admitted = asyncio.get_running_loop().create_future()
         heapq.heappush(self._line, (place, admitted))
         try:

@@ -3,8 +3,7 @@
     async with AsyncExecutionClient("127.0.0.1:50052") as client:
         [result] = await client.execute([ExecutionJob(Program("python", "print(6 * 7)"))])
 
-What holds, and which faults a client itself finds: `assay.clients.core.client`. What a program did
-is never made up.
+`assay.clients.core.client` states the guarantees, and the faults that a client makes itself.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _STREAMED: CallKind[tuple[str, TestResult]] = CallKind(
 
 
 class AsyncExecutionClient(ServiceClient[SandboxInfo]):
-    """Runs programs on a sandbox. Its arguments are those of `AsyncRewardClient`.
+    """Runs programs on a sandbox; arguments, time-outs and errors are those of `AsyncRewardClient`.
 
     Belongs to the event loop that first uses it.
     """
@@ -65,21 +64,10 @@ class AsyncExecutionClient(ServiceClient[SandboxInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[ExecutionResult]:
-        """Runs programs, in as many calls as the server's limits ask for.
+        """Runs programs, in as many calls as the server's limits require.
 
-        Args:
-            jobs: what to run. Those without an id are numbered from 0.
-            timeout_s: the whole time this may take, in seconds. None: the client's.
-            on_error: what becomes of a call that failed after its retries: a fault of each of its
-                jobs, or an exception.
-
-        Returns:
-            An execution or a fault for each job, in the jobs' order.
-
-        Raises:
-            BadRequestError: Ids are not unique, or too long.
-            CallError: A call failed, and on_error is "raise".
-            ConfigError: The client is closed, or belongs to another event loop.
+        Jobs without an id are numbered from 0. Results have the jobs' order: an execution or a
+        fault each.
         """
         return await self._run(_EXECUTIONS, list(jobs), timeout_s, on_error)
 
@@ -90,27 +78,15 @@ class AsyncExecutionClient(ServiceClient[SandboxInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[TestResult]:
-        """Holds programs against tests, in as many calls as the server's limits ask for.
-
-        Args, errors: as `execute`.
-
-        Returns:
-            A report or a fault for each job, in the jobs' order.
-        """
+        """Tests programs: a report or a fault for each job, otherwise as `execute`."""
         return await self._run(_TESTS, list(jobs), timeout_s, on_error)
 
     async def stream_tests(
         self, jobs: AsyncIterable[TestJob], *, timeout_s: float | None = None
     ) -> AsyncIterator[tuple[str, TestResult]]:
-        """Holds programs against tests as they come; yields ids and outcomes as they are ready.
+        """Tests programs as they come; yields ids and outcomes as they are ready.
 
-        Args:
-            jobs: what to test. Those without an id are numbered from 0.
-            timeout_s: the whole time that the stream may take, in seconds. None: the client's.
-
-        Raises:
-            BadRequestError: Ids are not unique over the stream, or too long.
-            ConfigError: The client is closed, or belongs to another event loop.
+        Jobs without an id are numbered from 0. `timeout_s` is for the whole stream.
         """
         deadline_s = self._begin(timeout_s)
         info = await self._server_info(deadline_s)
@@ -128,12 +104,7 @@ class AsyncExecutionClient(ServiceClient[SandboxInfo]):
                 yield entry
 
     async def list_languages(self, *, timeout_s: float | None = None) -> SandboxInfo:
-        """Asks what the sandbox runs, how it isolates, and its limits.
-
-        Raises:
-            CallError: The call failed after its retries.
-            ConfigError: The client is closed, or belongs to another event loop.
-        """
+        """Languages, isolation and limits of the sandbox. Raises CallError after its retries."""
         return await self._refresh_info(timeout_s)
 
     async def _fetch_info(self, timeout_s: float) -> SandboxInfo:
@@ -147,9 +118,9 @@ class AsyncExecutionClient(ServiceClient[SandboxInfo]):
 
 
 class ExecutionClient(SyncClient[AsyncExecutionClient, SandboxInfo]):
-    """Runs programs on a sandbox, synchronously. The methods are those of `AsyncExecutionClient`.
+    """Runs programs on a sandbox, synchronously, with the methods of `AsyncExecutionClient`.
 
-    It may be shared by threads, survives a fork, and can be pickled; its arguments are those of
+    Threads may share it; it survives a fork and can be pickled. Its arguments are those of
     `RewardClient`.
     """
 
@@ -162,7 +133,7 @@ class ExecutionClient(SyncClient[AsyncExecutionClient, SandboxInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[ExecutionResult]:
-        """Runs programs; see `AsyncExecutionClient.execute`."""
+        """See `AsyncExecutionClient.execute`."""
         return self._run(lambda c: c.execute(jobs, timeout_s=timeout_s, on_error=on_error))
 
     def run_tests(
@@ -172,9 +143,9 @@ class ExecutionClient(SyncClient[AsyncExecutionClient, SandboxInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[TestResult]:
-        """Holds programs against tests; see `AsyncExecutionClient.run_tests`."""
+        """See `AsyncExecutionClient.run_tests`."""
         return self._run(lambda c: c.run_tests(jobs, timeout_s=timeout_s, on_error=on_error))
 
     def list_languages(self, *, timeout_s: float | None = None) -> SandboxInfo:
-        """Asks what the sandbox runs; see `AsyncExecutionClient.list_languages`."""
+        """See `AsyncExecutionClient.list_languages`."""
         return self._run(lambda client: client.list_languages(timeout_s=timeout_s))

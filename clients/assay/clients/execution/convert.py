@@ -1,6 +1,6 @@
-"""What of `assay.clients.execution.types` goes to and comes from execution.proto. Pure.
+"""Conversion of `assay.clients.execution.types` to and from execution.proto. Pure.
 
-The conversion itself is `assay.clients.core.messages`; here stands what does not follow from names.
+`assay.clients.core.messages` converts what follows from names; this module adds the rest.
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ def suite_to_proto(suite: types.TestSuite) -> execution_pb2.TestSuite:
 
 
 def limits_to_proto(limits: types.Limits) -> execution_pb2.Limits:
-    """Writes limits; what is None stays unset.
+    """Writes limits; None stays unset.
 
     Raises:
-        ValueError: a limit is 0 or less, or beyond what the wire can say.
+        ValueError: a limit is 0 or less, or beyond the range of the wire.
     """
     _check_limits(limits)
     message: execution_pb2.Limits = LIMITS.write(limits)
@@ -142,7 +142,7 @@ def _test_to_proto(test: types.TestCase) -> execution_pb2.TestCase:
 
 
 def result_from_proto(message: execution_pb2.ExecutionResult) -> types.ExecutionResult:
-    """Reads what came of an execution job. One without an outcome is a fault, never made up."""
+    """Reads the result of an execution job. One without an outcome is a fault."""
     kind = message.WhichOneof("outcome")
     if kind == "fault":
         return fault_from_proto(message.fault)
@@ -155,7 +155,7 @@ def result_from_proto(message: execution_pb2.ExecutionResult) -> types.Execution
 
 
 def test_result_from_proto(message: execution_pb2.TestJobResult) -> types.TestResult:
-    """Reads what came of a test job. One without an outcome is a fault, never made up."""
+    """Reads the result of a test job. One without an outcome is a fault."""
     kind = message.WhichOneof("outcome")
     if kind == "fault":
         return fault_from_proto(message.fault)
@@ -187,13 +187,13 @@ def _outcome(message: execution_pb2.TestOutcome) -> types.TestOutcome:
 
 
 def _execution(message: execution_pb2.Execution, **times: float) -> types.Execution:
-    # A run always says what it wrote, if only that it was nothing.
+    # A run always has its output, if only an empty one.
     compiling = message.HasField("compile_output") and not message.HasField("stdout")
     return _EXECUTION.read(message, compiling=compiling, **times)
 
 
 def info_from_proto(message: execution_pb2.ListLanguagesResponse) -> types.SandboxInfo:
-    """Reads what a sandbox runs."""
+    """Reads a sandbox's description."""
     limits = limits_from_proto(message.limits)
     return types.SandboxInfo(
         languages=tuple(_LANGUAGE.read(info) for info in message.languages),

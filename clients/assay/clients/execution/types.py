@@ -1,10 +1,8 @@
-"""What goes into an execution client and what comes out: small frozen values, nothing of the wire.
+"""The values that go into an execution client and come out of it, as frozen dataclasses.
 
-A job is a program to run (`ExecutionJob`) or to hold against tests (`TestJob`). What comes back is
-an `Execution` or a `TestReport`, which say something about the program, or a `Fault`, which says
-only that we could not run it.
-
-Times are in seconds, sizes in bytes. Kinds of ends and verdicts are kebab-case texts.
+A job's result is an `Execution` or a `TestReport`, which describe the program, or a `Fault`: the
+program could not be run. Times are in seconds, sizes in bytes; kinds of ends and verdicts are
+kebab-case texts. Ids have at most 256 bytes; the client numbers jobs without one.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ COMPARISONS = ("default", "exact", "tokens", "numeric", "unordered", "checker")
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a working directory: relative path without "..", and what is in it."""
+    """One file of a working directory; its path is relative and has no ".."."""
 
     path: str
     content: bytes
@@ -50,15 +48,13 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program: its files, how it starts and what it sees.
+    """A program: its files, its start and its environment.
 
     Attributes:
-        language: its name, as `list_languages` gives it.
+        language: as `list_languages` names it.
         source: the main file's text; may be empty when `files` holds the entry point.
-        files: further files of the working directory.
-        entry_path: which of the files starts the program; empty for `source`.
-        arguments: its command-line arguments, without its own name.
-        environment: added to a small fixed environment.
+        entry_path: the file that starts the program; empty for `source`.
+        environment: added to a small fixed one.
     """
 
     language: str
@@ -74,14 +70,12 @@ class Limits:
     """What one run may use. None: the language's default. Above the server's maximum: a fault.
 
     Attributes:
-        cpu_time_s: CPU time of all its processes together.
-        wall_time_s: time on the clock, from its start; never the queue, never compilation.
-        memory_bytes: memory of all its processes together.
-        output_bytes: bytes kept of each of stdout and stderr; what is beyond is drained.
-        max_output_bytes: bytes it may write to each in all; more ends it.
-        disk_bytes: bytes it may leave on its disk.
+        cpu_time_s: of all its processes together, as is `memory_bytes`.
+        wall_time_s: from its start, without queue and compilation.
+        output_bytes: kept of each of stdout and stderr; the rest is drained.
+        max_output_bytes: writing more to one of them ends the program.
+        disk_bytes: left on its disk.
         processes: processes and threads alive at once.
-        compile_wall_time_s: time on the clock for compilation.
     """
 
     cpu_time_s: float | None = None
@@ -96,15 +90,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionJob:
-    """One program to run once.
-
-    Attributes:
-        program: what to run.
-        id: the caller's name for it, at most 256 bytes. Empty: the client numbers it.
-        stdin: what it reads.
-        limits: what it may use.
-        fetch_paths: files of its working directory to bring back.
-    """
+    """One program to run once; `fetch_paths` are files of its working directory to return."""
 
     program: Program
     id: str = ""
@@ -115,7 +101,7 @@ class ExecutionJob:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a stream of a program held: its first bytes, and how many there were in all."""
+    """The first bytes of a program's output stream, and the number of all of them."""
 
     data: bytes = b""
     truncated: bool = False
@@ -123,30 +109,22 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The bytes as text; what is not UTF-8 is replaced."""
+        """The bytes as text; invalid UTF-8 is replaced."""
         return self.data.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One run of a program.
+    """One run of a program. CPU time and peak memory are those of all its processes.
 
     Attributes:
-        end: how it ended, one of END_KINDS.
+        end: one of END_KINDS.
         exit_code: 0 to 255, when it exited.
-        signal: the signal's number, when it was signalled.
-        stdout: what it wrote.
-        stderr: what it wrote.
-        compile_output: what the compiler wrote, for a compiled language.
-        compiling: it ended while it was compiled, and was never started: the end and what was used
-            are the compiler's.
-        files: files that were asked for and exist.
-        cpu_time_s: CPU time of all its processes.
-        wall_time_s: time on the clock.
-        peak_memory_bytes: of all its processes.
-        isolation_level: how it was isolated, e.g. "namespaces".
-        queue_s: seconds that the job waited at the server; 0 for the run of one test.
-        service_s: seconds that the server spent on it, compilation included; 0 for that of a test.
+        signal: when it was signalled.
+        compiling: it ended during compilation; end and resources are the compiler's.
+        files: those of `fetch_paths` that exist.
+        queue_s: in the server's queue; 0 for the run of one test.
+        service_s: of service, compilation included; 0 for the run of one test.
     """
 
     end: str
@@ -175,14 +153,11 @@ ExecutionResult = Execution | Fault
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How an answer is held against the expected one.
+    """How an answer is compared with the expected one.
 
-    Attributes:
-        kind: one of COMPARISONS; "default" is tokens for stdout and equality for values.
-        absolute_tolerance: for numbers, the greatest absolute difference.
-        relative_tolerance: for numbers, the greatest relative difference.
-        checker: the program that decides, for "checker". It gets the names of three files: input,
-            the candidate's answer, the expected answer; it exits with 0 to accept and 1 to reject.
+    `kind` is one of COMPARISONS; "default" is tokens for stdout and equality for values. The
+    arguments of a checker are three file names: input, the candidate's answer, the expected answer;
+    it exits with 0 to accept and 1 to reject.
     """
 
     kind: str = "default"
@@ -222,9 +197,7 @@ class AssertTest:
 
     Attributes:
         code: assertions, a check function, or a unit-test file.
-        entry_point: the name of the function under test; empty: names as the candidate has them.
-        name: for reports.
-        limits: of this test.
+        entry_point: the function under test; empty: names as the candidate has them.
     """
 
     code: str
@@ -238,13 +211,7 @@ TestCase = StdioTest | CallTest | AssertTest
 
 @dataclass(frozen=True, slots=True)
 class TestSuite:
-    """Tests of one program, in order.
-
-    Attributes:
-        tests: at least one.
-        limits: of each test, where it states none.
-        stop_at_first_failure: later tests are then not run.
-    """
+    """Tests of one program, in order; at least one. `limits` hold for tests that set none."""
 
     __test__ = False  # not a class of pytest's
 
@@ -255,13 +222,7 @@ class TestSuite:
 
 @dataclass(frozen=True, slots=True)
 class TestJob:
-    """One program to hold against tests.
-
-    Attributes:
-        program: the candidate.
-        suite: what to hold it against; the contract's own message is passed on as it is.
-        id: the caller's name for it, at most 256 bytes. Empty: the client numbers it.
-    """
+    """One program to test. A suite that is a message of the contract is sent as it is."""
 
     __test__ = False
 
@@ -272,14 +233,14 @@ class TestJob:
 
 @dataclass(frozen=True, slots=True)
 class TestOutcome:
-    """How a program did on one test.
+    """A program's result on one test.
 
     Attributes:
         name: the test's name, or its number from 1.
         verdict: one of VERDICTS.
-        execution: the run behind it; None when it was not run.
-        explanation: what differs, in one line for people. It may hold what the test expects: never
-            show it to a policy.
+        execution: None when the test was not run.
+        explanation: one line for people. It may hold what the test expects: never show it to a
+            policy.
     """
 
     __test__ = False
@@ -291,21 +252,13 @@ class TestOutcome:
 
     @property
     def passed(self) -> bool:
-        """The answer is right."""
+        """Whether the answer is right."""
         return self.verdict == "passed"
 
 
 @dataclass(frozen=True, slots=True)
 class TestReport:
-    """How a program did on its tests, in their order.
-
-    Attributes:
-        outcomes: one for each test.
-        compile_output: what the compiler wrote.
-        compile_failed: the program does not compile; no test was run.
-        queue_s: seconds that the job waited at the server.
-        service_s: seconds that the server spent on it.
-    """
+    """A program's results on its tests, in order; none where it does not compile."""
 
     __test__ = False
 
@@ -336,13 +289,9 @@ TestResult = TestReport | Fault
 
 @dataclass(frozen=True, slots=True)
 class LanguageInfo:
-    """One language that a server runs.
+    """One language of a server; its limits are for jobs that set none.
 
-    Attributes:
-        name: by which a program asks for it.
-        toolchain_version: as the toolchain says itself.
-        default_limits: in force where a job states none.
-        test_kinds: which kinds of tests it serves: "stdio", "call", "assertions".
+    `test_kinds` are of "stdio", "call", "assertions".
     """
 
     name: str
@@ -353,17 +302,7 @@ class LanguageInfo:
 
 @dataclass(frozen=True, slots=True)
 class SandboxInfo:
-    """What a sandbox runs.
-
-    Attributes:
-        languages: sorted by name.
-        isolation_layers: how programs are isolated, strongest layer first.
-        max_limits: the greatest limits that a job may ask for.
-        max_items: most jobs of one call.
-        max_message_bytes: most bytes of one message.
-        max_item_bytes: most bytes of one job.
-        version: the server's.
-    """
+    """Languages (by name), isolation layers (strongest first) and limits of a sandbox."""
 
     languages: tuple[LanguageInfo, ...]
     isolation_layers: tuple[str, ...]

@@ -4,9 +4,9 @@
         item = JudgeItem("What is 6 * 7?", "It is 42.", ground_truth="42")
         [judgement] = await client.judge_responses([item])
 
-What holds, and which faults a client itself finds: `assay.clients.core.client`; SCORE_NOT_FINITE
-comes on top. Items of one prompt travel in one call where they fit, so that the judge reads the
-prompt once.
+`assay.clients.core.client` states the guarantees, and the faults that a client makes itself, here
+also SCORE_NOT_FINITE. Items of one prompt travel in one call where they fit, so that the judge
+reads the prompt once.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ _PROCESS = "assay.api.process.v1.ProcessRewardService"
 class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
     """Judges by models. Belongs to the event loop that first uses it.
 
-    Its arguments are those of `AsyncRewardClient`; models are slow, so a call may take 600 s where
-    nobody says.
+    Arguments, time-outs and errors are those of `AsyncRewardClient`; the default time-out is 600 s.
+    Items without an id are numbered from 0. Every method gives a judgement or a fault for each
+    item, in the items' order, and raises CallError where a call failed and on_error is "raise",
+    ConfigError for a wrong setting.
     """
 
     server = "judge service"
@@ -66,29 +68,12 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[JudgeResult]:
-        """Judges responses one by one, in as many calls as the server's limits ask for.
-
-        Args:
-            items: what to judge. Those without an id are numbered from 0.
-            settings: how to judge.
-            timeout_s: the whole time this may take, in seconds. None: the client's.
-            on_error: what becomes of a call that failed after its retries: a fault of each of its
-                items, or an exception.
-
-        Returns:
-            A judgement or a fault for each item, in the items' order.
-
-        Raises:
-            BadRequestError: Ids are not unique, or too long.
-            CallError: A call failed, and on_error is "raise".
-            ConfigError: A setting is wrong, or the client is closed or belongs to another event
-                loop.
-        """
-        told = convert.write_settings(convert.JUDGE_SETTINGS, settings)
+        """Judges responses one by one, in as many calls as the server's limits require."""
+        written = convert.write_settings(convert.JUDGE_SETTINGS, settings)
         kind = self._kind(
             f"{_JUDGE}.JudgeResponses",
             convert.JUDGE_ITEM,
-            lambda sent: judge_pb2.JudgeResponsesRequest(items=sent, settings=told),
+            lambda sent: judge_pb2.JudgeResponsesRequest(items=sent, settings=written),
             convert.judge_result,
         )
         return await self._run(kind, list(items), timeout_s, on_error)
@@ -104,26 +89,15 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
     ) -> list[PairResult]:
         """Judges pairs, each in both orders.
 
-        Args:
-            items: what to judge. Those without an id are numbered from 0.
-            settings: how to judge.
-            max_order_gap: a pair whose orders differ by more is a fault, ORDER_GAP. None: any gap
-                counts.
-            timeout_s: the whole time this may take, in seconds. None: the client's.
-            on_error: as for `judge_responses`.
-
-        Returns:
-            A judgement or a fault for each pair, in the pairs' order. Swapping a and b gives
-            exactly 1 - win_probability where the model is deterministic.
-
-        Raises: as `judge_responses`.
+        A pair whose orders differ by more than `max_order_gap` is a fault, ORDER_GAP; None: any gap
+        counts. Swapping a and b gives exactly 1 - win_probability where the model is deterministic.
         """
-        told = convert.write_settings(convert.JUDGE_SETTINGS, settings)
+        written = convert.write_settings(convert.JUDGE_SETTINGS, settings)
         kind = self._kind(
             f"{_JUDGE}.JudgePairs",
             convert.PAIR_ITEM,
             lambda sent: judge_pb2.JudgePairsRequest(
-                items=sent, settings=told, max_order_gap=max_order_gap
+                items=sent, settings=written, max_order_gap=max_order_gap
             ),
             convert.pair_result,
         )
@@ -141,28 +115,17 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
     ) -> list[GroupResult]:
         """Ranks the responses of each group.
 
-        Args:
-            items: the groups. Those without an id are numbered from 0.
-            settings: how to judge.
-            ranking: against the group's anchor, each against each, or, "auto", the former where
-                there is an anchor.
-            max_order_gap: a comparison whose orders differ by more makes its group a fault,
-                ORDER_GAP. None: any gap counts.
-            timeout_s: the whole time this may take, in seconds. None: the client's.
-            on_error: as for `judge_responses`.
-
-        Returns:
-            A ranking or a fault for each group, in the groups' order.
-
-        Raises: as `judge_responses`.
+        `ranking` compares each response with the group's anchor, or each with each; "auto" takes
+        the anchor where there is one. A comparison whose orders differ by more than `max_order_gap`
+        makes its group a fault, ORDER_GAP; None: any gap counts.
         """
-        told = convert.write_settings(convert.JUDGE_SETTINGS, settings)
+        written = convert.write_settings(convert.JUDGE_SETTINGS, settings)
         mode = convert.ranking_mode(ranking)
         kind = self._kind(
             f"{_JUDGE}.JudgeGroups",
             convert.GROUP_ITEM,
             lambda sent: judge_pb2.JudgeGroupsRequest(
-                items=sent, settings=told, ranking_mode=mode, max_order_gap=max_order_gap
+                items=sent, settings=written, ranking_mode=mode, max_order_gap=max_order_gap
             ),
             convert.group_result,
         )
@@ -176,12 +139,12 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[StepResult]:
-        """Scores responses by their steps; arguments, errors and order as `judge_responses`."""
-        told = convert.write_settings(convert.STEP_SETTINGS, settings)
+        """Scores responses by their steps."""
+        written = convert.write_settings(convert.STEP_SETTINGS, settings)
         kind = self._kind(
             f"{_PROCESS}.ScoreSteps",
             convert.STEP_ITEM,
-            lambda sent: process_pb2.ScoreStepsRequest(items=sent, settings=told),
+            lambda sent: process_pb2.ScoreStepsRequest(items=sent, settings=written),
             convert.step_result,
         )
         return await self._run(kind, list(items), timeout_s, on_error)
@@ -194,19 +157,12 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> SelfVerificationReport:
-        """Scores dialogues in which the policy verifies itself.
-
-        Args, errors: as `judge_responses`.
-
-        Returns:
-            Scores or a fault for each dialogue, in the dialogues' order, and the metrics over those
-            that were scored.
-        """
-        told = convert.write_settings(convert.SELF_VERIFICATION_SETTINGS, settings)
+        """Scores dialogues in which the policy verifies itself, with metrics over those scored."""
+        written = convert.write_settings(convert.SELF_VERIFICATION_SETTINGS, settings)
         kind = self._kind(
             f"{_PROCESS}.ScoreSelfVerification",
             convert.SELF_VERIFICATION_ITEM,
-            lambda sent: process_pb2.ScoreSelfVerificationRequest(items=sent, settings=told),
+            lambda sent: process_pb2.ScoreSelfVerificationRequest(items=sent, settings=written),
             convert.self_verification_result,
         )
         batch = list(items)
@@ -219,12 +175,7 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         return SelfVerificationReport(results, metrics(dialogues))
 
     async def list_models(self, *, timeout_s: float | None = None) -> JudgeServerInfo:
-        """Asks which models and prompts are served, and the limits.
-
-        Raises:
-            CallError: The call failed after its retries.
-            ConfigError: The client is closed, or belongs to another event loop.
-        """
+        """Models, templates and limits of the service. Raises CallError after its retries."""
         return await self._refresh_info(timeout_s)
 
     async def _fetch_info(self, timeout_s: float) -> JudgeServerInfo:
@@ -261,9 +212,9 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
 
 
 class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
-    """Judges by models, synchronously. The methods are those of `AsyncJudgeClient`.
+    """Judges by models, synchronously, with the methods of `AsyncJudgeClient`.
 
-    It may be shared by threads, survives a fork, and can be pickled; its arguments are those of
+    Threads may share it; it survives a fork and can be pickled. Its arguments are those of
     `RewardClient`.
     """
 
@@ -277,7 +228,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[JudgeResult]:
-        """Judges responses one by one; see `AsyncJudgeClient.judge_responses`."""
+        """See `AsyncJudgeClient.judge_responses`."""
         return self._run(
             lambda c: c.judge_responses(items, settings, timeout_s=timeout_s, on_error=on_error)
         )
@@ -291,7 +242,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[PairResult]:
-        """Judges pairs in both orders; see `AsyncJudgeClient.judge_pairs`."""
+        """See `AsyncJudgeClient.judge_pairs`."""
         return self._run(
             lambda c: c.judge_pairs(
                 items,
@@ -312,7 +263,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[GroupResult]:
-        """Ranks the responses of each group; see `AsyncJudgeClient.judge_groups`."""
+        """See `AsyncJudgeClient.judge_groups`."""
         return self._run(
             lambda c: c.judge_groups(
                 items,
@@ -332,7 +283,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[StepResult]:
-        """Scores responses by their steps; see `AsyncJudgeClient.score_steps`."""
+        """See `AsyncJudgeClient.score_steps`."""
         return self._run(
             lambda c: c.score_steps(items, settings, timeout_s=timeout_s, on_error=on_error)
         )
@@ -345,7 +296,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> SelfVerificationReport:
-        """Scores dialogues; see `AsyncJudgeClient.score_self_verification`."""
+        """See `AsyncJudgeClient.score_self_verification`."""
         return self._run(
             lambda c: c.score_self_verification(
                 items, settings, timeout_s=timeout_s, on_error=on_error
@@ -353,5 +304,5 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         )
 
     def list_models(self, *, timeout_s: float | None = None) -> JudgeServerInfo:
-        """Asks which models and prompts are served; see `AsyncJudgeClient.list_models`."""
+        """See `AsyncJudgeClient.list_models`."""
         return self._run(lambda client: client.list_models(timeout_s=timeout_s))

@@ -1,9 +1,8 @@
-"""What of `assay.clients.judging.types` goes to and comes from judge.proto and process.proto. Pure.
+"""Conversion of `assay.clients.judging.types` to and from judge.proto and process.proto. Pure.
 
-The conversion itself is `assay.clients.core.messages`; here stands what does not follow from names.
-A result without an outcome, with a number that is not finite or out of its range, or that does not
-fit what was sent (as many scores as responses, steps inside the response), is a fault: a judgement
-is never made up.
+`assay.clients.core.messages` converts what follows from names; this module adds the rest. A result
+without an outcome, with a number that is not finite or out of its range, or that does not fit its
+item (as many scores as responses, steps inside the response) is a fault.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ _PROCESS_MODEL = Shape(
 
 
 def write_settings(shape: Shape[Any], settings: Any) -> Any:
-    """Writes how to judge; it holds for all items of a call.
+    """Writes the settings, which hold for all items of a call.
 
     Raises:
         ConfigError: a value does not fit the wire, or is none of its kind.
@@ -143,10 +142,10 @@ def write_settings(shape: Shape[Any], settings: Any) -> Any:
 
 
 def ranking_mode(ranking: types.RankingMode) -> judge_pb2.RankingMode.ValueType:
-    """Writes how the responses of a group are set against each other.
+    """Writes how the responses of a group are compared.
 
     Raises:
-        ConfigError: it is none of the ways.
+        ConfigError: there is no such mode.
     """
     if ranking not in _RANKING:
         ways = ", ".join(_RANKING)
@@ -171,18 +170,17 @@ def write_item(shape: Shape[Any], item: Any, wire_id: str) -> Any:
 
 
 def _text(name: str, value: object) -> None:
-    """The wire would take None for an empty text."""
+    """Raises for a value that is no text: the wire would take None for an empty one."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {type(value).__name__}; pass a text")
 
 
 def prompt_key(message: Any) -> str:
-    """Equal for items of one prompt, which share its beginning when they travel in one call."""
+    """A key, equal for items of one prompt, which share its prefix when they travel in one call."""
     return "\0".join(f"{part.role}\0{part.content}" for part in message.prompt)
 
 
 def _read(field: str, read: Callable[[Any, Any], J], sent: Any, message: Any) -> J | Fault:
-    """What came of an item: what `read` makes of it, or a fault."""
     kind = message.WhichOneof("outcome")
     if kind == "fault":
         return fault_from_proto(message.fault)
@@ -259,9 +257,9 @@ self_verification_result = partial(_read, "scores", _turn_scores)
 def server_info(
     judges: judge_pb2.ListJudgeModelsResponse, processes: process_pb2.ListProcessModelsResponse
 ) -> types.JudgeServerInfo:
-    """Reads what a judge service serves; the stricter of the two services' limits hold.
+    """Reads a judge service's description; the stricter of the two services' limits hold.
 
-    Words of a later version are passed over.
+    Words of a later version are skipped.
     """
     both = (limits_from_proto(judges.limits), limits_from_proto(processes.limits))
     return types.JudgeServerInfo(

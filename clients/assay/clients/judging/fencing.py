@@ -1,12 +1,12 @@
-"""The code of the lines between which other people's text stands in a prompt. Pure.
+"""The code in the lines that fence other people's text in a prompt. Pure.
 
     [RESPONSE 5be01f9c begins]
     ...
     [RESPONSE 5be01f9c ends]
 
-It is the first one of a sequence of hashes that is not in the text, not even with other letter
-forms, or with spaces, dashes or invisible characters between its digits. So no text holds its own
-closing line, and equal texts get equal fences.
+It is the first of a sequence of hashes that the text does not contain, in any letter form, or with
+spaces, dashes or invisible characters between its digits. So no text contains its own closing line,
+and equal texts get equal fences.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_HEX = re.compile(r"[^0-9a-f]+")
 
 
 def code_of(text: str) -> str:
-    """Eight hexadecimal digits that the text does not hold, however it is dressed up."""
+    """Eight hexadecimal digits that the text does not contain in any form."""
     return _remembered(text) if len(text) <= _REMEMBERED_CHARS else _code(text)
 
 
@@ -41,7 +41,7 @@ _remembered = lru_cache(maxsize=128)(_code)
 
 
 def _hex_digits(text: str) -> str:
-    """The text's hexadecimal digits, in whatever letter form, run together."""
+    """The text's hexadecimal digits, in whatever letter form, joined."""
     if text.isascii():
         return _NOT_HEX.sub("", text.lower())
     return _NOT_HEX.sub("", unicodedata.normalize("NFKC", text).casefold())

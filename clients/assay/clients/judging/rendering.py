@@ -1,15 +1,14 @@
-"""What whoever trains a judge and the service that serves it agree on.
+"""How rows become the tokens that a judge reads, in training and in service.
 
-A judge must be trained on exactly the tokens that it will be shown. The service knows them: the
-template, the fence around the candidate's text, the order of the two responses, the cuts, the
-places at which steps are read. So the service renders, and a trainer is given token ids. The
-service's distribution registers its `Renderer` in the entry-point group `assay.judge_renderers`.
+A judge must be trained on exactly the tokens that it will get: template, fence around the
+candidate's text, order of the two responses, cuts, positions of steps. So the service renders,
+through its entry point in `assay.judge_renderers`, and a trainer gets token ids.
 
-What a trainer writes into the model's config.json, and the engines read:
+A trainer writes these keys into the model's config.json, and the engines read them:
 
     assay_step_layout   "step-end": a step is read at its own last token
-    assay_step_output   "score": the one output of a step head is a score from -1 to 1, no logit
-    assay_template      "name@version" of the prompt that a generative judge learnt on
+    assay_step_output   "score": a step head's one output is a score from -1 to 1, no logit
+    assay_template      "name@version" of the prompt that a generative judge was trained on
 """
 
 from __future__ import annotations
@@ -34,12 +33,7 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PairIds:
-    """A pair in both orders.
-
-    Attributes:
-        orders: the prompts.
-        chosen_first: whether the chosen response stands first in each.
-    """
+    """The prompts of a pair in both orders; `chosen_first` gives the order of each."""
 
     orders: tuple[Ids, Ids]
     chosen_first: tuple[bool, bool]
@@ -47,12 +41,10 @@ class PairIds:
 
 @dataclass(frozen=True, slots=True)
 class ShownPairs:
-    """Pairs as a generative judge is shown them.
+    """Pairs as a generative judge reads them; None for one that does not fit.
 
-    Attributes:
-        rows: one for each pair; None where it does not fit.
-        verdicts: ids of the tokens that say "the first is better" and "the second is better".
-        template: "name@version" of the prompt.
+    `verdicts` are the ids of the tokens for "the first is better" and "the second is better";
+    `template` is "name@version".
     """
 
     rows: list[PairIds | None]
@@ -69,15 +61,15 @@ class StepIds:
 
 
 class Renderer(Protocol):
-    """Rows as a judge is shown them.
+    """Rows as a judge reads them.
 
-    All methods take a tokenizer of transformers and `max_tokens`, the most that one prompt may
-    have, at least 1. A row that does not fit is None; pairs and dialogues are first cut in the
-    middle of a response.
+    All methods take a tokenizer of transformers and `max_tokens`, the limit of one prompt, at least
+    1. A row that does not fit is None; pairs and dialogues are first cut in the middle of a
+    response. A row that the tokenizer cannot show at all is a ConfigError.
     """
 
     def words(self) -> tuple[str, ...]:
-        """What prompts of pairs say beside the row: a tokenizer made from scratch must know it.
+        """The fixed text of prompts of pairs: a tokenizer made from scratch must know it.
 
         Raises:
             ConfigError: as for `pairs`.
@@ -87,35 +79,25 @@ class Renderer(Protocol):
         """Prompts after which a language model names the better response.
 
         Raises:
-            ConfigError: the template is not there, thinks first, or has other verdicts than "the
-                first" and "the second" in single tokens; or a row cannot be shown at all.
+            ConfigError: the template does not exist, thinks first, or has verdicts of several
+                tokens.
         """
 
     def dialogues(
         self, rows: Sequence[tuple[Sequence[Said], str]], tokenizer: Any, max_tokens: int
     ) -> list[Ids | None]:
-        """Prompts with their responses, as a head over the whole dialogue reads them.
-
-        Raises:
-            ConfigError: a row cannot be shown to this tokenizer at all.
-        """
+        """Prompts with their responses, as a head over the whole dialogue reads them."""
 
     def steps(
         self, rows: Sequence[StepRow], tokenizer: Any, max_tokens: int
     ) -> list[StepIds | None]:
-        """Responses in steps, as a step head reads them.
-
-        Raises:
-            ConfigError: a row cannot be shown to this tokenizer at all.
-        """
+        """Responses in steps, as a step head reads them."""
 
 
 def open_renderer(template: str = "", folders: Sequence[Path] = ()) -> Renderer:
     """The renderer of the judge service that is installed here.
 
-    Args:
-        template: of pairs: "name" or "name@version"; empty for the service's default.
-        folders: with further templates.
+    `template` is of pairs; empty for the service's default. `folders` hold further templates.
 
     Raises:
         ConfigError: no judge service is installed, or a folder or file of templates is wrong.

@@ -1,10 +1,8 @@
 """A policy that verifies itself: wording, verdicts, turn rewards and metrics. Pure.
 
-The dialogue of PAG (arXiv 2506.10406): the policy answers, is asked to
-verify its answer, and where it finds it wrong is asked to answer again. Its turns are attempts (at
-even indices from 0) and verifications (at odd ones). Everyone who has to do with it takes it from
-here: the service that scores dialogues, the verifier `self-verify` of the reward server, and the
-trainer that has them written.
+The dialogue of PAG (arXiv 2506.10406): the policy answers, is asked to verify its answer, and where
+it finds it wrong is asked to answer again. Its turns are attempts (at even indices from 0) and
+verifications (at odd ones).
 
     reward of the first attempt       acc_1
     reward of a verification          1 if its verdict matches the truth, else 0
@@ -13,7 +11,7 @@ trainer that has them written.
 Differences from the paper:
 
 1. A verification that cannot be read is "unparsed": it earns 0 and counts as a mismatch; the
-   authors count it as "wrong" in their metrics, so their recall of wrong attempts is the higher.
+authors count it as "wrong", so their recall of wrong attempts is higher.
 2. Rewards and metrics are defined for any number of attempts; the paper has two.
 3. The prompts are worded anew; only the closing sentences are the protocol.
 """
@@ -65,20 +63,19 @@ VERIFY = (
     "mistake, name the step and say what is wrong with it, and close with the sentence "
     '"The answer is wrong." If you find none, close with the sentence "The answer is correct."'
 )
-"""Asks for a verification; the user's message after every attempt."""
+"""The user's message after every attempt."""
 
 REVISE = (
     "You have judged your own answer to be wrong. Solve the problem again, mend the mistake that "
     "you found, and put your final answer within \\boxed{}."
 )
-"""Asks for another attempt; sent only where a revision is due."""
+"""Asks for another attempt, where a revision is due."""
 
 RECONSIDER = (
     "There may be a mistake in your solution. Look for it, solve the problem again if you find "
     "one, and put your final answer within \\boxed{}."
 )
-"""Asks for another attempt without a verification: the second turn of plain multi-turn training and
-of SCoRe (arXiv 2409.12917), sent always."""
+"""Asks for another attempt without a verification, as SCoRe does (arXiv 2409.12917)."""
 
 _BOXED = "\\boxed{"
 _BRACES = re.compile(r"[{}]")
@@ -90,10 +87,8 @@ class TurnScore:
     """One turn of the policy; see TurnScore of process.proto.
 
     Attributes:
-        reward: what the turn earns.
-        attempt_correct: the attempt is right; None for a verification.
-        strict_verdict: what a verification says, read strictly; None for an attempt.
-        tolerant_verdict: the same, read tolerantly; None for an attempt.
+        attempt_correct: None for a verification.
+        strict_verdict: of a verification; None for an attempt. So is the tolerant one.
         correct_probability: in [0, 1]; None for an attempt, and where no model was asked.
     """
 
@@ -106,15 +101,15 @@ class TurnScore:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """One scored dialogue, as the metrics take it.
+    """One scored dialogue, for the metrics.
 
     Attributes:
-        attempts_correct: whether each attempt is right; at least one.
-        verdicts: of each verification; as many as attempts, or one fewer.
-        correct_probabilities: P(correct) of each verification; empty where no model was asked.
-        answers: what each attempt states; empty where unknown, and then only a change of
-            correctness counts as a changed answer.
-        group_id: samples of one prompt share it; empty for none.
+        attempts_correct: at least one.
+        verdicts: as many as attempts, or one fewer.
+        correct_probabilities: of each verification; empty where no model was asked.
+        answers: each attempt's. Empty: unknown; then only a change of correctness is a changed
+            answer.
+        group_id: shared by the samples of one prompt; empty for none.
     """
 
     attempts_correct: tuple[bool, ...]
@@ -126,20 +121,18 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class SelfVerificationMetrics:
-    """How a batch of dialogues did: ratios in [0, 1], None where nothing was there to count.
+    """Ratios in [0, 1] over a batch of dialogues; None where there was nothing to count.
 
     Attributes:
-        first_accuracy: first attempts that are right.
-        final_accuracy: last attempts that are right.
-        answer_change_ratio: revised dialogues whose last answer is not the first.
+        answer_change_ratio: revised dialogues whose last answer differs from the first.
         verifier_accuracy: verdicts that match the truth; unparsed ones do not.
         correct_recall: verified right attempts that were called right.
         wrong_recall: verified wrong attempts that were called wrong.
         incorrect_to_correct_ratio: wrong first attempts that ended right.
         correct_to_incorrect_ratio: right first attempts that ended wrong.
         revision_ratio: dialogues with more than one attempt.
-        best_of_n_accuracy: groups whose attempt of greatest P(correct) is right; attempts that
-            share the greatest share the group's point.
+        best_of_n_accuracy: groups whose attempt of greatest P(correct) is right; ties share the
+            point.
     """
 
     first_accuracy: float | None = None
@@ -157,10 +150,7 @@ class SelfVerificationMetrics:
 def revision_due(verdict: Verdict, validation: bool = False) -> bool:
     """Whether the policy is asked for another attempt.
 
-    Args:
-        verdict: of the last verification.
-        validation: of an evaluation, where a verdict that cannot be read asks for one too; in
-            training it does not.
+    An unparsed verdict asks for one in a `validation` only.
     """
     return verdict != "correct" if validation else verdict == "wrong"
 
@@ -168,12 +158,9 @@ def revision_due(verdict: Verdict, validation: bool = False) -> bool:
 def turn_rewards(
     accuracies: Sequence[float], verdicts: Sequence[Verdict], shaping: float
 ) -> tuple[float, ...]:
-    """What each turn earns, in the turns' order: attempt, verification, attempt, ...
+    """The reward of each turn, in order: attempt, verification, attempt, ...
 
-    Args:
-        accuracies: of the attempts, 0 or 1 each; at least one.
-        verdicts: of the verifications; as many as attempts, or one fewer.
-        shaping: weight of the improvement from one attempt to the next; the paper has 1.
+    `accuracies` are 0 or 1; `shaping` weights the improvement between attempts (1 in the paper).
 
     Raises:
         ValueError: the numbers of attempts and verdicts do not alternate.
@@ -198,18 +185,10 @@ def score_turns(
     shaping: float = 0.0,
     probabilities: Sequence[float | None] = (),
 ) -> tuple[TurnScore, ...]:
-    """Scores the turns of one dialogue.
-
-    Args:
-        turns: what the policy said, attempts at even indices, verifications at odd ones.
-        attempts_correct: whether each attempt is right.
-        parsing: how verdicts must be worded to count.
-        shaping: as in `turn_rewards`.
-        probabilities: P(correct) of each verification; empty for none.
+    """Scores the turns of one dialogue; `probabilities` are P(correct) of each verification.
 
     Raises:
-        ValueError: there is not one truth for each attempt, or not one probability for each
-            verification.
+        ValueError: an attempt lacks its truth, or a verification its probability.
     """
     strict = [parse_verdict(text, strict=True) for text in turns[1::2]]
     tolerant = [parse_verdict(text, strict=False) for text in turns[1::2]]
@@ -231,14 +210,7 @@ def score_turns(
 def dialogue_of(
     turns: Sequence[str], scores: Sequence[TurnScore], parsing: Parsing, group_id: str = ""
 ) -> Dialogue:
-    """What the metrics need to know of a scored dialogue.
-
-    Args:
-        turns: what the policy said.
-        scores: of the turns, in their order.
-        parsing: which reading of the verdicts counts.
-        group_id: samples of one prompt share it.
-    """
+    """A scored dialogue for the metrics; `parsing` chooses the reading of the verdicts."""
     said = scores[1::2]
     counted = [one.strict_verdict if parsing == "strict" else one.tolerant_verdict for one in said]
     chances = tuple(one.correct_probability for one in said)
@@ -256,12 +228,7 @@ def dialogue_messages(
 ) -> list[tuple[str, str]]:
     """The dialogue as the policy saw it: role and text of each message.
 
-    Args:
-        prompt: what it was asked at first.
-        turns: what it said since; may be none.
-
-    Returns:
-        The prompt, the turns, and before each turn but the first what asks for it.
+    Before each of its turns but the first stands the message that asks for it.
     """
     messages = list(prompt)
     for index, turn in enumerate(turns):
@@ -272,10 +239,10 @@ def dialogue_messages(
 
 
 def stated_answer(text: str) -> str:
-    r"""What an attempt gives as its answer, to tell whether it changed; not to tell if it is right.
+    r"""An attempt's answer as a text, to detect a change: equal answers may differ in it.
 
-    It is the content of the last `\\boxed{}`, else the last line that is not blank; spaces and
-    line breaks count as nothing. Other ways to write the same answer are other answers.
+    It is the content of the last `\\boxed{}`, else the last line that is not blank, without spaces
+    and line breaks.
     """
     at = text.rfind(_BOXED)
     inside = _until_closed(text, at + len(_BOXED)) if at >= 0 else None
@@ -285,7 +252,7 @@ def stated_answer(text: str) -> str:
 
 
 def metrics(dialogues: Iterable[Dialogue]) -> SelfVerificationMetrics:
-    """How a batch of dialogues did. Unparsed verdicts match nothing.
+    """The metrics of a batch of dialogues. Unparsed verdicts match nothing.
 
     Raises:
         ValueError: a dialogue's attempts, verdicts and probabilities do not go together.
@@ -334,7 +301,6 @@ def _best_of_n(batch: Sequence[Dialogue]) -> Mapping[str, float]:
 
 
 def _changed(dialogue: Dialogue) -> bool:
-    """The last attempt states another answer than the first, or turned right or wrong."""
     if dialogue.attempts_correct[0] != dialogue.attempts_correct[-1]:
         return True
     return bool(dialogue.answers) and dialogue.answers[0] != dialogue.answers[-1]
@@ -350,7 +316,6 @@ def _ratio(hits: Iterable[float]) -> float | None:
 
 
 def _until_closed(text: str, start: int) -> str | None:
-    """Up to the brace that closes the one before `start`; None where it is never closed."""
     depth = 1
     for brace in _BRACES.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1

@@ -1,10 +1,9 @@
-"""What goes into a judging client and what comes out: small frozen values, nothing of the wire.
+"""The values that go into a judging client and come out of it, as frozen dataclasses.
 
-Four kinds of things are judged: responses one by one, pairs, groups, and responses by their steps.
-What comes back is a judgement, which says what a model thinks, or a `Fault`, which says only that
-there is none: a judge whose words cannot be parsed has not judged, and never gives a 0.
-
-The words are those of judge.proto and process.proto; scores without another range are in [0, 1].
+The outcome of an item is a judgement, or a `Fault` where there is none: a judge whose text cannot
+be parsed has not judged. Names follow judge.proto and process.proto; scores without another range
+are in [0, 1]. Ids have at most 256 bytes; the client numbers items without one. An empty ground
+truth is none. In settings, empty texts and zeros stand for the defaults of server or template.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ RankingMode = Literal["auto", "anchor", "round-robin"]
 Splitting = Literal["auto", "line", "paragraph", "tag", "code-line"]
 Aggregation = Literal["min", "product", "last", "mean"]
 Prompt = str | Sequence[Message]
-"""What the policy was asked: one text, or chat messages with "role" and "content"."""
+"""One text, or chat messages with "role" and "content"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +30,15 @@ class JudgeSettings:
     """How to judge.
 
     Attributes:
-        model: as `list_models` names it. Empty: the server's default.
-        template: the prompt, "name" or "name@version". Empty: the default of the call.
-        scoring: how a verdict becomes a number; "auto": from the verdict tokens' probabilities
-            where the engine gives them, else from votes.
-        votes: to sample, where votes are sampled. 0: the server's default.
-        temperature: of votes and reasons; 0 is greedy. None: 1 where more than one is sampled,
-            else 0.
-        max_tokens: the most that the judge may write for one vote. 0: the template's default.
-        seed: of the sampling. None: the server picks one.
-        overflow: what to do with a candidate longer than the model's context: a fault, or keep its
-            head and tail and say so.
+        model: as `list_models` names it.
+        template: the prompt, "name" or "name@version".
+        scoring: "auto" takes the verdict tokens' probabilities where the engine has them, else
+            votes.
+        votes: how many to sample.
+        temperature: of votes and reasons; 0 is greedy. None: 1 for several samples, else 0.
+        max_tokens: of one vote.
+        seed: None lets the server pick one.
+        overflow: for a candidate longer than the model's context: a fault, or keep head and tail.
         meta_critique: with "consensus": each critique is criticised and refined before it counts.
     """
 
@@ -58,15 +55,9 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class JudgeItem:
-    """One response to judge. Of ground_truth, anchor and rubric at most one may be given.
+    """One response to judge, with at most one of ground_truth, anchor and rubric.
 
-    Attributes:
-        prompt: what the policy was asked.
-        response: the policy's text.
-        ground_truth: the right answer.
-        anchor: a response to beat; 0.5 is parity with it.
-        rubric: what a good response does, in words.
-        id: the caller's name for it, at most 256 bytes. Empty: the client numbers it.
+    The anchor is a response to beat: 0.5 is parity with it. The rubric describes a good response.
     """
 
     prompt: Prompt
@@ -79,15 +70,7 @@ class JudgeItem:
 
 @dataclass(frozen=True, slots=True)
 class PairItem:
-    """Two responses to one prompt; the chance that `a` is better is asked for.
-
-    Attributes:
-        prompt: what the policy was asked.
-        a: the one.
-        b: the other.
-        ground_truth: the right answer; empty for none.
-        id: the caller's name for it, at most 256 bytes. Empty: the client numbers it.
-    """
+    """Two responses to one prompt; the judge gives the probability that `a` is better."""
 
     prompt: Prompt
     a: str
@@ -98,15 +81,7 @@ class PairItem:
 
 @dataclass(frozen=True, slots=True)
 class GroupItem:
-    """Samples of one prompt, to be ranked.
-
-    Attributes:
-        prompt: what the policy was asked.
-        responses: at least two, unless there is an anchor.
-        anchor: a response to hold them against; empty for none.
-        ground_truth: the right answer; empty for none.
-        id: the caller's name for it, at most 256 bytes. Empty: the client numbers it.
-    """
+    """Samples of one prompt, to be ranked: two or more, or one and an anchor to compare with."""
 
     prompt: Prompt
     responses: Sequence[str]
@@ -117,21 +92,12 @@ class GroupItem:
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """How to score steps.
+    """How to score steps. Fields that `JudgeSettings` has too mean the same, of critiques.
 
     Attributes:
-        model: as `list_models` names it. Empty: the server's default.
-        splitting: how to cut; "auto": the model's own way.
+        splitting: "auto" is the model's own way.
         step_tag: ends a step, for "tag".
-        aggregation: how the scores come together.
         error_threshold: a step below this is an error. None: the model's default.
-        votes: critiques to sample, for a generative model. 0: the server's default.
-        temperature: of critiques; see `JudgeSettings`.
-        max_tokens: the most that a generative model may write for one critique. 0: the template's
-            default.
-        seed: of the sampling. None: the server picks one.
-        meta_critique: each critique is criticised and refined before it counts.
-        template: the critique's prompt. Empty: the default.
     """
 
     model: str = ""
@@ -151,12 +117,7 @@ class StepSettings:
 class StepItem:
     """One response to score by steps.
 
-    Attributes:
-        prompt: what the policy was asked.
-        response: the policy's text.
-        ground_truth: the right answer, for models that take one; empty for none.
-        steps: the response already cut: put together they are the response. Empty: cut it.
-        id: the caller's name for it, at most 256 bytes. Empty: the client numbers it.
+    `steps` are the response already cut; joined, they are the response. Empty: the server cuts it.
     """
 
     prompt: Prompt
@@ -173,8 +134,8 @@ class SelfVerificationSettings:
     Attributes:
         parsing: how strictly a verdict must be worded to count.
         shaping_weight: reward = accuracy + weight * (accuracy - accuracy before).
-        answer_verifier: says whether an attempt is right, where the item does not. Empty: "math".
-        model: whose P("correct") is reported for each verification. Empty: none is asked.
+        answer_verifier: judges attempts of unknown truth. Empty: "math".
+        model: gives P("correct") of each verification. Empty: none.
     """
 
     parsing: Parsing = "strict"
@@ -188,12 +149,9 @@ class SelfVerificationItem:
     """One dialogue of a policy that answers, verifies itself and revises.
 
     Attributes:
-        prompt: what the policy was asked.
         turns: the policy's, oldest first: attempts at even indices, verifications at odd ones.
-        ground_truth: the right answer; may be empty where `attempts_correct` says all.
-        attempts_correct: whether each attempt is right. Empty: the answer verifier is asked.
-        group_id: samples of one prompt share it; best-of-n is counted within it. Empty: none.
-        id: the caller's name for it, at most 256 bytes. Empty: the client numbers it.
+        attempts_correct: empty: the answer verifier decides, by the ground truth.
+        group_id: shared by the samples of one prompt, for best-of-n. Empty: none.
     """
 
     prompt: Prompt
@@ -206,13 +164,7 @@ class SelfVerificationItem:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that a result took.
-
-    Attributes:
-        prompt: read, cached ones included.
-        cached: of those, tokens that were read before and kept.
-        completion: written.
-    """
+    """Tokens of one result: read (`prompt`), of those cached, and written (`completion`)."""
 
     prompt: int = 0
     cached: int = 0
@@ -228,12 +180,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRef:
-    """A judge as it was when it judged.
+    """The judge of one result. `template` is "name@version", or empty for a scalar head.
 
-    Attributes:
-        model: its name.
-        revision: a hash of its weights, or what the server was told.
-        template: the prompt, "name@version"; empty for a scalar head.
+    `revision` is a hash of its weights, or the configured revision.
     """
 
     model: str = ""
@@ -243,7 +192,7 @@ class JudgeRef:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """How long an item took at the server, in seconds: in the queue, and being judged."""
+    """Seconds of an item at the server: in the queue, and being judged."""
 
     queue_s: float = 0.0
     execution_s: float = 0.0
@@ -251,7 +200,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One sampled vote: its value, and what the judge wrote."""
+    """One sampled vote: its value, and the judge's text."""
 
     value: float
     text: str
@@ -259,18 +208,15 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class ModelJudgement:
-    """What a model thinks of one response.
+    """A model's judgement of one response.
 
     Attributes:
-        score: chance of being right or of beating the anchor; or a scalar head's logit, unbounded.
-        standard_error: of the score; None where there is no estimate.
-        votes: those behind it, in the order drawn.
-        unparsed_votes: votes that could not be parsed; they count for nothing.
-        rationale: what the judge wrote by way of reasons.
+        score: probability of being right or of beating the anchor; or a scalar head's logit,
+            unbounded.
+        standard_error: None where there is no estimate.
+        votes: in the order drawn.
+        unparsed_votes: these do not count.
         truncated: the candidate was cut to fit.
-        judge: who judged.
-        usage: tokens it took.
-        timings: how long it took.
     """
 
     score: float
@@ -286,20 +232,14 @@ class ModelJudgement:
 
 @dataclass(frozen=True, slots=True)
 class PairJudgement:
-    """What a model thinks of a pair, asked in both orders.
+    """A model's judgement of a pair, asked in both orders. Usage and votes are of both together.
 
     Attributes:
-        win_probability: chance that a is better, both orders together; 0.5 is parity.
-        forward: chance that a is better, with a in the first place.
-        reverse: chance that a is better, with a in the second place.
-        order_gap: how much the place decided: |forward - reverse|.
-        standard_error: of the win probability; None where there is no estimate.
-        unparsed_votes: votes of both orders that could not be parsed.
-        rationale: what the judge wrote by way of reasons.
-        truncated: a response was cut to fit.
-        judge: who judged.
-        usage: tokens it took, both orders together.
-        timings: how long it took.
+        win_probability: that a is better, both orders together; 0.5 is parity.
+        forward: with a in the first place.
+        reverse: with a in the second place.
+        order_gap: |forward - reverse|.
+        standard_error: None where there is no estimate.
     """
 
     win_probability: float
@@ -317,15 +257,7 @@ class PairJudgement:
 
 @dataclass(frozen=True, slots=True)
 class GroupRanking:
-    """How the samples of a group stand.
-
-    Attributes:
-        scores: mean win probability of each response, in the responses' order.
-        order_gaps: mean order gap of each response's comparisons.
-        judge: who judged.
-        usage: tokens it took, all comparisons together.
-        timings: how long it took.
-    """
+    """Mean win probabilities and mean order gaps, in the order of the group's responses."""
 
     scores: tuple[float, ...]
     order_gaps: tuple[float, ...]
@@ -338,11 +270,7 @@ class GroupRanking:
 class StepScore:
     """One step: the code points `start <= i < end` of the response.
 
-    Attributes:
-        start: first code point, from 0.
-        end: one past the last.
-        score: chance that it is right; None for a neutral step: a comment, a blank line.
-        critique: what a generative model wrote about it.
+    Its score is the probability that it is right; None for a neutral step: a comment, a blank line.
     """
 
     start: int
@@ -353,18 +281,10 @@ class StepScore:
 
 @dataclass(frozen=True, slots=True)
 class StepScores:
-    """The steps of a response, in order, and their scores.
+    """The steps of a response, in order and without overlap, and their scores.
 
-    Attributes:
-        steps: they cover the response without overlap.
-        aggregate: the scores brought together.
-        passed: the aggregate is not below the error threshold.
-        error_threshold: in force.
-        first_error: index of the first step below the threshold, from 0; None for none.
-        unparsed_votes: critiques that could not be parsed.
-        judge: who scored; without a template.
-        usage: tokens it took.
-        timings: how long it took.
+    `passed`: the aggregate is not below the error threshold. `first_error`: index of the first step
+    below it, from 0; None for none.
     """
 
     steps: tuple[StepScore, ...]
@@ -380,12 +300,9 @@ class StepScores:
 
 @dataclass(frozen=True, slots=True)
 class SelfVerificationScores:
-    """The policy's turns of a dialogue and their rewards.
+    """The policy's turns of a dialogue and their rewards, in order.
 
-    Attributes:
-        turns: one for each, in order.
-        revision_due: the last verdict asks for another attempt.
-        timings: how long it took.
+    `revision_due` says whether the last verdict asks for another attempt.
     """
 
     turns: tuple[TurnScore, ...]
@@ -398,13 +315,10 @@ class JudgeModelInfo:
     """One model that judges.
 
     Attributes:
-        name: by which settings ask for it.
-        revision: a hash of its weights, or what the server was told.
-        engine: what runs it: "transformers", "vllm", "openai", ...
-        scoring_modes: how its verdicts become numbers; the first is the default.
-        context_tokens: most tokens of prompt and answer together.
+        engine: "transformers", "vllm", "openai", ...
+        scoring_modes: the first is the default.
+        context_tokens: of prompt and answer together.
         deterministic: equal calls with an equal seed get equal judgements.
-        is_default: it is the server's default.
     """
 
     name: str
@@ -418,16 +332,7 @@ class JudgeModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProcessModelInfo:
-    """One model that scores steps.
-
-    Attributes:
-        name: by which settings ask for it.
-        revision: a hash of its weights, or what the server was told.
-        engine: what runs it.
-        default_splitting: how it cuts a response by default.
-        generative: it writes a critique of each step.
-        context_tokens: most tokens of prompt and response together.
-    """
+    """One model that scores steps; a generative one writes a critique of each."""
 
     name: str
     revision: str
@@ -439,7 +344,7 @@ class ProcessModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class TemplateInfo:
-    """One prompt: "name@version", what it asks, and what it is for.
+    """One prompt template: "name@version", its text, and its kind.
 
     `kind` is "pointwise", "pairwise", "critique", "meta-critique" or "self-verification".
     """
@@ -451,17 +356,7 @@ class TemplateInfo:
 
 @dataclass(frozen=True, slots=True)
 class JudgeServerInfo:
-    """What a judge service serves.
-
-    Attributes:
-        models: those that judge, sorted by name.
-        process_models: those that score steps, sorted by name.
-        templates: prompts, sorted by name.
-        max_items: most items of one call.
-        max_message_bytes: most bytes of one message.
-        max_item_bytes: most bytes of one item.
-        version: the server's.
-    """
+    """Models, templates and limits of a judge service; each list is sorted by name."""
 
     models: tuple[JudgeModelInfo, ...]
     process_models: tuple[ProcessModelInfo, ...]
@@ -473,11 +368,11 @@ class JudgeServerInfo:
 
     @property
     def default_model(self) -> JudgeModelInfo | None:
-        """The model that judges where settings name none; None where the server says none."""
+        """The model for settings that name none; None where there is no default."""
         return next((info for info in self.models if info.is_default), None)
 
     def find(self, name: str) -> JudgeModelInfo | None:
-        """The judging model of this name, the default for an empty one; None for no such model."""
+        """The judging model of this name, the default for an empty one; None for none."""
         if not name:
             return self.default_model
         return next((info for info in self.models if info.name == name), None)
@@ -492,14 +387,7 @@ SelfVerificationResult = SelfVerificationScores | Fault
 
 @dataclass(frozen=True, slots=True)
 class SelfVerificationReport:
-    """What came of a batch of dialogues.
-
-    Attributes:
-        results: scores or a fault for each item, in the items' order.
-        metrics: over the items that were scored, counted here
-        (`assay.clients.judging.self_verification`),
-            so that items which travelled in several calls have one set.
-    """
+    """One outcome for each item, in order, and the metrics of all scored items together."""
 
     results: list[SelfVerificationResult]
     metrics: SelfVerificationMetrics

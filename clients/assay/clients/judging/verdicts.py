@@ -1,18 +1,17 @@
-"""What a verification says: the closing sentence of PAG, read strictly and tolerantly. Pure.
+"""The verdict in a verification: the closing sentence of PAG, read strictly and tolerantly. Pure.
 
 Strict: the text ends with `The answer is correct.` or `The answer is wrong.`, letter for letter, at
 most one line break behind it, and no other such sentence before it. Tolerant: a strict verdict, or
-else the last clear one, in other words too ("the solution is incorrect", "Verdict: **correct**", a
-last line that is just "Wrong"). What is asked or supposed, or said of a part, is not clear: "if the
-answer is correct", "is the answer wrong?", "step 1 of the solution is correct"; "not correct" is
-wrong.
+else the last clear one in other words ("the solution is incorrect", "Verdict: **correct**", a last
+line that is just "Wrong"); questions, conditions and verdicts on a part are not clear ("if the
+answer is correct", "is the answer wrong?", "step 1 is correct").
 
 Differences from the paper's protocol (arXiv 2506.10406):
 
-1. A strict verdict must be the only closing sentence of the text; the authors look at its end only.
-2. What cannot be read is "unparsed", never silently "wrong".
+1. A strict verdict must be the only closing sentence of the text; the authors read its end only.
+2. A verdict that cannot be read is "unparsed"; the authors take it as "wrong".
 
-Model text is hostile: every pattern is bounded and its work grows with the text's length only.
+Model text is hostile: every pattern is bounded, and the work is linear in the text's length.
 """
 
 from __future__ import annotations
@@ -59,28 +58,23 @@ _LAST_LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A verdict in a text: which, and where the sentence that holds it begins."""
+    """A verdict in a text, and where the sentence that holds it begins."""
 
     verdict: Verdict
     start: int
 
 
 def parse_verdict(text: str, strict: bool = True) -> Verdict:
-    """What a verification says of the attempt before it.
+    """The verdict on the attempt before this turn; "unparsed" where none can be read.
 
-    Args:
-        text: the whole turn.
-        strict: only the closing sentence, exactly and exactly once, at the end.
-
-    Returns:
-        "unparsed" where no verdict can be read. A strict verdict is also the tolerant one.
+    A strict verdict is also the tolerant one.
     """
     found = _find_strict(text) or (None if strict else _find_tolerant(text))
     return found.verdict if found else "unparsed"
 
 
 def before_verdict(text: str) -> str:
-    """What a verification says up to its verdict, read tolerantly; all of it where it has none."""
+    """A verification up to its verdict, read tolerantly; all of it where it has none."""
     found = _find_strict(text) or _find_tolerant(text)
     return text[: found.start] if found else text
 
@@ -108,7 +102,7 @@ def _find_tolerant(text: str) -> Found | None:
 
 
 def _match_last_line(text: str) -> re.Match[str] | None:
-    """The last line that is not blank, where it is nothing but a verdict."""
+    """The last line that is not blank, where it is a verdict alone."""
     end = len(text.rstrip())
     start = text.rfind("\n", max(0, end - _LAST_LINE_CHARS), end) + 1
     if start == 0 and end > _LAST_LINE_CHARS:

@@ -1,7 +1,6 @@
-"""What one row asks for: the item that its keys spell. Pure.
+"""The item of one row. Pure.
 
-Errors are `RowError`: what is wrong and what to write, without file and line, which the reader of
-the file adds.
+A `RowError` states what is wrong and what to write; the reader of the file adds file and line.
 """
 
 from __future__ import annotations
@@ -16,23 +15,20 @@ from assay.kit.limits import MAX_ITEM_ID_BYTES
 
 
 class RowError(ValueError):
-    """A row is not as it should be; the text says what to write."""
+    """A row is wrong; the text says what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Under which key of a row each thing stands; an empty key is looked for in no row.
+    """The key of a row for each part of an item; an empty key is in no row.
 
     Attributes:
-        id: the row's name: a text or a whole number.
-        response: the policy's text.
+        id: a text or a whole number.
         reference: a text, a list of texts (each of them right), or data: an object or any other
             list.
         tests: tests of a program, in a shape of `assay.clients.rows.tests`.
         anchor: the text of a response to beat.
         prompt: a text, or messages with "role" and "content".
-        verifier: who judges.
-        task: the kind of task.
         params: an object of the verifier's parameters.
     """
 
@@ -49,12 +45,9 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds for rows that say nothing themselves.
+    """The verifier and task of rows that name none, and the parameters of rows judged by them.
 
-    Attributes:
-        verifier: who judges rows that name no verifier.
-        task: the task of rows that name none.
-        params: parameters for whom these two choose; those that a row has itself go before.
+    A row's own parameters take precedence.
     """
 
     verifier: str = ""
@@ -90,17 +83,10 @@ def item_of(
     item_id: str,
     respond: Responder | None = None,
 ) -> Item:
-    """The item of a row.
-
-    Args:
-        keys: where things stand.
-        defaults: what holds for rows that say nothing themselves.
-        data: the row.
-        item_id: the item's id.
-        respond: makes the response from the reference. None: the row has it.
+    """The item of a row. `respond` makes the response from the reference; None: the row has it.
 
     Raises:
-        RowError: A key is absent or holds something else than it should.
+        RowError: A key is absent or has a wrong value.
     """
     reference = reference_of(keys, data)
     response = _response(keys, data) if respond is None else respond(reference)
@@ -134,10 +120,10 @@ def _response(keys: Keys, data: Mapping[str, Any]) -> str:
 
 
 def reference_of(keys: Keys, data: Mapping[str, Any]) -> Reference | None:
-    """What the row's response is held against: its reference, its tests or its anchor.
+    """A row's reference, tests or anchor.
 
     Raises:
-        RowError: It has more than one of them, or one that is none.
+        RowError: It has more than one of them, or a wrong one.
     """
     value = data.get(keys.reference)
     if keys.tests not in data and keys.anchor not in data:
@@ -212,7 +198,7 @@ def _params(data: Mapping[str, Any], key: str) -> dict[str, Parameter]:
 
 
 def kind_of(value: object) -> str:
-    """How a person calls the type of a JSON value."""
+    """A plain name for the type of a JSON value."""
     names: dict[type, str] = {
         type(None): "null",
         bool: "true or false",

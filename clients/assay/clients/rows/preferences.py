@@ -1,7 +1,6 @@
-r"""Rows of data about judges: which of two responses is better, and which steps are right.
+r"""Rows about judges: which of two responses is better, and which steps are right.
 
-`assay eval-judge` measures judges on them and `assay train-rm` trains judges on them, so both read
-the same rows the same way. Shapes that are understood:
+`assay eval-judge` and `assay train-rm` read these shapes; another one is a RowError:
 
     prompt, chosen, rejected      texts; or `prompt` and both responses as chat messages
     prompt, chosen[], rejected[]  the same answer in several styles, in equal order (RM-Bench)
@@ -11,7 +10,7 @@ the same rows the same way. Shapes that are understood:
                                   signed labels 1 right, -1 wrong, 0 neutral, null unlabelled
     prompt, code, labels[]        one signed label for each line of a program
 
-A row that has none of these shapes is a RowError, never a guess. Pure, but for `read`.
+Pure, but for `read`.
 """
 
 from __future__ import annotations
@@ -47,11 +46,10 @@ class PairRow:
     """Two responses to one prompt, the first of them better.
 
     Attributes:
-        prompt: what was asked; at least one message.
-        chosen: the better response; not empty, and not equal to the other.
-        rejected: the worse response.
+        prompt: at least one message.
+        chosen: not empty, and not equal to the other.
         subset: part of the data set, for tables; may be empty.
-        styles: index of the style of chosen and of rejected; (0, 0) where there is one.
+        styles: indices of the two styles; (0, 0) where there is one.
     """
 
     prompt: tuple[Said, ...]
@@ -62,18 +60,18 @@ class PairRow:
 
     @property
     def group(self) -> str:
-        """Equal for rows that must not stand on both sides of a split; see `group_of`."""
+        """See `group_of`."""
         return group_of(self.prompt)
 
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """A response in steps, and what is known of each.
+    """A response in steps, and their labels.
 
     Attributes:
-        prompt: what was asked; at least one message.
-        steps: put together they are the response; none is blank unless its label is None.
-        labels: 1.0 right, -1.0 wrong, 0.0 neutral (neither: a comment), None unlabelled.
+        prompt: at least one message.
+        steps: joined, they are the response; none is blank unless its label is None.
+        labels: 1.0 right, -1.0 wrong, 0.0 neutral (a comment), None unlabelled.
         subset: part of the data set, for tables; may be empty.
     """
 
@@ -84,45 +82,40 @@ class StepRow:
 
     @property
     def group(self) -> str:
-        """Equal for rows that must not stand on both sides of a split; see `group_of`."""
+        """See `group_of`."""
         return group_of(self.prompt)
 
     @property
     def response(self) -> str:
-        """The steps put together."""
+        """The joined steps."""
         return "".join(self.steps)
 
 
 def group_of(prompt: Sequence[Said]) -> str:
-    """What a dialogue began with, without regard to space and case.
+    """The first question of a dialogue, without regard to space and case.
 
-    Dialogues that go on from the same first question share it, and so do several responses to one
-    prompt: rows of one group belong on the same side of a split.
+    Rows of one group belong on the same side of a split: several responses to one prompt, and
+    dialogues that continue the same question.
     """
     first = next((said for said in prompt if said.role == "user"), prompt[0])
     return " ".join(first.content.split()).casefold()
 
 
 def is_pair(row: Mapping[str, Any]) -> bool:
-    """Whether a row is meant as a preference pair."""
+    """Whether a row is a preference pair, by its keys."""
     return "chosen" in row and "rejected" in row
 
 
 def is_steps(row: Mapping[str, Any]) -> bool:
-    """Whether a row is meant as a labelled response in steps."""
+    """Whether a row is a labelled response in steps, by its keys."""
     return "steps" in row or "code" in row
 
 
 def pairs_of(row: Mapping[str, Any], styles: Styles = "same") -> list[PairRow]:
-    """The pairs that a row holds.
-
-    Args:
-        row: as the file has it.
-        styles: for responses in several styles: "same" pairs each style with its own, "cross" each
-            with each.
+    """The pairs of a row. Of several styles, "same" pairs each with its own, "cross" with each.
 
     Raises:
-        RowError: it holds none; the text says what to write.
+        RowError: it holds none.
     """
     for key in ("chosen", "rejected"):
         if key not in row:
@@ -216,7 +209,6 @@ def _response(value: object, key: str) -> str:
 
 
 def _dialogue(value: object, key: str) -> tuple[Said, ...]:
-    """A dialogue that ends with the assistant's answer; what was asked stands before it."""
     said = _spoken(value, key) if isinstance(value, str) else _messages(value, key)
     if len(said) < 2 or said[-1].role != "assistant":
         raise RowError(
@@ -239,16 +231,13 @@ def _spoken(text: str, key: str) -> tuple[Said, ...]:
 
 
 def steps_of(row: Mapping[str, Any], labels: Labels = "binary") -> StepRow:
-    """The labelled steps of a row.
+    """The labelled steps of a row, each with a line break at its end.
 
-    Args:
-        row: as the file has it. Steps that do not end in a line break get one, so that they stand
-            on lines of their own in the response.
-        labels: "binary": 1 right, 0 wrong; "signed": 1 right, -1 wrong, 0 neutral. Lines of 'code'
-            always have signed ones.
+    `labels` are "binary" (1 right, 0 wrong) or "signed" (1 right, -1 wrong, 0 neutral). Lines of
+    'code' always have signed ones.
 
     Raises:
-        RowError: it holds none; the text says what to write.
+        RowError: it holds none.
     """
     prompt, subset = _prompt(row), str(row.get("subset") or row.get("classification") or "")
     if "code" in row:
@@ -289,10 +278,9 @@ def _label(value: object, labels: Labels) -> float | None:
 
 
 def read(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON Lines file with the numbers of their lines; blank lines are left out.
+    """The objects of a JSON Lines file with their line numbers; blank lines are skipped.
 
-    Args:
-        path: the file; gzip if its name ends in .gz.
+    A file whose name ends in .gz is read as gzip.
 
     Raises:
         ConfigError: the file cannot be read, or a line is no JSON object; the text names both.

@@ -1,7 +1,7 @@
-"""For tests of other people: a reward server that fails on command, and a kit for verifiers.
+"""For your own tests: a reward server that fails on command, and a conformance kit for verifiers.
 
-`FakeRewardServer` proves that a trainer survives what a server can do to it. `check_verifier` holds
-a verifier, over the real wire, to what every verifier promises:
+`FakeRewardServer` tests a trainer against a server's failures. `check_verifier` tests, over the
+real wire, the properties that every verifier must have:
 
     def test_my_verifier() -> None:
         check_verifier("my-verifier", [Case("4", "4", "correct")]).raise_for_failures()

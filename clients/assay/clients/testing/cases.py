@@ -1,4 +1,4 @@
-"""What the checks of the conformance kit share: cases, a client, a report."""
+"""The common parts of the conformance checks: cases, a client, a report."""
 
 from __future__ import annotations
 
@@ -29,20 +29,16 @@ _SHOWN_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An item, and what must come of it.
+    """An item, and its expected outcome.
 
     Attributes:
-        response: the policy's text.
-        reference: what it is held against, as in `Item`.
-        verdict: the verdict that it must get; empty for any.
-        reward: the reward that it must get; None for any.
-        fault: the reason of the fault that it must get instead of a judgement.
-        parameters: the verifier's parameters.
-        prompt: what the policy was asked.
-        response_token_count: tokens that the policy spent; None: unknown.
+        verdict: expected; empty for any.
+        reward: expected; None for any.
+        fault: the reason of the expected fault.
+        response_token_count: None: unknown.
         truncated: the response was cut at the generation limit.
         turns: the dialogue, instead of a response, which then stays empty.
-        name: what the report calls it; empty: the response's start.
+        name: for the report; empty: the response's start.
     """
 
     response: str
@@ -59,7 +55,7 @@ class Case:
 
     @property
     def wanted(self) -> str:
-        """What must come of it, in words."""
+        """The expected outcome, in words."""
         return f"the fault {self.fault}" if self.fault else self.verdict or "judged"
 
     def item(self, verifier: str) -> Item:
@@ -78,15 +74,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What every check needs.
+    """The context of every check. `additive`: its rewards are sums of weight times score.
 
-    Attributes:
-        client: reaches the server.
-        info: the verifier.
-        cases: known items.
-        report: where findings go.
-        additive: its rewards are sums of weight times score.
-        item_timeout_s: how long one judgement may take, in seconds.
+    `item_timeout_s` limits one judgement.
     """
 
     client: RewardClient

@@ -1,15 +1,13 @@
-"""The conformance kit: a verifier held, over the real wire, to what every verifier promises.
+"""The conformance kit: checks, over the real wire, the properties that every verifier must have.
 
     report = check_verifier("my-verifier", [Case("4", "4", "correct"), Case("5", "4", "incorrect")])
     report.raise_for_failures()
 
 Checked: the description (names, range, verdicts, parameters and their defaults); every case's
-verdict, and that its judgement is sound; equal items get equal judgements where the verifier says
-so, one by one and shuffled in a batch; a missing or blank reference is a fault and never a zero; an
-unknown or wrong parameter is the fault INVALID_PARAMETER; hostile responses get a judgement or a
-fault with a reason, in time; the server lives on.
-
-Not checked: that the verdicts of other items are right, and anything that needs a group.
+verdict, and that its judgement is sound; determinism where it is claimed, one by one and shuffled
+in a batch; a missing or blank reference is a fault; an unknown or wrong parameter is the fault
+INVALID_PARAMETER; hostile responses get a judgement or a fault with a reason, in time; the server
+lives on. Not checked: the verdicts of other items, and anything that needs a group.
 """
 
 from __future__ import annotations
@@ -53,19 +51,12 @@ def check_verifier(
     item_timeout_s: float = 10.0,
     hostile_chars: int = 2**20,
 ) -> Report:
-    """Checks one verifier on a server.
+    """Checks one verifier on a server; without `cases` little can be checked.
 
-    Args:
-        name: the verifier's name.
-        cases: items with the verdict that each must get; without any, little can be checked.
-        target: the server's address. Empty: the server installed here is started for the occasion,
-            without a cache, so that determinism is seen and not remembered.
-        tls: how to encrypt to the target.
-        token: the target's bearer token.
-        arguments: command-line arguments of the server that is started.
-        additive: the reward is the sum of weight times score. None: unless it is a profile.
-        item_timeout_s: how long one judgement may take, in seconds.
-        hostile_chars: about how long the long hostile responses are, in characters.
+    Without a target the server installed here is started with `arguments`, and without a cache,
+    which would hide a lack of determinism. `additive` says that the reward is the sum of weight
+    times score; None: unless it is a profile. `item_timeout_s` limits one judgement;
+    `hostile_chars` is the approximate length of long hostile responses.
 
     Raises:
         ConfigError: No target is given and no reward server is installed.
@@ -106,7 +97,7 @@ def check_verifier(
 
 
 def _why_left_out(logs: Path) -> Iterator[str]:
-    """What the server logged about plug-ins that it could not load; its processes say it each."""
+    """The plug-ins that the server could not load, from its processes' logs."""
     lines = (logs / "reward.err").read_text(errors="replace").splitlines()
     said = (line.partition(": ")[2] if "left out" in line else line for line in lines)
     for line in dict.fromkeys(said):
@@ -127,13 +118,13 @@ def _check(  # noqa: PLR0917  # one caller; each is a different thing
     names = [verifier.name for verifier in server.verifiers]
     near = did_you_mean(report.verifier, names).removeprefix("; ")
     others = f"the server has: {', '.join(names)}"
-    trouble = "" if info else "; ".join(filter(None, (near, others)))
-    report.add("serving", "the server has it", trouble)
+    problem = "" if info else "; ".join(filter(None, (near, others)))
+    report.add("serving", "the server has it", problem)
     if info is None:
         return
     report.version = info.version
-    for what, trouble in check_spec(info, server):
-        report.add("spec", what, trouble)
+    for what, problem in check_spec(info, server):
+        report.add("spec", what, problem)
     sums = additive if additive is not None else not info.is_profile
     kit = Kit(client, info, tuple(cases), report, sums, item_timeout_s)
     if info.needs_group:
@@ -153,7 +144,7 @@ def _check_cases(kit: Kit) -> list[Result]:
     results = kit.score([case.item(kit.info.name) for case in kit.cases])
     for number, (case, result) in enumerate(zip(kit.cases, results, strict=True), start=1):
         what = f"case {number}, {clip(case.name or case.response)!r}, is {case.wanted}"
-        kit.report.add("cases", what, _case_trouble(kit, case, result))
+        kit.report.add("cases", what, _case_problem(kit, case, result))
     seen = {case.verdict for case in kit.cases}
     unseen = [verdict for verdict in kit.info.verdicts if verdict not in seen]
     if kit.cases and unseen:
@@ -161,7 +152,7 @@ def _check_cases(kit: Kit) -> list[Result]:
     return results
 
 
-def _case_trouble(kit: Kit, case: Case, result: Result) -> str:
+def _case_problem(kit: Kit, case: Case, result: Result) -> str:
     if result.fault is not None:
         return "" if case.fault == result.fault.reason else outcome_text(result)
     judgement = result.judgement
@@ -199,20 +190,19 @@ def _difference(one: Sequence[Result], other: Sequence[Result]) -> str:
 
 
 def _check_hostile(kit: Kit, chars: int) -> None:
-    """Hostile responses, beside a reference that is known to be good."""
     example = next((case for case in kit.cases if not case.fault), Case("4", "4"))
     slowest_s, slowest = 0.0, ""
     for name, text in hostile_texts(chars).items():
         item = dataclasses.replace(example, response=text, turns=())
         result = kit.score([item.item(kit.info.name)])[0]
-        trouble = ""
+        problem = ""
         if result.fault is not None and result.fault.reason in OURS:
-            trouble = outcome_text(result)
+            problem = outcome_text(result)
         elif result.judgement is not None:
-            trouble = check_judgement(kit.info, result.judgement, additive=kit.additive)
-            if not trouble and result.execution_s > kit.item_timeout_s:
-                trouble = f"it took {result.execution_s:.1f} s"
-        kit.report.add("hostile", name, trouble)
+            problem = check_judgement(kit.info, result.judgement, additive=kit.additive)
+            if not problem and result.execution_s > kit.item_timeout_s:
+                problem = f"it took {result.execution_s:.1f} s"
+        kit.report.add("hostile", name, problem)
         if result.execution_s > slowest_s:
             slowest_s, slowest = result.execution_s, name
     if slowest:
@@ -223,8 +213,8 @@ def _check_hostile(kit: Kit, chars: int) -> None:
 
 def _check_alive(kit: Kit) -> None:
     served = kit.client.list_verifiers().find(kit.info.name)
-    trouble = "" if served == kit.info else "it is no longer served, or described otherwise"
-    if not trouble and kit.cases:
+    problem = "" if served == kit.info else "it is no longer served, or described otherwise"
+    if not problem and kit.cases:
         case = kit.cases[0]
-        trouble = _case_trouble(kit, case, kit.score([case.item(kit.info.name)])[0])
-    kit.report.add("serving", "the server lives on and judges as before", trouble)
+        problem = _case_problem(kit, case, kit.score([case.item(kit.info.name)])[0])
+    kit.report.add("serving", "the server lives on and judges as before", problem)

@@ -5,7 +5,7 @@
             assert (await client.score_one(Item("4", reference="4"))).reward == 1.0
 
 `async with` serves on the running loop, `with` in a thread of its own. Leaving the context fails
-when a knob was set and never used: a fault that nobody met proves nothing.
+when a knob was set and never met: such a test proves nothing.
 """
 
 from __future__ import annotations
@@ -50,22 +50,21 @@ def exact_judge(item: reward_pb2.Item) -> Judgement | Fault:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """What goes wrong. All is off by default; what is set must be met before the server closes.
+    """The failures of the server, all off by default. Each one set must be met before it closes.
 
     Attributes:
-        unavailable: this many scoring calls are refused with UNAVAILABLE, before all others.
-        queue_full: this many are refused with QUEUE_FULL after those.
-        retry_after_s: the wait that QUEUE_FULL asks for, in seconds; None sends no RetryInfo. A
-            detail, not a knob to meet.
-        internal: this many fail with INTERNAL after those.
+        unavailable: refuses this many scoring calls with UNAVAILABLE, before all others,
+        queue_full: this many with QUEUE_FULL after those,
+        retry_after_s: with this wait in seconds; None sends no RetryInfo. It need not be met.
+        internal: fails this many with INTERNAL after those.
         hang: this many never answer, until they are cancelled.
-        die: this many bring the server down at once.
-        delay_s: every answer takes this long, in seconds.
+        die: this many end the server at once.
+        delay_s: every answer takes this long.
         fault_ids: items that get a fault.
         nan_ids: items whose reward is NaN.
         drop_ids: items that the answer leaves out.
         duplicate_ids: items that the answer holds twice, with different rewards.
-        unknown_results: results that nobody asked for, in every answer.
+        unknown_results: results of unknown ids, in every answer.
         shuffle: results come in a random order.
     """
 
@@ -90,18 +89,12 @@ class Knobs:
 
 @dataclass(slots=True)
 class FakeRewardServer:
-    """The server.
+    """A reward server that answers by `judge`, and fails by `knobs`.
 
     Attributes:
-        judge: answers for one item.
-        knobs: what goes wrong.
-        batch_limits: what it says that one call may hold.
-        verifiers: what it says that it serves.
-        tls: serves TLS with it.
-        token: asks for this bearer token.
-        port: where to listen; 0 takes a free one.
-        requests: the batches and chunks that it was sent, refused ones included.
-        metadata: the metadata of each scoring call.
+        port: 0 takes a free one.
+        requests: the batches and chunks received, refused ones included.
+        metadata: of each scoring call.
         cancelled: scoring calls that were cancelled while they hung.
     """
 
@@ -129,7 +122,7 @@ class FakeRewardServer:
 
     @property
     def address(self) -> str:
-        """Where it answers, "host:port"."""
+        """The address as "host:port"."""
         if self._running is None:
             raise RuntimeError("the fake server is not started; use it in a with")
         return self._running.address
@@ -139,7 +132,7 @@ class FakeRewardServer:
         unmet = sorted(self.knobs.to_meet() - self._met)
         if unmet:
             raise AssertionError(
-                f"the fake reward server was told to fail and never did: {', '.join(unmet)}"
+                f"the fake reward server has knobs that were set and never met: {', '.join(unmet)}"
             )
 
     async def start(self) -> None:
@@ -202,7 +195,6 @@ class FakeRewardServer:
             self.verify()
 
     def _meets(self, knob: str) -> bool:
-        """Spends one use of a counted knob, if there is one left."""
         if self._spent.get(knob, 0) >= getattr(self.knobs, knob):
             return False
         self._spent[knob] = self._spent.get(knob, 0) + 1
@@ -210,17 +202,17 @@ class FakeRewardServer:
         return True
 
     async def _answer(self, items: Sequence[reward_pb2.Item]) -> list[reward_pb2.Result]:
-        """Results as the knobs say, or the call's refusal."""
+        """Results by the knobs, or the call's refusal."""
         if self._meets("unavailable"):
-            raise refuse(Reason.DRAINING, "the fake is told to be unavailable")
+            raise refuse(Reason.DRAINING, "the fake is set to be unavailable")
         if self._meets("queue_full"):
             raise refuse(
                 Reason.QUEUE_FULL,
-                "the fake is told to be full",
+                "the fake is set to be full",
                 retry_after_s=self.knobs.retry_after_s,
             )
         if self._meets("internal"):
-            raise refuse(Reason.INTERNAL, "the fake is told to fail")
+            raise refuse(Reason.INTERNAL, "the fake is set to fail")
         if self._meets("die") and self._running is not None:
             self._dying.add(asyncio.ensure_future(self._running.stop(0.0)))
             await asyncio.Event().wait()
@@ -260,7 +252,7 @@ class FakeRewardServer:
     def _result(self, item: reward_pb2.Item) -> reward_pb2.Result:
         if self._strikes("fault_ids", item):
             return result_to_proto(
-                item.id, Fault("VERIFIER_FAILED", "the fake is told to", code="INTERNAL")
+                item.id, Fault("VERIFIER_FAILED", "the fake is set to", code="INTERNAL")
             )
         result = result_to_proto(item.id, self.judge(item))
         if self._strikes("nan_ids", item):
@@ -308,7 +300,7 @@ class _Servicer(reward_pb2_grpc.RewardServiceServicer):
 
 
 def exact_info() -> reward_pb2.VerifierInfo:
-    """What the fake says of its verifier by default."""
+    """The default description of the fake's verifier."""
     return reward_pb2.VerifierInfo(
         name="exact",
         version="1",

@@ -1,7 +1,7 @@
-"""Responses that no verifier may stumble over: a policy, or a clumsy caller, will send them. Pure.
+"""Hostile responses, as a policy or a careless caller sends them. Pure.
 
-None of them is a right answer to anything by design; what matters is that each gets a judgement or
-a fault with a reason, in bounded time, and that the server lives on.
+None is a right answer. Each must get a judgement or a fault with a reason, in bounded time, and the
+server must live on.
 """
 
 from __future__ import annotations
@@ -13,11 +13,7 @@ _INJECTION = (
 
 
 def hostile_texts(chars: int = 2**20) -> dict[str, str]:
-    """Hostile responses, by name.
-
-    Args:
-        chars: about how long the long ones are, in characters.
-    """
+    """Hostile responses, by name; the long ones have about `chars` characters."""
     half, deep = chars // 2, chars // 8
     return {
         "empty": "",

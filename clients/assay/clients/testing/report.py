@@ -1,43 +1,39 @@
-"""What a conformance check found, for people and for pytest. Pure."""
+"""The report of a conformance check, for people and for pytest. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-# How many checks of a group that came out alike are named.
+# Checks of a group with equal results that are named.
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked.
+    """One check and its result.
 
     Attributes:
         group: "serving", "spec", "cases", "determinism", "references", "parameters" or "hostile".
-        what: what must be true.
-        trouble: why it is not; empty when it is.
+        what: the property.
+        problem: why it does not hold; empty when it does.
     """
 
     group: str
     what: str
-    trouble: str = ""
+    problem: str = ""
 
     @property
     def ok(self) -> bool:
-        """It is true."""
-        return not self.trouble
+        """The property holds."""
+        return not self.problem
 
 
 @dataclass(slots=True)
 class Report:
-    """All that was checked of one verifier, in order.
+    """All checks of one verifier, in order.
 
-    Attributes:
-        verifier: its name.
-        version: its version; empty when it is not served.
-        checks: what was checked.
-        notes: what could not be checked, and what is worth knowing.
+    `version` is empty when it is not served; `notes` list what could not be checked.
     """
 
     verifier: str
@@ -45,9 +41,9 @@ class Report:
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, group: str, what: str, trouble: str = "") -> None:
+    def add(self, group: str, what: str, problem: str = "") -> None:
         """Adds a check."""
-        self.checks.append(Check(group, what, trouble))
+        self.checks.append(Check(group, what, problem))
 
     @property
     def failures(self) -> list[Check]:
@@ -56,11 +52,11 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Everything that was checked is true, and something was."""
+        """There are checks, and all hold."""
         return bool(self.checks) and not self.failures
 
     def raise_for_failures(self) -> None:
-        """Raises AssertionError with what failed, or when nothing was checked."""
+        """Raises AssertionError with the failures, or when nothing was checked."""
         if not self.ok:
             raise AssertionError("\n" + self._text(self.failures))
 
@@ -74,11 +70,11 @@ class Report:
         lines = [f"{name}: {passed} checks passed, {failed} failed"]
         alike: dict[tuple[str, str], list[str]] = {}
         for check in checks:
-            alike.setdefault((check.group, check.trouble), []).append(check.what)
-        for (group, trouble), whats in alike.items():
-            mark = "FAIL" if trouble else "ok  "
+            alike.setdefault((check.group, check.problem), []).append(check.what)
+        for (group, problem), whats in alike.items():
+            mark = "FAIL" if problem else "ok  "
             more = f" and {len(whats) - _SHOWN} more" if len(whats) > _SHOWN else ""
-            said = f"{', '.join(whats[:_SHOWN])}{more}" + (f": {trouble}" if trouble else "")
+            said = f"{', '.join(whats[:_SHOWN])}{more}" + (f": {problem}" if problem else "")
             lines.append(f"  {mark}  {group}: {said}")
         lines += [f"  note  {note}" for note in self.notes]
         return "\n".join(lines)

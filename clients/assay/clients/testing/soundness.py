@@ -1,4 +1,4 @@
-"""What is wrong with a verifier's description of itself, or with one of its judgements. Pure."""
+"""Errors in a verifier's description, or in one of its judgements. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_EXPLANATION_CHARS = 1000
 
 
 def check_spec(info: VerifierInfo, server: ServerInfo) -> Iterator[tuple[str, str]]:
-    """Each thing that a description promises, with what is wrong or an empty text."""
+    """Each property of a description, with its error or an empty text."""
     yield "the name is kebab-case", _unless(_KEBAB.fullmatch(info.name), info.name)
     yield "it has a version", _unless(info.version.strip(), "the version is empty")
     yield "the description is one sentence", _sentence(info.description)
@@ -51,11 +51,11 @@ def check_spec(info: VerifierInfo, server: ServerInfo) -> Iterator[tuple[str, st
         _unless(len(set(names)) == len(names), ", ".join(names)),
     )
     for parameter in info.parameters:
-        yield f"the parameter {parameter.name!r} is well-formed", parameter_trouble(parameter)
+        yield f"the parameter {parameter.name!r} is well-formed", parameter_problem(parameter)
 
 
-def parameter_trouble(parameter: ParameterInfo) -> str:
-    """What is wrong with a parameter's description; empty when nothing is."""
+def parameter_problem(parameter: ParameterInfo) -> str:
+    """The error in a parameter's description; empty for none."""
     if not _SNAKE.fullmatch(parameter.name):
         return "the name is not snake_case"
     if parameter.type not in _TYPES:
@@ -67,11 +67,11 @@ def parameter_trouble(parameter: ParameterInfo) -> str:
     low, high = parameter.minimum, parameter.maximum
     if (low is not None or high is not None) and parameter.type not in ("int", "float"):
         return "a range is for numbers"
-    return "" if parameter.default is None else default_trouble(parameter, parameter.default)
+    return "" if parameter.default is None else default_problem(parameter, parameter.default)
 
 
-def default_trouble(parameter: ParameterInfo, value: Parameter) -> str:
-    """What is wrong with a default; empty when nothing is."""
+def default_problem(parameter: ParameterInfo, value: Parameter) -> str:
+    """The error in a default; empty for none."""
     right_kind = isinstance(value, _TYPES[parameter.type])
     if not right_kind or (isinstance(value, bool) and parameter.type != "bool"):
         return f"the default {value!r} is no {parameter.type}"
@@ -86,13 +86,7 @@ def default_trouble(parameter: ParameterInfo, value: Parameter) -> str:
 
 
 def check_judgement(info: VerifierInfo, judgement: Judgement, *, additive: bool) -> str:
-    """What is wrong with a judgement; empty when nothing is.
-
-    Args:
-        info: who judged.
-        judgement: the judgement.
-        additive: the reward is the sum of weight times score.
-    """
+    """The error in a judgement; empty for none. `additive`: reward is the sum of weight * score."""
     if judgement.verdict not in info.verdicts:
         return f"the verdict {judgement.verdict!r} is not listed"
     reward = judgement.reward
@@ -143,5 +137,5 @@ def _tasks(info: VerifierInfo, server: ServerInfo) -> str:
     return ""
 
 
-def _unless(right: object, trouble: str) -> str:
-    return "" if right else trouble or "it is empty"
+def _unless(right: object, problem: str) -> str:
+    return "" if right else problem or "it is empty"

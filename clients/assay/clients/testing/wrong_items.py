@@ -1,7 +1,6 @@
-"""Items that are wrong: without a usable reference, with parameters that no verifier takes.
+"""Wrong items: without a usable reference, or with parameters that no verifier takes.
 
-Each must be a fault with the right reason. A judgement of such an item is a made-up number that a
-trainer would train on.
+Each must be a fault with the right reason: a judgement would be a made-up number that trains.
 """
 
 from __future__ import annotations
@@ -64,17 +63,16 @@ def check_parameters(kit: Kit) -> None:
 
 
 def _check_default(kit: Kit, case: Case, parameter: ParameterInfo, default: Parameter) -> None:
-    """Passing the default is the same as passing nothing."""
     said = dataclasses.replace(case, parameters={**case.parameters, parameter.name: default})
     implied, passed = (kit.score([one.item(kit.info.name)])[0] for one in (case, said))
-    trouble = ""
+    problem = ""
     if not _equal(implied, passed, 0.0 if kit.info.deterministic else _ROUNDING):
-        trouble = f"{outcome_text(implied)} without, {outcome_text(passed)} with it"
-    kit.report.add("parameters", f"the default of {parameter.name} can be passed", trouble)
+        problem = f"{outcome_text(implied)} without, {outcome_text(passed)} with it"
+    kit.report.add("parameters", f"the default of {parameter.name} can be passed", problem)
 
 
 def _equal(one: Result, other: Result, tolerance: float) -> bool:
-    """The same verdict and, but for rounding, reward; or the same fault."""
+    """The same verdict and, up to rounding, reward; or the same fault."""
     if one.judgement is None or other.judgement is None:
         reasons = [result.fault.reason if result.fault else "" for result in (one, other)]
         return reasons[0] == reasons[1]
@@ -83,7 +81,7 @@ def _equal(one: Result, other: Result, tolerance: float) -> bool:
 
 
 def _wrong_values(parameter: ParameterInfo) -> Iterator[Parameter]:
-    """A value of a wrong type, and those beyond what the parameter says that it takes."""
+    """A value of a wrong type, and values outside the declared range."""
     yield 1 if parameter.type in ("bool", "string", "string_list") else "not a number"
     if parameter.allowed_values:
         yield "no-such-value"
@@ -100,7 +98,7 @@ def _wrong_values(parameter: ParameterInfo) -> Iterator[Parameter]:
 
 
 def _expect(kit: Kit, what: str, case: Case, reason: Reason | None = None) -> None:
-    """A fault: with this reason, or any that blames neither verifier nor server."""
+    """Expects a fault with this reason, or any that blames neither verifier nor server."""
     result = kit.score([case.item(kit.info.name)])[0]
     fault = result.fault
     wrong = fault is None or fault.reason in OURS or (reason and fault.reason != reason)

@@ -1,20 +1,16 @@
-"""Rewards for AReaL (1.0.4) by a reward server: a workflow, and a function for its process pool.
+"""Rewards for AReaL (1.0.4): a workflow, and a function for its process pool.
 
-    workflow = "assay.clients.trainers.areal.RLVRWorkflow"
-    trainer.train(workflow=workflow, workflow_kwargs=workflow_kwargs)
+`RLVRWorkflow` is AReaL's own workflow with the reward awaited. A fault raises `FaultError`: AReaL
+gives up the prompt's whole group and draws another prompt ("drop", the only policy, because its
+executor swallows what a workflow raises).
 
-is AReaL's own workflow with the reward awaited. ASSAY_TARGET says where the server is
-(`assay.clients.trainers.common.settings`). A fault raises `FaultError`: AReaL gives up the whole
-group of the prompt and draws another prompt: "drop", the one policy there is, for its executor
-swallows what a workflow raises.
+`reward_fn` is for AReaL's own workflow, which runs it in a pool of processes. There a call of more
+than 15 s, the wait for a free process included, is tried four times and then *becomes 0*. The
+adapter refuses time-outs that would reach this limit, and while a server is away only one call in
+five seconds waits for it. It cannot see the wait for a process: with a slow verifier a full pool
+makes zeros.
 
-    workflow_kwargs = dict(reward_fn="assay.clients.trainers.areal.reward_fn", ...)
-
-is for AReaL's own workflow, which runs the function in a pool of processes, and has a trap: what
-takes longer than 15 s there, the wait for a free process included, is asked four times and then
-*becomes 0*. A time-out that would run into this is refused, and while a server is away only one
-call in five seconds waits for it. But the wait for a process cannot be seen from here: with a slow
-verifier a full pool makes zeros.
+docs/trainers/areal.md has the settings.
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ POOL_TIMEOUT_S = 15.0  # areal.api.reward_api.AsyncRewardWrapper
 _MARGIN_S = 1.0
 _DEFAULT_TIMEOUT_S = "3"  # AReaL asks four times
 
-# What a server's being away costs the calls behind in the pool: one wait, then none for a while.
+# While a server is away one call waits for it, and the others in the pool do not.
 _AWAY_S = 5.0
 _AWAY_CODES = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")
 _away: dict[str, tuple[float, Fault]] = {}
@@ -51,12 +47,8 @@ def reward_fn(
 ) -> float:
     """The reward of one response, asked in a process of AReaL's pool.
 
-    Args:
-        prompt: what the policy was asked, as text.
-        completions: its response, one text; special tokens at its end are left out.
-        prompt_ids: not looked at.
-        completion_ids: only counted.
-        data: the row: "reference" or "answer", "verifier", "task", "parameters".
+    `data` is the row: "reference" or "answer", "verifier", "task", "parameters". Special tokens at
+    the end of `completions`, one text, are removed; `completion_ids` are only counted.
 
     Raises:
         FaultError: there is no judgement.
@@ -87,7 +79,7 @@ async def async_reward_fn(
     completion_ids: Sequence[int],
     **data: Any,
 ) -> float:
-    """The same without a process: for workflows of your own, in place of `AsyncRewardWrapper`.
+    """As `reward_fn`, awaited: for your own workflows, in place of `AsyncRewardWrapper`.
 
     Raises:
         FaultError: there is no judgement.
@@ -117,13 +109,13 @@ def _item(
 
 
 def __getattr__(name: str) -> Any:
-    """`RLVRWorkflow`, made where AReaL is: to import this module does not import AReaL."""
+    """Makes `RLVRWorkflow` at its first use: importing this module does not import AReaL."""
     if name != "RLVRWorkflow":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from areal.workflow.rlvr import RLVRWorkflow  # noqa: PLC0415  # imports all of AReaL
 
     class AssayRLVRWorkflow(RLVRWorkflow):
-        """AReaL's workflow of one turn, with our rewards, awaited instead of asked in a pool."""
+        """AReaL's workflow of one turn, with our rewards awaited."""
 
         def __init__(self, reward_fn: Any = reward_fn, *args: Any, **kwargs: Any) -> None:
             super().__init__(reward_fn, *args, **kwargs)

@@ -1,12 +1,10 @@
-"""A scorer for Inspect (inspect_ai 0.3) by a reward server.
+"""A scorer for Inspect (inspect_ai 0.3), documented in docs/trainers/inspect.md.
 
     Task(dataset=..., solver=generate(), scorer=assay("127.0.0.1:50051", task="math"))
 
 The sample's target is the reference; several targets are several right answers. A sample's metadata
-may say "reference", "verifier", "task" and "parameters". A fault with "drop" (the default) makes a
-score that is unscored: Inspect keeps it in the log and leaves it out of every metric, and counts it
-as `unscored_samples`. With "raise" the sample has an error, of which the eval's `fail_on_error` and
-`retry_on_error` decide.
+may hold "reference", "verifier", "task" and "parameters". With "drop" (the default) a fault makes
+an unscored score, which Inspect leaves out of every metric. With "raise" the sample has an error.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ def assay(target: str = "", **options: Any) -> Scorer:
 
     Args:
         target: the server's address, "host:port". Empty: ASSAY_TARGET.
-        options: what `read_settings` takes: verifier, task, token, timeout_s, on_fault, ...
+        options: as for `read_settings`: verifier, task, token, timeout_s, on_fault, ...
 
     Raises:
         ConfigError: no target is given, or the policy is neither "drop" nor "raise".

@@ -1,18 +1,12 @@
-"""A reward function for ms-swift's GRPO (4.6). Imports swift.
+"""A reward function for ms-swift's GRPO (4.6), documented in docs/trainers/ms-swift.md.
 
-    swift rlhf --rlhf_type grpo --external_plugins plugin.py --reward_funcs assay ...
-
-where plugin.py says `import assay.clients.trainers.ms_swift`. Settings come from the environment
-(`assay.clients.trainers.common.settings`); ASSAY_REFERENCE_COLUMN names the column of references,
-without it `reference`, `solution` or `answer`; the columns `verifier`, `task` and `parameters` are
-read where they exist.
-
-What ms-swift makes of a fault is in docs/trainers/ms-swift.md; in short: it adds rewards with
-`nansum`, so that the None of a reward function *is a 0* in the group's mean. Hence
+Settings come from the environment; ASSAY_REFERENCE_COLUMN names the column of references, by
+default `reference`, `solution` or `answer`. ms-swift adds rewards with `nansum`, so that None *is a
+0* in the group's mean. Hence
 
 1. "raise", the default: training stops.
-2. "mask": the reward is None. Taken only with `--scale_rewards gdpo` and without
-   `--dynamic_sample`: there, and only there, ms-swift leaves None out of mean and deviation.
+2. "mask": the reward is None. Accepted only with `--scale_rewards gdpo` and without
+`--dynamic_sample`, where ms-swift leaves None out of mean and deviation.
 """
 
 from __future__ import annotations
@@ -36,10 +30,7 @@ _COLUMNS = ("reference", "solution", "answer")
 
 
 class AssayReward(AsyncORM):
-    """What ms-swift awaits for each batch of completions.
-
-    Args:
-        args: ms-swift's training arguments.
+    """The reward function that ms-swift awaits for each batch; made from its training arguments.
 
     Raises:
         ConfigError: a setting is wrong, or ms-swift would make a fault a 0.
@@ -69,8 +60,8 @@ class AssayReward(AsyncORM):
         """The reward of each completion, in order; None for a fault under "mask".
 
         Raises:
-            FaultError: a completion has no judgement, and the policy is "raise".
-            ConfigError: the reference column is missing or holds what is no reference.
+            FaultError: a fault, and the policy is "raise".
+            ConfigError: the reference column is missing or holds no references.
         """
         prompts = [_prompt_of(messages) for messages in columns.get("messages") or ()]
         texts = [text_of(completion) for completion in completions]
@@ -85,7 +76,7 @@ class AssayReward(AsyncORM):
 
 
 def _with_count(item: Item, ids_of_turns: Sequence[Sequence[int]]) -> Item:
-    """The item with the tokens that its turns spent, where ms-swift tells them."""
+    """The item with the token count of its turns, where ms-swift gives them."""
     count = sum(len(ids) for ids in ids_of_turns)
     return dataclasses.replace(item, response_token_count=count or None)
 

@@ -6,15 +6,13 @@
     if __name__ == "__main__":
         AssayResourcesServer.run_webserver()
 
-The reward server itself answers NeMo Gym too, on its HTTP port; this is for those whose servers are
-all started by `gym`. What becomes of a fault (`on_fault`):
+Policies for a fault (`on_fault`, docs/trainers/nemo-gym.md):
 
-- "mask" (the default): a row with `_ng_failure_class`, which Gym's collector writes beside its
-  results, never among them, and tries again when it resumes; and with `mask_sample`, at the top and
-  in `instance_config`, where NeMo RL looks for it: no gradient. The row must have a reward to be
-  one, and has 0.0. *NeMo RL takes it into its group's baseline nevertheless*; so there:
-- "raise": the answer is 503. Gym's collector stops; NeMo RL counts it as a failure of its
-  infrastructure and draws the prompt anew, up to its `max_attempts_per_prompt`.
+- "mask" (the default): the row has the reward 0.0, because it must have one; `_ng_failure_class`,
+  so that Gym's collector keeps it apart and tries it again when it resumes; and `mask_sample`, at
+  the top and in `instance_config`: no gradient in NeMo RL. *NeMo RL still counts that 0.0 in the
+  group's baseline*; so there use
+- "raise": the answer is 503. Gym's collector stops; NeMo RL draws the prompt anew.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ _REFERENCES = ("reference", "expected_answer", "answer")
 
 
 class AssayResourcesServerConfig(BaseResourcesServerConfig):
-    """The server's settings; an empty one is looked for in the environment: ASSAY_TARGET, ..."""
+    """The server's settings; an empty one is read from the environment: ASSAY_TARGET, ..."""
 
     target: str = ""
     token: str = ""
@@ -73,7 +71,7 @@ class AssayResourcesServer(SimpleResourcesServer):
         self._policy()
 
     async def verify(self, body: AssayVerifyRequest) -> JSONResponse:
-        """The rollout's row with its reward; of a fault a failed row, or 503."""
+        """The rollout's row with its reward; for a fault a failed row, or 503."""
         settings = self._settings()
         data = unsaid(body.model_dump(mode="json"))
         item = read_item(settings, _prompt(data), _response(data), _row(body.model_extra or {}))
@@ -119,7 +117,7 @@ def _failed(data: dict[str, Any], fault: Fault, policy: FaultPolicy) -> JSONResp
 
 
 def _row(columns: dict[str, Any]) -> dict[str, Any]:
-    """The columns that say how to judge; of the names of a reference the first that is there."""
+    """The columns for judging; of the names of a reference the first that exists."""
     row = {name: columns[name] for name in ("verifier", "task", "parameters") if columns.get(name)}
     reference = next((columns[name] for name in _REFERENCES if columns.get(name) is not None), None)
     if reference is not None:
@@ -135,7 +133,7 @@ def _prompt(data: dict[str, Any]) -> str | list[Message]:
 
 
 def _response(data: dict[str, Any]) -> str:
-    """What the policy said: the texts of its messages; neither its reasoning nor its calls."""
+    """The text of the policy's messages, without reasoning and calls."""
     return "".join(
         part.get("text") or ""
         for output in data["response"]["output"]

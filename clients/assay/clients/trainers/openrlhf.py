@@ -3,18 +3,12 @@
     --reward.remote_url "$(python -c 'from assay.clients.trainers import openrlhf as m
     print(m.__file__)')"
 
-OpenRLHF loads a file by its path and takes `reward_func` from it; a file of yours that says `from
-assay.clients.trainers.openrlhf import reward_func` does as well. Settings come from the environment
-of the workers (`assay.clients.trainers.common.settings`), and ASSAY_RESPONSE_AFTER says where a
-response begins where a query does not hold its prompt as it was sent. The same over HTTP, without
-this package in the workers, is the reward server's /get_reward.
+Settings come from the environment of the workers. Where a query does not hold its prompt as it was
+sent, ASSAY_RESPONSE_AFTER gives the text before the response.
 
-What OpenRLHF makes of a fault is in docs/trainers/openrlhf.md; in short:
-
-1. "raise", the default: OpenRLHF catches every exception of a reward function, logs it, and keeps
-   the sample without a reward; the step that should train on it then fails, and training stops.
-2. "drop": the reward is NaN, and `--algo.dynamic_filtering_enable` drops the sample's group and
-   draws another. Without that flag NaN reaches the loss: never use it so.
+Policies for a fault (docs/trainers/openrlhf.md): "raise", the default, stops training at the step
+that needs the sample. "drop" makes the reward NaN, and `--algo.dynamic_filtering_enable` drops the
+sample's group and draws another; without that flag NaN reaches the loss.
 """
 
 from __future__ import annotations
@@ -38,20 +32,15 @@ _POLICIES = (FaultPolicy.RAISE, FaultPolicy.DROP)
 def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any
 ) -> dict[str, Any]:
-    """The rewards of responses, in order.
+    """The rewards of responses, in order: tensors `rewards` and `scores` of N, and `extra_logs`.
 
-    Args:
-        queries: prompt and response, decoded with special tokens.
-        prompts: the prompts as they were sent.
-        labels: the references; see `Settings.reference`.
-
-    Returns:
-        `rewards` and `scores`, tensors of N, and `extra_logs`: tensors by name, of `fault` and of
-        each component that all judgements have.
+    `queries` are prompt and response, decoded with special tokens; `labels` are the references,
+    read by `Settings.reference`. The log has `fault` and each component that all judgements have.
 
     Raises:
-        FaultError: a response has no judgement, and the policy is "raise".
-        ConfigError: a setting or a label is wrong, or a response cannot be told from its prompt.
+        FaultError: a fault, and the policy is "raise".
+        ConfigError: a setting or a label is wrong, or a response cannot be separated from its
+            prompt.
     """
     import torch  # noqa: PLC0415  # OpenRLHF has it, this distribution does not ask for it
 
@@ -66,10 +55,10 @@ def reward_func(
 def items_of(
     settings: Settings, queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any]
 ) -> list[Item]:
-    """The items of a call.
+    """The items of a call, as for `reward_func`.
 
     Raises:
-        ConfigError: a label is no reference, or a response cannot be told from its prompt.
+        ConfigError: a label is no reference, or a response cannot be separated from its prompt.
     """
     after = os.environ.get("ASSAY_RESPONSE_AFTER", "")
     return [
@@ -98,7 +87,7 @@ def _response(query: str, prompt: str, after: str) -> str:
 
 
 def logs_of(results: Sequence[Result]) -> dict[str, list[float]]:
-    """What OpenRLHF logs: `fault`, 1 for a fault, and the components; NaN where there is none."""
+    """OpenRLHF's log values: `fault`, 1 for a fault, and the components, NaN where absent."""
     found = [result.judgement for result in results]
     parts = [{part.name: part.score for part in one.components} if one else {} for one in found]
     names = sorted({name for part in parts for name in part})

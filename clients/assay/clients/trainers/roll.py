@@ -1,15 +1,9 @@
-"""A reward worker for ROLL (0.3.0) by a reward server, and a rollout loop that drops faults.
+"""A reward worker for ROLL (0.3.0), and a rollout loop that drops faults.
 
-    rewards:
-      math_rule:
-        worker_cls: assay.clients.trainers.roll.AssayRewardWorker
-        system_envs: {ASSAY_TARGET: "127.0.0.1:50051"}
-    user_defined_rollout_loop_cls: assay.clients.trainers.roll.AssayRolloutLoop
-
-The worker raises `FaultError` for a fault. With ROLL's own loop that ends the run ("raise"). With
-`AssayRolloutLoop` the prompt is given up with all its samples and ROLL draws another ("drop");
-fewer samples of a prompt are not possible, for ROLL's groups have a fixed size. In a validation
-there is no other prompt to draw, so there a fault ends the run in both.
+docs/trainers/roll.md has the configuration. The worker raises `FaultError` for a fault. With ROLL's
+own loop that ends the run ("raise"). `AssayRolloutLoop` gives up the prompt with all its samples,
+because ROLL's groups have a fixed size, and ROLL draws another ("drop"); a validation has no other
+prompt, so there a fault ends the run.
 """
 
 from __future__ import annotations
@@ -33,9 +27,9 @@ _COLUMNS = ("verifier", "task", "parameters")
 
 
 class AssayRewardWorker(Worker):
-    """Asks a reward server. What it needs to know is in the environment: `system_envs`.
+    """Asks a reward server; its settings are in the environment (`system_envs`).
 
-    The columns of the batch that it reads: "ground_truth" (or "reference", "answer"), "verifier",
+    It reads these columns of the batch: "ground_truth" (or "reference", "answer"), "verifier",
     "task", "parameters", "prompt_id".
     """
 
@@ -48,11 +42,11 @@ class AssayRewardWorker(Worker):
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def initialize(self, pipeline_config: Any) -> None:
-        """Nothing to do: the connection is made at the first call."""
+        """Does nothing: the first call connects."""
 
     @register(dispatch_mode=Dispatch.DP_MP_COMPUTE, clear_cache=False)
     def compute_rewards(self, data: Any) -> Any:
-        """The rewards of a batch, [batch_size] float32; no reward of single tokens.
+        """The rewards of a batch, [batch_size] float32, without rewards of single tokens.
 
         Raises:
             FaultError: a sample has no judgement.
@@ -76,7 +70,7 @@ class AssayRewardWorker(Worker):
 
 
 def columns_of(non_tensor_batch: Any) -> dict[str, list[Any]]:
-    """The columns that say how to judge; ROLL's "ground_truth" is a reference."""
+    """The columns for judging; ROLL's "ground_truth" is a reference."""
     columns = {name: list(non_tensor_batch[name]) for name in _COLUMNS if name in non_tensor_batch}
     for name in ("reference", "ground_truth", "answer"):
         if name in non_tensor_batch:
@@ -86,7 +80,7 @@ def columns_of(non_tensor_batch: Any) -> dict[str, list[Any]]:
 
 
 class AssayRolloutLoop(UserDefinedRolloutLoop):
-    """ROLL's loop, in which a prompt with a fault is given up and another is drawn."""
+    """ROLL's loop, but it gives up a prompt with a fault and draws another."""
 
     async def _generate_and_reward(self, context: Any, req: Any, domain: str) -> Any:
         try:

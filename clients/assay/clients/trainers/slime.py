@@ -1,23 +1,16 @@
-"""A reward function for slime: one for a sample, and, with --group-rm, for a group.
+"""A reward function for slime: for one sample, and, with --group-rm, for a group.
 
     --custom-rm-path assay.clients.trainers.slime.custom_rm
 
-Settings come from the environment (`assay.clients.trainers.common.settings`); a sample's `metadata`
-may name its own `verifier`, `task` and `parameters`. With `--reward-key score` the reward comes
-with verdict, fault and explanation beside it.
-
-What slime makes of a fault is in docs/trainers/slime.md; in short:
+Settings come from the environment; a sample's `metadata` may hold its own `verifier`, `task` and
+`parameters`. Policies for a fault (docs/trainers/slime.md); "drop" and "mask" need their function,
+as slime's own normalisation would spread NaN over the group:
 
 1. "raise", the default: the rollout ends with the exception, and training stops.
-2. "drop": the reward is NaN; `--dynamic-sampling-filter-path
-   assay.clients.trainers.slime.drop_faulted_groups` takes the sample's group out, and slime draws
-   another.
-3. "mask": the reward is NaN and the sample has `remove_sample`, so that it has no loss;
-   `--custom-reward-post-process-path assay.clients.trainers.slime.post_process_rewards` leaves it
-   out of its group's mean and deviation.
-
-With "drop" and "mask" the flag is not optional: slime's own normalisation would spread NaN over the
-group.
+2. "drop": `--dynamic-sampling-filter-path` with `drop_faulted_groups` removes the sample's group,
+and slime draws another.
+3. "mask": the sample has no loss (`remove_sample`); `--custom-reward-post-process-path` with
+`post_process_rewards` leaves it out of its group's mean and deviation.
 """
 
 from __future__ import annotations
@@ -40,17 +33,12 @@ _SCALED = ("grpo", "gspo", "cispo")
 
 
 async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
-    """The reward of a sample, or those of a list of samples.
+    """The reward of a `slime.utils.types.Sample`, or those of a list of samples.
 
-    Args:
-        args: slime's; `reward_key` is read.
-        sample: a `slime.utils.types.Sample`, or a list of them.
-
-    Returns:
-        A number for each sample; with a reward key a mapping that holds it.
+    A reward is a number; with `args.reward_key` a mapping that holds it.
 
     Raises:
-        FaultError: a sample has no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
         ConfigError: a setting or a label is wrong.
     """
     settings = read_settings()
@@ -94,14 +82,9 @@ def _reward_of(args: Any, policy: FaultPolicy, result: Result) -> Any:
 
 
 def drop_faulted_groups(args: Any, samples: Sequence[Any], **_: Any) -> Any:
-    """A dynamic sampling filter: a group with a fault is dropped, and slime draws another.
+    """A dynamic sampling filter that drops a group with a fault, so that slime draws another.
 
-    Args:
-        args: slime's.
-        samples: a group, scored.
-
-    Returns:
-        slime's `DynamicFilterOutput`; its metric counts the reason "fault".
+    It returns slime's `DynamicFilterOutput`; its metric counts the reason "fault".
     """
     from slime.rollout.filter_hub.base_types import DynamicFilterOutput  # noqa: PLC0415
 
@@ -110,16 +93,11 @@ def drop_faulted_groups(args: Any, samples: Sequence[Any], **_: Any) -> Any:
 
 
 def post_process_rewards(args: Any, samples: Sequence[Any]) -> tuple[list[float], list[float]]:
-    """Slime's own normalisation, over the judgements of each group.
-
-    Args:
-        args: slime's; `advantage_estimator`, `rewards_normalization`, `grpo_std_normalization`,
-            `n_samples_per_prompt`, `rollout_batch_size` and `reward_key` are read.
-        samples: a batch, groups in order.
+    """Slime's own normalisation, over the judgements of each group; `samples` are groups in order.
 
     Returns:
-        Raw and normalised rewards. A sample without a judgement has NaN and 0, and no loss; one
-        that is the only one judged of several has 0.
+        Raw and normalised rewards. A sample without a judgement has NaN and 0, and no loss; the
+            only judged one of several has 0.
 
     Raises:
         ConfigError: a sample has no judgement, and the estimator does not normalise by group.

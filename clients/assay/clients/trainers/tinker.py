@@ -3,12 +3,11 @@
     env = partial(AssayEnv, renderer, row["question"], {"answer": row["answer"], "task": "math"})
     builder = ProblemGroupBuilder(env_thunk=env, num_envs=16)
 
-or, for verifiers that compare the samples of a group, `AssayGroupBuilder(env, 16)`.
-The settings are those of `assay.clients.trainers.common.settings`. A fault raises `FaultError` out
-of `step` ("raise", the one policy of the adapter). What becomes of it says the training loop's
-`rollout_error_tolerance`: None or False, the default: the run ends; True (`RetryOnFailure`): the
-sample is drawn anew, three times for a group, then the group is left out; `MinViableGroup(...)`:
-the sample leaves its group, whose mean is over the others.
+For verifiers that compare the samples of a group use `AssayGroupBuilder(env, 16)`.
+
+A fault raises `FaultError` out of `step` ("raise", the only policy). The training loop's
+`rollout_error_tolerance` decides whether the run ends, the sample is drawn anew, or it leaves its
+group (docs/trainers/tinker.md).
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from assay.clients.types import Item, Judgement
 
 
 class AssayEnv(Env):
-    """A question of one turn; like the cookbook's `ProblemEnv`, with the server as the judge.
+    """A question of one turn, as the cookbook's `ProblemEnv`, with the server as the judge.
 
     Args:
         renderer: the cookbook's renderer of the model.
-        question: what the policy is asked.
+        question: the prompt.
         row: "reference" or "answer", "verifier", "task", "parameters".
         convo_prefix: messages before the question.
-        options: what `read_settings` takes: target, verifier, task, token, ...
+        options: as for `read_settings`: target, verifier, task, token, ...
 
     Raises:
         ConfigError: no target is given, or another policy than "raise".
@@ -65,11 +64,9 @@ class AssayEnv(Env):
         return prompt, self.renderer.get_stop_sequences()
 
     async def step(self, action: list[int], *, extra: Any = None) -> StepResult:
-        """Judges the response, or keeps it for the group's one call.
+        """Judges the response (tokens), or keeps it for the group's one call.
 
-        Args:
-            action: the response's tokens.
-            extra: may say why sampling stopped.
+        `extra` may say why sampling stopped.
 
         Raises:
             FaultError: there is no judgement.
@@ -109,7 +106,7 @@ class AssayEnv(Env):
 
 
 def metrics_of(judgement: Judgement) -> dict[str, float]:
-    """The parts of a reward, as the cookbook logs them."""
+    """The components of a reward, as the cookbook logs them."""
     return {f"assay/{part.name}": part.score for part in judgement.components}
 
 
@@ -117,10 +114,7 @@ def metrics_of(judgement: Judgement) -> dict[str, float]:
 class AssayGroupBuilder(EnvGroupBuilder):
     """A group whose responses are judged in one call, for verifiers that compare them.
 
-    Attributes:
-        env_thunk: makes one environment.
-        num_envs: samples in the group.
-        dataset_name: under which the cookbook logs.
+    `dataset_name` is for the cookbook's log.
     """
 
     env_thunk: Callable[[], AssayEnv]

@@ -3,18 +3,16 @@
     reward = reward_function("127.0.0.1:50051", task="math")
     trainer = GRPOTrainer(model, reward_funcs=reward, train_dataset=rows, args=args)
 
-What a user of plain TRL must know about a fault, which this function gives to TRL as None:
+A fault is None, of which TRL makes this:
 
-1. As the *only* reward function it does the right thing: TRL leaves the row out of the group's mean
-   and deviation and gives it the advantage 0. Its tokens still count in the loss's denominator, and
-   still meet the KL and entropy terms, if any.
-2. Beside *other* reward functions it does not: TRL adds rewards with `nansum`, so that a fault
-   counts as 0 here, and the sample competes with the sum of the others. Where that matters, compose
-   rewards on the server (a profile) instead of in TRL.
-3. TRL never stops for faults. Watch the metric `assay/fault_ratio`, which this function logs;
-   `assay train` stops by itself.
-4. TRL averages a metric over the calls that logged it, so the counts are logged in every call for
-   each verdict and reason that was ever seen, zeros included.
+1. As the *only* reward function: TRL leaves the row out of the group's mean and deviation and gives
+it the advantage 0. Its tokens still count in the loss's denominator, and in the KL and entropy
+terms, if any.
+2. Beside *other* reward functions: TRL adds rewards with `nansum`, so that a fault counts as 0.
+Compose rewards on the server (a profile) instead.
+3. TRL never stops for faults. Watch the metric `assay/fault_ratio`.
+4. TRL averages a metric over the calls that logged it, so every call logs the count of each verdict
+and reason ever seen, zeros included.
 """
 
 from __future__ import annotations
@@ -55,10 +53,9 @@ _POLICIES = (FaultPolicy.MASK, FaultPolicy.RAISE)
 
 @dataclass(slots=True)
 class Reporter:
-    """Tells TRL what came of a batch, where it offers `log_metric` and `log_extra`.
+    """Logs the results of a batch by TRL's `log_metric` and `log_extra`, where it has them.
 
-    Attributes:
-        prefix: stands before the names of metrics and columns.
+    `prefix` begins the names of metrics and columns.
     """
 
     prefix: str = "assay"
@@ -66,10 +63,7 @@ class Reporter:
     _components: set[str] = field(default_factory=set)
 
     def report(self, results: Sequence[Result], columns: Mapping[str, Any]) -> None:
-        """Logs counts of verdicts and reasons, mean scores of components, and all of it by row.
-
-        A component's mean is over the judgements that have it; a row without it holds None.
-        """
+        """Logs counts of verdicts and reasons, mean scores of components, and all of it by row."""
         log_metric: Callable[[str, float], None] | None = columns.get("log_metric")
         log_extra: Callable[[str, list[Any]], None] | None = columns.get("log_extra")
         components = _components_of(results)
@@ -93,7 +87,6 @@ class Reporter:
 
 
 def _components_of(results: Sequence[Result]) -> dict[str, list[float | None]]:
-    """The score of each component in each row, by name; None where the row does not have it."""
     found: dict[str, list[float | None]] = {}
     for row, result in enumerate(results):
         for part in result.judgement.components if result.judgement else ():
@@ -106,10 +99,10 @@ Early = dict[int, tuple[Item, Future[Result]]]
 
 @dataclass(slots=True)
 class _RewardFunction:
-    """What both variants share: a client, a reader of rows and a reporter. Pickles with them.
+    """A client, a reader of rows and a reporter, for both variants. Can be pickled.
 
     `early` holds what `assay.clients.trainers.trl_streaming` sent before TRL asked: by row, the
-    item without its id and group, and its result to come.
+    item without its id and group, and its future result.
     """
 
     client: RewardClient | AsyncRewardClient
@@ -128,14 +121,14 @@ class _RewardFunction:
 
 
 def bare(item: Item) -> Item:
-    """The item without what says where it stands in its batch."""
+    """The item without its id and group."""
     return dataclasses.replace(item, id="", group_id="")
 
 
 class AsyncReward(_RewardFunction):
-    """What TRL awaits. Made by `reward_function`.
+    """The awaited variant, made by `reward_function`.
 
-    To `inspect` it is a coroutine function: it has the attributes of one, and a name of its own.
+    `inspect` takes it for a coroutine function, as TRL requires.
     """
 
     async def __call__(
@@ -152,7 +145,7 @@ class AsyncReward(_RewardFunction):
         return self.rewards(await self._scored(self.client, items), columns)
 
     async def _scored(self, client: RewardClient, items: Sequence[Item]) -> list[Result]:
-        """A result for each item; what was sent early is not sent again."""
+        """A result for each item; items sent early are not sent again."""
         early, self.early = self.early, {}
         sent: dict[int, Future[Result]] = {}
         for row, (item, result) in early.items():
@@ -166,8 +159,8 @@ class AsyncReward(_RewardFunction):
         results = []
         for row, item in enumerate(items):
             if row in sent:
-                told = await asyncio.wrap_future(sent[row])
-                results.append(dataclasses.replace(told, id=item.id))
+                early_result = await asyncio.wrap_future(sent[row])
+                results.append(dataclasses.replace(early_result, id=item.id))
             else:
                 results.append(next(found))
         return results
@@ -178,7 +171,7 @@ class AsyncReward(_RewardFunction):
 
 
 class SyncReward(_RewardFunction):
-    """What TRL calls. Made by `sync_reward_function`."""
+    """The blocking variant, made by `sync_reward_function`."""
 
     def __call__(
         self,
@@ -212,34 +205,31 @@ def reward_function(
 ) -> AsyncReward:
     """A reward function for TRL that is awaited, so that several run at the same time.
 
-    Plain and conversational completions are taken. The data's columns `verifier`, `task` and
-    `parameters` (a mapping for each row) are read where they exist. A fault is None; see the top of
-    this module for what TRL makes of it. Where TRL offers them, `log_metric` gets
-    `NAME/verdict/...`, `NAME/fault/...`, `NAME/fault_ratio` and the mean score of each component as
-    `NAME/component/...`; `log_extra` gets the columns `NAME_verdict`, `NAME_explanation` and one
-    for each component. The function can be pickled, unless an
-    `AsyncRewardClient` is passed.
+    It takes plain and conversational completions, and reads the columns `verifier`, `task` and
+    `parameters` (a mapping for each row) where they exist. Where TRL has them, `log_metric` gets
+    `NAME/verdict/...`, `NAME/fault/...`, `NAME/fault_ratio` and `NAME/component/...` (means);
+    `log_extra` gets the columns `NAME_verdict`, `NAME_explanation` and one for each component. The
+    function can be pickled, unless an `AsyncRewardClient` is passed.
 
     Args:
         client_or_target: an address, "host:port", or a client. An `AsyncRewardClient` must not have
             been used on another loop.
-        verifier: who judges. Empty: the column `verifier`, or by task.
-        task: the task. Empty: the column `task`.
-        reference_column: where the reference stands. Empty: "reference", or "answer" where there is
-            no such column.
-        parameters: parameters of every row.
+        verifier: empty: the column `verifier`, or by task.
+        task: empty: the column `task`.
+        reference_column: empty: "reference", or else "answer".
+        parameters: of every row.
         name: the function's `__name__`, under which TRL logs it.
         on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
-        reference: what the reference column holds: "text", "json" or "tests" of a program; see
+        reference: the content of the reference column; see
             `assay.clients.trainers.common.rows.label_of`.
-        timeout_s: the whole time that one batch may take, for an address.
-        tls: as in `RewardClient`, for an address.
-        token: as in `RewardClient`, for an address.
+        timeout_s: of one batch, for an address.
+        tls: for an address.
+        token: for an address.
 
     Raises:
-        ConfigError: The address is empty, or the policy is none that TRL can follow. Called: a
-            reference column is missing or holds what is no reference.
-        FaultError: Called: a row has no judgement, and the policy is "raise".
+        ConfigError: The address is empty, or TRL cannot follow the policy. When called: a reference
+            column is missing or holds no references.
+        FaultError: When called: a fault, and the policy is "raise".
     """
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
@@ -263,7 +253,7 @@ def sync_reward_function(
     tls: ClientTls | None = None,
     token: str | None = None,
 ) -> SyncReward:
-    """The same as `reward_function`, but called instead of awaited.
+    """As `reward_function`, but called instead of awaited.
 
     Raises:
         ConfigError: As `reward_function`.

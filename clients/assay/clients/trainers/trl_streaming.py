@@ -1,17 +1,16 @@
-"""Scoring while TRL's GRPOTrainer still generates: each completion goes out as its row ends.
+"""Scores each completion as its row ends, while TRL's GRPOTrainer still generates.
 
     reward = reward_function("127.0.0.1:50051", task="math")
     trainer = GRPOTrainer(model, reward_funcs=reward, train_dataset=rows, args=args)
     stream_rewards(trainer, reward)
 
-TRL calls a reward function when the whole batch is generated and has no hook before that. So this
-wraps two methods of one trainer, TRL 1.16's `_generate_and_score_completions`, to know the rows,
-and the policy's `generate`, to see which have ended. The rewards are what they are without it:
-when TRL asks, a row whose item is the one that was sent takes its result, and every other row is
-scored then. Those are rows cut at the limit, and what verifiers judge as a group.
+It wraps two methods of one trainer: TRL 1.16's `_generate_and_score_completions`, to know the rows,
+and the policy's `generate`, to see which have ended. The rewards stay the same: when TRL asks, a
+row whose item equals the one sent takes its result; every other row (cut at the limit, or judged as
+a group) is scored then.
 
-Not covered: TRL's vLLM modes, continuous batching and `rollout_func`, which do not call `generate`;
-several turns (tools); generation sharded over processes. There it changes nothing.
+Without effect: TRL's vLLM modes, continuous batching and `rollout_func`, which do not call
+`generate`; several turns (tools); generation sharded over processes.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ from assay.kit.errors import CallError, ConfigError
 def stream_rewards(trainer: Any, reward: AsyncReward | SyncReward) -> None:
     """Has a trainer's completions scored by `reward` as they end.
 
-    Args:
-        trainer: a GRPOTrainer, or what is derived from it, whose `reward_funcs` hold `reward`.
-        reward: of `reward_function`.
+    The trainer is a GRPOTrainer or a subclass, and `reward` is one of its `reward_funcs`.
 
     Raises:
         ConfigError: `reward` is not awaited, is none of the trainer's, or has an
@@ -78,11 +75,7 @@ def _listed(criteria: Sequence[Any]) -> Any:
 
 
 class _Rows:
-    """The rows of one batch, which go out as they end.
-
-    Attributes:
-        prompt_tokens: tokens of the padded prompts, where completions begin.
-    """
+    """The rows of one batch, sent as they end; `prompt_tokens` is where completions begin."""
 
     def __init__(
         self,
@@ -100,15 +93,7 @@ class _Rows:
         self._info: ServerInfo | None = None
 
     def watch(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        """A stopping criterion that stops nothing.
-
-        Args:
-            input_ids: (B, tokens so far).
-            scores: unused.
-
-        Returns:
-            (B,) False.
-        """
+        """A stopping criterion that never stops: (B, tokens so far) to (B,) False."""
         import torch  # noqa: PLC0415  # TRL has it
 
         ends = torch.tensor(self._trainer.eos_token_ids, device=input_ids.device)
@@ -119,7 +104,6 @@ class _Rows:
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
     def _send(self, row: int, ids: list[int]) -> None:
-        """Sends a row, unless it is judged with its group, or the server does not answer."""
         if self._info is None:
             try:
                 self._info = self._client.list_verifiers()

@@ -1,20 +1,13 @@
-"""A reward for `verifiers` (0.3, 0.4: `verifiers.v1`), and so for prime-rl, by a reward server.
+"""A reward for `verifiers` (0.3, 0.4: `verifiers.v1`), and so for prime-rl.
 
     [env.taskset.task.rewards.assay]
     fn = "assay.clients.trainers.verifiers.reward"
 
-or `--env.taskset.task.rewards.assay.fn assay.clients.trainers.verifiers.reward`, or a line in a
-task:
+A fault raises `FaultError`. verifiers makes it a `TaskError` on the trace, which then has no
+reward; prime-rl leaves such a trace out of group means and loss ("drop", the only policy).
 
-    class MyTask(vf.Task[MyData]):
-        assay = vf.reward(weight=1.0)(reward)
-
-ASSAY_TARGET says where the server is (`assay.clients.trainers.common.settings`). A fault raises
-`FaultError`. verifiers makes it a `TaskError` on the trace, which has then no reward at all;
-prime-rl takes such a trace into no group's mean and no loss: "drop", the one policy there is.
-
-A plain reward function in a `Rubric` (verifiers 0.1 to 0.3) is not safe: a Rubric makes *0* of what
-a function raises. There use `assay.clients.trainers.verifiers_rubric`.
+In a `Rubric` (verifiers 0.1 to 0.3) use `assay.clients.trainers.verifiers_rubric`: a Rubric makes
+*0* of what a function raises. docs/trainers/verifiers.md has the settings.
 """
 
 from __future__ import annotations
@@ -28,12 +21,9 @@ from assay.clients.trainers.common.single import read_item
 
 
 async def reward(task: Any, trace: Any) -> float:
-    """The reward of a trace's last reply. Parts of it become the trace's metrics `assay/NAME`.
+    """The reward of a trace's last reply. Its components become the trace's metrics `assay/NAME`.
 
-    Args:
-        task: the task's data: `prompt`, and where it has them `reference` or `answer`, `verifier`,
-            `task`, `parameters`.
-        trace: the rollout.
+    `task` has a `prompt`, and may have `reference` or `answer`, `verifier`, `task`, `parameters`.
 
     Raises:
         FaultError: there is no judgement.

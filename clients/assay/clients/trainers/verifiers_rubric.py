@@ -2,9 +2,9 @@
 
     env = vf.SingleTurnEnv(dataset=rows, rubric=AssayRubric(target="127.0.0.1:50051", task="math"))
 
-A `Rubric` makes 0 of what a reward function raises, so this is no function but a rubric. With
-"drop" (the default) the state of a sample without a judgement has an error and the reward NaN: the
-environment's retries (`max_retries`) ask again, and NaN is in no mean of a group. With "raise" the
+It is a rubric because a `Rubric` makes 0 of what a reward function raises. With "drop" (the
+default) the state of a sample without a judgement has an error and the reward NaN: the
+environment's retries (`max_retries`) ask again, and group means leave NaN out. With "raise" the
 `FaultError` ends the run of the environment.
 """
 
@@ -35,10 +35,10 @@ class AssayRubric(vf.Rubric):
 
     Args:
         parser: as of `vf.Rubric`.
-        options: what `read_settings` takes: target, verifier, task, token, on_fault, ...
+        options: as for `read_settings`: target, verifier, task, token, on_fault, ...
 
     Raises:
-        ConfigError: no target is given, or the policy is none for verifiers.
+        ConfigError: no target is given, or verifiers cannot follow the policy.
     """
 
     def __init__(self, parser: Any = None, **options: Any) -> None:
@@ -48,14 +48,14 @@ class AssayRubric(vf.Rubric):
         self.policy = read_policy(self.settings.on_fault or "drop", allowed, "verifiers")
 
     async def score_rollout(self, state: Any) -> None:
-        """Gives one state its reward."""
+        """Sets one state's reward."""
         await self.score_group([state])
 
     async def score_group(self, states: Sequence[Any]) -> None:
-        """Gives the states of one prompt their rewards, and advantages against the judged ones.
+        """Sets the rewards of one prompt's states, and advantages over the judged ones.
 
         Raises:
-            FaultError: a state has no judgement, and the policy is "raise".
+            FaultError: a fault, and the policy is "raise".
         """
         reader = reader_of(self.settings)
         items = [_item(reader, state, number) for number, state in enumerate(states)]
@@ -105,7 +105,7 @@ def _item(reader: RowReader, state: Any, number: int) -> Item:
 
 
 def _plain(said: Any) -> str | list[Message]:
-    """Messages as mappings; verifiers 0.2 and later have them as objects of pydantic."""
+    """Messages as mappings; verifiers 0.2 and later have objects of pydantic."""
     if isinstance(said, str):
         return said
     return [

@@ -4,22 +4,21 @@
     reward.custom_reward_function.name=compute_score_async
     +reward.custom_reward_function.reward_kwargs.target=127.0.0.1:50051
 
-verl before 0.8 names the same keys `custom_reward_function...`. `reward_kwargs` and the environment
-say the rest (`assay.clients.trainers.common.settings`), and besides
+Options come from `reward_kwargs` and the environment (`assay.clients.trainers.common.settings`),
+and besides
 
     tasks        a mapping from the data's `data_source` to a task; without it that is the task
     components   names of components to log, as `component_NAME`
     parameters   parameters of the verifier; those of a row's `extra_info["parameters"]` go before
 
-A row may name its own `verifier` or `task` in `extra_info`. What verl makes of a fault is in
-docs/trainers/verl.md; in short:
+Policies for a fault (docs/trainers/verl.md):
 
-1. "raise", the default: in verl's V1 trainer (the default from 0.9) the sample is left out of its
-   group; in the trainer before that, training stops.
+1. "raise", the default: verl's V1 trainer leaves the sample out of its group; older ones stop.
 2. "mask": the score is NaN, which verl's own estimators would spread over the group: it needs
-   `method.adv_estimator=assay_grpo`, of `assay.clients.trainers.verl_manager`.
-3. The keys hold no `acc`: verl's validation counts a sample without a judgement as `acc` 0 as soon
-   as another sample has that key.
+`method.adv_estimator=assay_grpo`, of `assay.clients.trainers.verl_manager`.
+
+There is no key `acc`: once a sample has it, verl's validation counts samples without a judgement as
+`acc` 0.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def compute_score(
     """The score of one response, as verl's reward managers and its `remote` manager call it.
 
     Raises:
-        FaultError: there is no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
         ConfigError: a setting or a ground truth is wrong.
     """
     options = read_options(reward_kwargs)
@@ -56,12 +55,12 @@ async def compute_score_async(
     extra_info: Mapping[str, Any] | None = None,
     **reward_kwargs: Any,
 ) -> dict[str, Any]:
-    """The same, awaited: samples that wait at the same time travel in one call.
+    """As `compute_score`, awaited: samples that wait at the same time travel in one call.
 
-    verl's `remote` manager takes only functions that are not awaited.
+    verl's `remote` manager cannot await.
 
     Raises:
-        FaultError: there is no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
         ConfigError: a setting or a ground truth is wrong.
     """
     options = read_options(reward_kwargs)
@@ -79,7 +78,7 @@ def compute_score_batch(
     """The scores of a batch, as the `batch` manager of verl's older trainer calls it.
 
     Raises:
-        FaultError: a response has no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
         ConfigError: a setting or a ground truth is wrong.
     """
     options = read_options(reward_kwargs)

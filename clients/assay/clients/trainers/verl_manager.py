@@ -5,9 +5,8 @@
     reward.reward_manager.name=AssayRewardManager
     +reward.reward_kwargs.target=127.0.0.1:50051
 
-Against `assay.clients.trainers.verl`, whose function verl's own managers call, this one also sends
-the prompt, the number of tokens, and which group the sample is of. Its options are those of that
-module, under `reward.reward_kwargs`.
+Unlike `assay.clients.trainers.verl`, whose options it takes, it also sends the prompt, the number
+of tokens, and the sample's group.
 
 `method.adv_estimator=assay_grpo` goes with `on_fault=mask`: GRPO (arXiv 2402.03300) over the
 judgements of a group. A sample without one is left out of mean and deviation and has the advantage
@@ -32,12 +31,8 @@ from assay.clients.trainers.common.verl_rows import answer_of, item_of, read_opt
 class AssayRewardManager(RewardManagerBase):
     """Scores each sample as it ends, on verl's reward loop.
 
-    Args:
-        config: verl's; `reward.reward_kwargs` holds the options.
-        tokenizer: of the policy.
-        compute_score: unused: the reward server judges.
-        reward_router_address: unused.
-        reward_model_tokenizer: unused.
+    The options are in `config.reward.reward_kwargs`; `tokenizer` is the policy's; verl's other
+    arguments are unused.
 
     Raises:
         ConfigError: an option is unknown or out of range, or no target is given.
@@ -57,11 +52,8 @@ class AssayRewardManager(RewardManagerBase):
     async def run_single(self, data: DataProto) -> dict[str, Any]:
         """The reward of a sample; of several sequences, that of the last.
 
-        Returns:
-            `reward_score` and `reward_extra_info`, as verl wants them.
-
         Raises:
-            FaultError: there is no judgement, and the policy is "raise".
+            FaultError: a fault, and the policy is "raise".
             ConfigError: the ground truth is no reference.
         """
         row = data[-1:][0]
@@ -82,8 +74,8 @@ class AssayRewardManager(RewardManagerBase):
             **more,
         )
         [result] = await score_awaited(self.options.settings, [item])
-        told = answer_of(self.options, result)
-        return {"reward_score": told["score"], "reward_extra_info": told}
+        answer = answer_of(self.options, result)
+        return {"reward_score": answer["score"], "reward_extra_info": answer}
 
 
 @register_adv_est("assay_grpo")
@@ -99,19 +91,19 @@ def grpo_over_judgements(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """GRPO's advantages, where a reward of NaN is a sample without a judgement.
 
-    With no NaN it gives what verl's `grpo` does.
+    Equal to verl's `grpo` without NaN.
 
     Args:
-        token_level_rewards: (B, T) rewards; a row that sums to NaN has no judgement.
+        token_level_rewards: (B, T); a row that sums to NaN has no judgement.
         response_mask: (B, T), 1 for tokens of the response.
         index: (B,) the group of each row.
         epsilon: added to the deviation.
-        norm_adv_by_std_in_grpo: divide by the group's deviation; `config` goes before.
+        norm_adv_by_std_in_grpo: divide by the group's deviation; `config` takes precedence.
         config: verl's `algorithm`.
 
     Returns:
-        Advantages and returns, both (B, T); 0 in rows without a judgement, and in a row that is the
-        only one judged of several.
+        Advantages and returns, both (B, T); 0 in rows without a judgement, and in the only judged
+            row of several.
     """
     if config is not None:
         norm_adv_by_std_in_grpo = config.get("norm_adv_by_std_in_grpo", norm_adv_by_std_in_grpo)

@@ -1,5 +1,5 @@
-"""What the adapters of trainers share; each trainer's own module stands beside this package.
+"""The common parts of the adapters.
 
-`faults`: what becomes of a sample without a judgement. `rows`: from a trainer's row to an item.
-`settings`: from a trainer's options and the environment to a client, one for each process.
+`faults`: policies for a sample without a judgement. `rows`: a trainer's row as an item. `settings`:
+a trainer's options and the environment as a client, one for each process.
 """

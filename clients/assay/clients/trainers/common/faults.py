@@ -1,8 +1,7 @@
-"""What an adapter does with a fault: one word for it in every adapter, and what it may not be.
+"""What an adapter does with a fault, by one set of policies for all adapters.
 
-Whatever the policy: the client tries again first (see `assay.clients.core.retry`), and no fault
-ever becomes a number that trains. What a trainer makes of each policy stands on its page under
-docs/trainers/, and was read in that trainer's source.
+The client tries again first, and no fault becomes a number that trains. docs/trainers/ describes
+what each trainer makes of each policy, from that trainer's source.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from assay.kit.errors import AssayError, ConfigError
 from assay.kit.reasons import Reason
 
 _log = logging.getLogger(__name__)
-_told: Counter[str] = Counter()
+_counted: Counter[str] = Counter()
 
 
 class FaultPolicy(StrEnum):
@@ -25,7 +24,7 @@ class FaultPolicy(StrEnum):
 
     Attributes:
         DROP: the sample leaves its batch, or its group does and another is drawn.
-        RAISE: a `FaultError`, after the client's retries; the trainer stops, or tries again.
+        RAISE: a `FaultError`; the trainer stops, or tries again.
         MASK: the sample keeps its place, counts in no group's baseline and has no gradient.
     """
 
@@ -35,12 +34,7 @@ class FaultPolicy(StrEnum):
 
 
 class FaultError(AssayError):
-    """A sample has no judgement, and the policy is to raise.
-
-    Attributes:
-        item_id: which item.
-        fault: why.
-    """
+    """A sample has no judgement, and the policy is to raise."""
 
     def __init__(self, item_id: str, fault: Fault) -> None:
         super().__init__(f"no judgement of item {item_id!r}: {fault.reason}: {fault.message}")
@@ -48,20 +42,15 @@ class FaultError(AssayError):
         self.fault = fault
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickles: Ray and multiprocessing carry it to whoever waits."""
+        """Pickles, for Ray and multiprocessing."""
         return type(self), (self.item_id, self.fault)
 
 
 def read_policy(value: str, allowed: Iterable[FaultPolicy], peer: str) -> FaultPolicy:
-    """The policy that a setting names, where the trainer has a way to follow it.
-
-    Args:
-        value: "drop", "raise" or "mask".
-        allowed: the policies that the trainer can follow.
-        peer: the trainer's name, for the text of the error.
+    """The policy of a setting, for the trainer `peer`.
 
     Raises:
-        ConfigError: it names none, or one that this trainer cannot follow.
+        ConfigError: the value is none of "drop", "raise", "mask", or not among `allowed`.
     """
     choices = list(allowed)
     try:
@@ -92,7 +81,7 @@ def raise_for_faults(results: Iterable[Result]) -> None:
 
 
 def kind_of(result: Result) -> tuple[str, str]:
-    """("fault", its reason) or ("verdict", the verdict): under what a result is counted."""
+    """The counter of a result: ("fault", its reason) or ("verdict", the verdict)."""
     match result.outcome:
         case Fault(reason=reason):
             return "fault", reason
@@ -101,7 +90,7 @@ def kind_of(result: Result) -> tuple[str, str]:
 
 
 def explanation_of(result: Result) -> str:
-    """Why, in one line: a fault's message, or a judgement's explanation."""
+    """A fault's message, or a judgement's explanation, in one line."""
     match result.outcome:
         case Fault(message=message):
             return message
@@ -110,22 +99,18 @@ def explanation_of(result: Result) -> str:
 
 
 def tell_faults(results: Iterable[Result], missing: str = "") -> None:
-    """Says on the log why samples get no reward: trainers that take NaN or None for it are mute.
+    """Logs why samples get no reward, for trainers that take NaN or None silently.
 
-    The first sample of a reason is told, and then whenever as many more have come as there were
-    before: a run whose server is gone does not fill its log.
-
-    Args:
-        results: of one call.
-        missing: what to do where a reference is missing, if the adapter knows.
+    A reason is logged at its first sample and then each time its count has doubled. `missing` is
+    the remedy for missing references, if any.
     """
     faults = [result.fault for result in results if result.fault]
     for reason, count in Counter(fault.reason for fault in faults).items():
-        before, _told[reason] = _told[reason], _told[reason] + count
-        if before.bit_length() == _told[reason].bit_length():
+        before, _counted[reason] = _counted[reason], _counted[reason] + count
+        if before.bit_length() == _counted[reason].bit_length():
             continue
-        said = next(fault.message for fault in faults if fault.reason == reason)
+        message = next(fault.message for fault in faults if fault.reason == reason)
         if missing and reason == Reason.MISSING_REFERENCE:
-            said = f"{said}; {missing}"
+            message = f"{message}; {missing}"
         text = "%d samples without a judgement (%d so far): %s: %s"
-        _log.warning(text, count, _told[reason], reason, said)
+        _log.warning(text, count, _counted[reason], reason, message)

@@ -1,7 +1,6 @@
-"""A row of NeMo Gym before it is verified: without what an earlier verification said of it. Pure.
+"""A row of NeMo Gym without the outcome of an earlier verification. Pure.
 
-Gym verifies rollouts again that it has on file, and asks again for rows that failed. What comes of
-it is a judgement or a fault, so nothing of the other may be left in the row.
+Gym verifies stored rollouts and failed rows again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MARKS = frozenset({
 def unsaid(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row without an earlier judgement, and without the marks of a fault of ours.
 
-    A failure of somebody else's class stays as it is.
+    A failure of another class stays.
     """
     bare = {name: value for name, value in row.items() if name not in _SAID}
     if row.get("_ng_failure_class") not in (FAULTED, FAILED_OVER_HTTP):

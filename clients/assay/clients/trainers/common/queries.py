@@ -1,4 +1,4 @@
-"""The response in a text that holds prompt and response, decoded with special tokens. Pure."""
+"""The response in a decoded text of prompt and response, with special tokens. Pure."""
 
 from __future__ import annotations
 
@@ -14,20 +14,15 @@ END_TOKENS = (
     "</s>",
     "<\uff5cend\u2581of\u2581sentence\uff5c>",  # DeepSeek's
 )
-"""Special tokens that may end a decoded response, and are no part of it."""
+"""Special tokens that may end a decoded response."""
 
 
 def response_of(query: str, prompt: str, after: str = "") -> str | None:
-    """What the policy wrote, without the end-of-turn tokens behind it.
+    """The policy's text, without the end-of-turn tokens behind it.
 
-    Args:
-        query: prompt and response.
-        prompt: the prompt as it was sent; empty: all of the query is the response.
-        after: the response follows the last occurrence of this; empty: it follows the prompt.
-
-    Returns:
-        The response; None where the query does not hold what it follows. Nothing is guessed: an
-        answer read from the prompt would be paid.
+    It follows the last occurrence of `after`, if given, or else the prompt as sent; with both empty
+    it is the whole query. None where the query does not hold the text before the response: an
+    answer read from the prompt would be rewarded.
     """
     if after:
         _, mark, response = query.rpartition(after)

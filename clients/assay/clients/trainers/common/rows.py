@@ -1,4 +1,4 @@
-"""From a trainer's row to an item: what the columns of a data set mean. Pure."""
+"""A trainer's row as an item. Pure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ class RowReader:
     """How a completion and the columns of its row become an item.
 
     Attributes:
-        verifier: who judges every row. Empty: the row's column `verifier`, or by task.
-        task: the task of every row. Empty: the row's column `task`.
-        reference_column: where the reference stands. Empty: the first of `usual_columns` there is.
-        parameters: parameters of every row; those of the column `parameters` come on top.
-        send_prompt: the prompt is sent along, for verifiers that read it.
-        reference_kind: what the reference column holds; see `label_of`.
-        usual_columns: where references stand in data of this trainer.
+        verifier: of every row. Empty: the column `verifier`, or by task.
+        task: of every row. Empty: the column `task`.
+        reference_column: empty: the first of `usual_columns` that exists.
+        parameters: of every row; those of the column `parameters` take precedence.
+        send_prompt: for verifiers that read the prompt.
+        reference_kind: of the reference column; see `label_of`.
     """
 
     verifier: str = ""
@@ -48,8 +47,8 @@ class RowReader:
         """One item for each completion; completions of equal prompts are a group.
 
         Raises:
-            ConfigError: The reference column that was asked for is not in the data, or holds
-                something that is no reference, or there are not as many rows as completions.
+            ConfigError: The named reference column does not exist or holds no reference, or there
+                are not as many rows as completions.
         """
         references = self._column(columns)
         _check_lengths(len(completions), prompts=prompts, references=references)
@@ -73,11 +72,9 @@ class RowReader:
         return items
 
     def missing(self, columns: Mapping[str, Any], setting: str) -> str:
-        """What to do about references that are missing; empty where the data has their column.
+        """The remedy for missing references; empty where the data has their column.
 
-        Args:
-            columns: of a batch.
-            setting: how this adapter's user names the column.
+        `setting` is the name of this adapter's setting for the column.
         """
         if self._column(columns) is not None:
             return ""
@@ -101,7 +98,7 @@ class RowReader:
 
 
 def _names(columns: Mapping[str, Any]) -> str:
-    """The names of the data's columns; what a trainer passes beside them is no list."""
+    """The names of the data's columns; other arguments of the trainer are no lists."""
     return ", ".join(sorted(k for k, v in columns.items() if isinstance(v, list))) or "none"
 
 
@@ -114,26 +111,21 @@ def _check_lengths(wanted: int, **found: Sequence[Any] | None) -> None:
 
 
 def _cell(columns: Mapping[str, Any], name: str, row: int) -> str:
-    """A text of a row; empty where the column is absent or the cell is None."""
     return str(columns[name][row] or "") if isinstance(columns.get(name), list) else ""
 
 
 def _row_parameters(columns: Mapping[str, Any], row: int) -> dict[str, Parameter]:
-    """The parameters of a row; those that a data set filled in as None were not passed."""
+    """The parameters of a row, without the Nones by which a data set fills columns."""
     column = columns.get("parameters")
     cell = column[row] if isinstance(column, list) else None
     return {name: value for name, value in (cell or {}).items() if value is not None}
 
 
 def reference_of(value: Any, whose: str) -> Reference | None:
-    """A cell as a reference: numbers are taken as their text, mappings as data, arrays as lists.
-
-    Args:
-        value: what stands in the cell; None for no reference.
-        whose: which row, for the text of the error.
+    """A cell as a reference: numbers become texts, mappings data, arrays lists.
 
     Raises:
-        ConfigError: it is no reference.
+        ConfigError: it is no reference; the text names the row `whose`.
     """
     if not isinstance(value, str) and hasattr(value, "tolist"):
         value = value.tolist()  # numpy's, as parquet files are read
@@ -151,13 +143,10 @@ def reference_of(value: Any, whose: str) -> Reference | None:
 
 
 def label_of(label: Any, kind: str, whose: str) -> Reference | None:
-    """The reference of a row, whose label may be JSON: many trainers keep labels as texts.
+    """The reference of a row whose label may be JSON: many trainers keep labels as texts.
 
-    Args:
-        label: what stands in the row; None for no reference.
-        kind: "text": the label itself, as `reference_of` takes it. "json": data or texts, as JSON.
-            "tests": tests of a program, in a shape of `assay.clients.rows.tests`, also as JSON.
-        whose: which row, for the text of the error.
+    By `kind`: "text" is as in `reference_of`, "json" is data or texts as JSON, "tests" are tests of
+    a program (`assay.clients.rows.tests`), also as JSON. None is no reference.
 
     Raises:
         ConfigError: the kind is unknown, or the label is not of it.
@@ -196,7 +185,6 @@ def prompt_of(prompt: str | Sequence[Message]) -> str | list[dict[str, str]]:
 
 
 def _content(message: Message) -> str:
-    """A message's text; of content blocks, that of the text blocks."""
     content = message.get("content") or ""
     if isinstance(content, str):
         return content

@@ -1,4 +1,4 @@
-"""Scoring from a function that a trainer calls, and what it may log about a result."""
+"""Scoring from a trainer's reward function, and the values that it may log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.clients.types import Item, Result
 
 
 def score(settings: Settings, items: Sequence[Item]) -> list[Result]:
-    """Scores items and waits; one item travels with those of other threads."""
+    """Scores items and waits; a single item shares a call with those of other threads."""
     client = client_of(settings)
     results = [client.score_one(items[0])] if len(items) == 1 else client.score(items)
     tell_faults(results)
@@ -26,7 +26,7 @@ def score(settings: Settings, items: Sequence[Item]) -> list[Result]:
 
 
 async def score_awaited(settings: Settings, items: Sequence[Item]) -> list[Result]:
-    """The same on any event loop, without a thread; one item travels with those of other tasks."""
+    """As `score`, on any event loop without a thread."""
     client = client_of(settings)
     if len(items) == 1:
         results = [await asyncio.wrap_future(client.submit_one(items[0]))]
@@ -37,10 +37,10 @@ async def score_awaited(settings: Settings, items: Sequence[Item]) -> list[Resul
 
 
 def number_of(result: Result, policy: FaultPolicy) -> float:
-    """The reward; NaN for a fault that something behind the adapter takes out.
+    """The reward; NaN for a fault that a later part of the adapter takes out.
 
     Raises:
-        FaultError: it is a fault, and the policy is to raise.
+        FaultError: a fault, and the policy is "raise".
     """
     if policy is FaultPolicy.RAISE:
         return judgement_of(result).reward
@@ -50,20 +50,13 @@ def number_of(result: Result, policy: FaultPolicy) -> float:
 def details_of(
     result: Result, policy: FaultPolicy, components: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What a trainer logs beside a reward: the same keys for every result.
+    """The values to log beside a reward, with the same keys for every result.
 
-    Args:
-        result: a judgement or a fault.
-        policy: as for `number_of`.
-        components: the components to log, as `component_NAME`; NaN where a judgement has none of
-            the name.
-
-    Returns:
-        `score` (the reward), `verdict` (empty for a fault), `fault` (its reason, or empty),
-        `explanation`, and the components.
+    They are `score` (the reward), `verdict` and `fault` (its reason), one of them empty,
+    `explanation`, and `component_NAME` for each of `components`; NaN where a judgement lacks it.
 
     Raises:
-        FaultError: it is a fault, and the policy is to raise.
+        FaultError: a fault, and the policy is "raise".
     """
     number = number_of(result, policy)
     judgement = result.judgement

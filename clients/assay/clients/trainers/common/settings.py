@@ -1,14 +1,13 @@
-"""From a trainer's options and the environment to a client, one for each process.
+"""A trainer's options and the environment as a client, one for each process.
 
-Trainers load a reward function by path and name, in processes that they make themselves: there is
-no place to pass a client. So an adapter is a function at the top of its module, and what it needs
-to know comes from the trainer's own options for such functions, and where they say nothing from
-the environment:
+Trainers load a reward function by path and name, in processes of their own. So an adapter is a
+function at the top of its module; settings that the trainer does not pass come from the
+environment:
 
     target     ASSAY_TARGET      the reward server, "host:port", or its replicas
     token      ASSAY_TOKEN       the bearer token, if the server asks for one
     tls_ca     ASSAY_TLS_CA      encrypt, and trust this authority (a PEM file)
-    verifier   ASSAY_VERIFIER    who judges every row
+    verifier   ASSAY_VERIFIER    the verifier of every row
     task       ASSAY_TASK        or its task, by which the server chooses
     reference  ASSAY_REFERENCE   what labels hold: "text", "json" or "tests" (`rows.label_of`)
     timeout_s  ASSAY_TIMEOUT_S   the whole time that scoring may take, retries included; 60
@@ -34,20 +33,7 @@ _FILES = {"client_cert": "ASSAY_CLIENT_CERT", "client_key": "ASSAY_CLIENT_KEY"}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an adapter needs to know; the module's docstring has the table.
-
-    Attributes:
-        target: the server's address.
-        token: the bearer token; empty for none.
-        tls_ca: a PEM file of the authority to trust; empty for plain text.
-        client_cert: our own certificate, a PEM file; empty for none.
-        client_key: its private key.
-        verifier: who judges every row. Empty: the row says it, or its task does.
-        task: the task of every row. Empty: the row says it.
-        reference: what labels hold; see `assay.clients.trainers.common.rows.label_of`.
-        timeout_s: the whole time that scoring may take, in seconds.
-        on_fault: the name of a `FaultPolicy`; empty: the adapter's own.
-    """
+    """The settings of an adapter, as in the module's table. Empty texts stand for "not set"."""
 
     target: str = ""
     token: str = field(default="", repr=False)
@@ -69,9 +55,7 @@ def read_settings(
 ) -> Settings:
     """The settings of an adapter: the trainer's options over the environment.
 
-    Args:
-        options: what the trainer passes; names that are no setting are left to the caller.
-        environ: the environment. None: that of this process.
+    Options of other names are ignored. `environ` is by default that of this process.
 
     Raises:
         ConfigError: No target is given, or the time-out is no positive number.
@@ -107,13 +91,12 @@ _clients: dict[Settings, RewardClient] = {}
 
 
 def client_of(settings: Settings) -> RewardClient:
-    """The client of this process for these settings; made at the first call.
+    """The client of this process for these settings, shared by threads and event loops.
 
-    It may be shared by threads and event loops (`RewardClient.submit_one`), and a forked child
-    connects anew.
+    A forked child connects anew.
 
     Raises:
-        ConfigError: A file of TLS is named without its like.
+        ConfigError: A certificate, its key and the authority are not all named.
     """
     client = _clients.get(settings)
     if client is None:
@@ -122,7 +105,7 @@ def client_of(settings: Settings) -> RewardClient:
 
 
 def close_clients() -> None:
-    """Closes the clients of this process; the next call makes new ones. At exit they close too."""
+    """Closes the clients of this process, as its exit does; the next call makes new ones."""
     while _clients:
         _clients.popitem()[1].close()
 

@@ -1,7 +1,6 @@
-"""One sample at a time: for trainers that ask for a reward rollout by rollout.
+"""One sample at a time, for trainers that ask for a reward rollout by rollout.
 
-A verifier that compares the samples of a group cannot be asked in this way: the trainer does not
-show the group.
+A verifier that compares the samples of a group cannot be used in this way.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from assay.clients.types import Item
 
 
 def reader_of(settings: Settings) -> RowReader:
-    """How the settings say that rows are read."""
+    """The reader of rows for these settings."""
     return RowReader(settings.verifier, settings.task, reference_kind=settings.reference)
 
 
@@ -29,16 +28,10 @@ def read_item(
     response_token_count: int | None = None,
     truncated: bool = False,
 ) -> Item:
-    """One sample as an item; it is of no group.
+    """One sample as an item of no group.
 
-    Args:
-        settings: say the verifier or the task, where the row does not.
-        prompt: what the policy was asked.
-        response: what it answered.
-        row: the other columns of its row: "reference" or "answer", "verifier", "task",
-            "parameters"; others are left alone.
-        response_token_count: tokens of the response. None: unknown.
-        truncated: the response was cut at the generation limit.
+    `row` holds "reference" or "answer", "verifier", "task", "parameters"; other columns are
+    ignored. The settings apply where it has none.
 
     Raises:
         ConfigError: The row's reference is none.

@@ -1,7 +1,7 @@
-"""What verl's options and rows mean, for both adapters of verl. No verl in here.
+"""verl's options and rows, for both adapters of verl; verl is not imported.
 
-`assay.clients.trainers.verl` is loaded by its path too, and a module that is loaded so cannot
-define dataclasses: they stand here.
+verl also loads `assay.clients.trainers.verl` by its path, and a module loaded so cannot define
+dataclasses: they stand here.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ _VERLS = ("reward_router_address", "reward_model_tokenizer")  # passed where a r
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `reward_kwargs` and the environment say; `assay.clients.trainers.verl` lists it.
+    """The options in `reward_kwargs` and the environment; `assay.clients.trainers.verl` lists them.
 
     Attributes:
-        settings: the server, and who judges.
-        policy: what becomes of a fault.
         tasks: from `data_source` to task.
-        components: which components are logged.
-        parameters: parameters of the verifier.
+        components: names of those to log.
     """
 
     settings: Settings
@@ -71,16 +68,10 @@ def item_of(
     extra_info: Mapping[str, Any] | None,
     **more: Any,
 ) -> Item:
-    """The item of a row as verl hands it over.
+    """The item of a row of verl; `more` are further fields.
 
-    Args:
-        options: of the call.
-        data_source: the row's; the task, unless the options or the row say otherwise.
-        response: the policy's text.
-        ground_truth: the row's reference; see `Settings.reference`.
-        extra_info: the row's; `verifier`, `task`, `parameters`, and `prompt` or `question` are
-            read.
-        more: further fields of the item.
+    `data_source` is the task, unless the options or `extra_info` name one. `extra_info` may have
+    `verifier`, `task`, `parameters`, and `prompt` or `question`.
 
     Raises:
         ConfigError: the ground truth is no reference.
@@ -102,9 +93,9 @@ def item_of(
 
 
 def answer_of(options: Options, result: Result) -> dict[str, Any]:
-    """What verl gets: `score`, and what it logs beside it.
+    """The mapping for verl: `score`, and the values that it logs beside it.
 
     Raises:
-        FaultError: there is no judgement, and the policy is "raise".
+        FaultError: a fault, and the policy is "raise".
     """
     return details_of(result, options.policy, options.components)
