@@ -65,6 +65,7 @@ class Got:
         wrong: items that were judged otherwise, which none is.
         seconds: of each call.
         window: calls that it may have in flight at the end.
+        counted_s: how long the round was.
     """
 
     judged: int = 0
@@ -72,6 +73,7 @@ class Got:
     wrong: int = 0
     seconds: list[float] = field(default_factory=list)
     window: int = 0
+    counted_s: float = 0.0
 
 
 @contextmanager
@@ -106,19 +108,28 @@ async def compete(
     *,
     warm_s: float = WARM_S,
     round_s: float = ROUND_S,
+    least_items: int = 0,
 ) -> list[Got]:
-    """Lets clients of this greed call for a while; counts after `warm_s`."""
+    """Lets clients of this greed call for a while; counts after `warm_s`.
+
+    Both parts go on until `least_items` are judged in each: on a busy machine that takes longer.
+    """
     counting, over = asyncio.Event(), asyncio.Event()
+    warmed = 0
+    lot: list[Got] = []
 
     async def one(wanted: int) -> Got:
         config = ClientConfig(max_concurrent_calls=limit(wanted))
         got = Got()
+        lot.append(got)
         items = [Item(f"{n}", verifier="sleeper") for n in range(CALL_ITEMS)]
 
         async def caller(client: AsyncRewardClient) -> None:
             while not over.is_set():
                 begun = time.perf_counter()
                 results = await client.score(items)
+                nonlocal warmed
+                warmed += len(results)
                 if counting.is_set() and not over.is_set():
                     got.judged += sum(result.reward == 1.0 for result in results)
                     got.faults += sum(result.fault is not None for result in results)
@@ -132,9 +143,16 @@ async def compete(
 
     async def clock() -> None:
         await asyncio.sleep(warm_s)
+        while warmed < least_items:
+            await asyncio.sleep(0.1)
         counting.set()
+        begun = time.perf_counter()
         await asyncio.sleep(round_s)
+        while sum(got.judged for got in lot) < least_items:
+            await asyncio.sleep(0.1)
         over.set()
+        for got in lot:
+            got.counted_s = time.perf_counter() - begun
 
     *found, _ = await asyncio.gather(*(one(wanted) for wanted in greed), clock())
     return [got for got in found if isinstance(got, Got)]
