@@ -11,9 +11,9 @@ from trl.models.utils import unwrap_model_for_generation
 
 from assay.trainer.core.evaluation import end_token_ids
 from assay.trainer.core.hooks import Hooks
-from assay.trainer.engines.engine import Engine, Host, Sampler
+from assay.trainer.engines.engine import Engine, EngineHost, Sampler
 from assay.trainer.engines.hf import is_sharded
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.engines.types import FirstToken, Sampling
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.registry import engine_of, resolved
@@ -40,9 +40,9 @@ def generating(trainer: PolicyTrainer) -> Iterator[Any]:
         yield model
 
 
-def host_of(trainer: PolicyTrainer, config: Config, policy: Policy) -> Host:
+def host_of(trainer: PolicyTrainer, config: Config, policy: LoadedPolicy) -> EngineHost:
     """The policy that is being trained, for an engine."""
-    return Host(
+    return EngineHost(
         model_context=lambda: generating(trainer),
         tokenizer=policy.tokenizer,
         seed=config.run.seed,
@@ -54,13 +54,13 @@ def host_of(trainer: PolicyTrainer, config: Config, policy: Policy) -> Host:
     )
 
 
-def engine_for(host: Host, config: Config) -> Engine:
+def engine_for(host: EngineHost, config: Config) -> Engine:
     """The configured engine."""
     made: Engine = resolved(engine_of(config.rollout).make)(host, config)
     return made
 
 
-def engine_of_run(trainer: PolicyTrainer, config: Config, policy: Policy) -> Engine:
+def engine_of_run(trainer: PolicyTrainer, config: Config, policy: LoadedPolicy) -> Engine:
     """The engine of a policy, made when it is first asked for; `trainer.close` ends it."""
     if trainer.engine is None:
         trainer.engine = engine_for(host_of(trainer, config, policy), config)
@@ -98,7 +98,7 @@ def first_token(hooks: Sequence[Hooks]) -> FirstToken | None:
 
 
 def sampler(
-    trainer: PolicyTrainer, config: Config, policy: Policy, sampling: Sampling | None = None
+    trainer: PolicyTrainer, config: Config, policy: LoadedPolicy, sampling: Sampling | None = None
 ) -> Sampler:
     """What answers prompts with the policy as it is.
 

@@ -26,7 +26,7 @@ from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.head import head_in_float32
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.prompts import PromptStream
@@ -169,7 +169,7 @@ def check_judge(config: Config, judge: Judge, hooks: Sequence[Hooks]) -> None:
 def prompt_stream(
     config: Config,
     problems: Sequence[Problem],
-    policy: Policy,
+    policy: LoadedPolicy,
     hooks: Sequence[Hooks] | None = None,
 ) -> PromptStream:
     """The run's prompts, each checked against the model's context.
@@ -201,7 +201,7 @@ def prompt_stream(
     )
 
 
-def encoder(policy: Policy) -> Callable[[Problem], Sequence[int]]:
+def encoder(policy: LoadedPolicy) -> Callable[[Problem], Sequence[int]]:
     """The tokens that the policy is shown of a problem."""
     tokenizer = policy.tokenizer
 
@@ -247,7 +247,7 @@ class Workshop:
 
     trainer: PolicyTrainer
     config: Config
-    policy: Policy
+    policy: LoadedPolicy
     stream: PromptStream
     judge: Judge
     hooks: Sequence[Hooks]
@@ -324,7 +324,7 @@ class Workshop:
 def build_trainer(
     config: Config,
     output: Path,
-    policy: Policy,
+    policy: LoadedPolicy,
     stream: PromptStream,
     judge: Judge,
     *,

@@ -23,7 +23,7 @@ from assay.trainer.core.estimates import (
 )
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Talk, held
 from assay.trainer.rollouts.sharing import at_first, share
@@ -307,7 +307,7 @@ def answer_of(rollout: Rollout) -> Answer:
     )
 
 
-def end_token_ids(policy: Policy) -> frozenset[int]:
+def end_token_ids(policy: LoadedPolicy) -> frozenset[int]:
     """Tokens that end a response: the tokenizer's, and those of the model's own settings."""
     configured = policy.model.generation_config.eos_token_id
     ids = configured if isinstance(configured, list) else [configured]

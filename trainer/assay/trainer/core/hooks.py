@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from assay.trainer.core.build import Workshop
     from assay.trainer.core.trainer import PolicyTrainer
     from assay.trainer.data.problems import Problem
-    from assay.trainer.engines.models import Policy
+    from assay.trainer.engines.models import LoadedPolicy
     from assay.trainer.engines.types import FirstToken
     from assay.trainer.rollouts.types import Collected, Source
     from assay.trainer.settings.config import Config
@@ -89,7 +89,7 @@ class Hooks:
         """Why each response must be judged by itself, and what to set otherwise; empty if not."""
         return ""
 
-    def room(self, policy: Policy, most: int) -> int:
+    def room(self, policy: LoadedPolicy, most: int) -> int:
         """Tokens that all after the prompt may take, where one turn takes `most`."""
         del policy
         return most
@@ -104,10 +104,10 @@ class Hooks:
         """Where the first token of a training response comes from, if not from the policy."""
         return None
 
-    def before_training(self, policy: Policy) -> None:
+    def before_training(self, policy: LoadedPolicy) -> None:
         """The policy as it was loaded, before TRL wraps it."""
 
-    def talk(self, policy: Policy) -> Talk | None:
+    def talk(self, policy: LoadedPolicy) -> Talk | None:
         """What a sample is, if not one response."""
         del policy
         return None

@@ -15,7 +15,7 @@ from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 
 from assay.kit.errors import ConfigError
 from assay.trainer.engines.models import load_causal, shard
-from assay.trainer.engines.offload import Waiting
+from assay.trainer.engines.offload import OffloadedModel
 
 
 class Reference:
@@ -53,7 +53,7 @@ class Reference:
         else:
             model = accelerator.prepare_model(model, evaluation_mode=True)
         self._model = model
-        self._waiting = Waiting(model, accelerator.device, on=offload)
+        self._waiting = OffloadedModel(model, accelerator.device, on=offload)
         self._waiting.leave()
 
     @contextmanager

@@ -34,7 +34,7 @@ from assay.trainer.algos import packing
 from assay.trainer.critic import objective
 from assay.trainer.critic.model import MEANING, check_meaning
 from assay.trainer.critic.stepping import Stepper, make_adamw
-from assay.trainer.engines.offload import Waiting
+from assay.trainer.engines.offload import OffloadedModel
 from assay.trainer.settings.objective import CriticConfig
 
 OPTIMIZER = "optimizer.pt"
@@ -75,7 +75,7 @@ class Critic:
         wrapped = isinstance(self._model, DistributedDataParallel)
         self._inner: Any = self._model.module if wrapped else self._model
         self._stepper = Stepper(getattr(prepared, "optimizer", prepared), config)
-        self._waiting = Waiting(self._inner, accelerator.device, on=offload)
+        self._waiting = OffloadedModel(self._inner, accelerator.device, on=offload)
         self.rest()
 
     @property

@@ -44,7 +44,7 @@ from transformers import (
 from assay.kit.errors import ConfigError
 from assay.kit.pretrained import locate
 from assay.trainer.critic.objective import is_classes, meaning, output_count
-from assay.trainer.engines.models import Policy, read_once
+from assay.trainer.engines.models import LoadedPolicy, read_once
 from assay.trainer.settings.objective import CriticConfig
 
 MEANING = "value.json"
@@ -69,7 +69,7 @@ _UNREADABLE = (
 
 def load_critic(
     config: CriticConfig,
-    policy: Policy,
+    policy: LoadedPolicy,
     say: Callable[[str], None],
     *,
     gradient_checkpointing: bool = False,
@@ -155,7 +155,7 @@ def _zero_head(backbone: Any, config: CriticConfig) -> nn.Linear:
     return head
 
 
-def _assemble(backbone: Any, head: nn.Linear, policy: Policy) -> Any:
+def _assemble(backbone: Any, head: nn.Linear, policy: LoadedPolicy) -> Any:
     """A token classifier of a backbone and a head that exist already."""
     shape = backbone.config
     shape.num_labels = head.out_features
@@ -179,7 +179,7 @@ def _assemble(backbone: Any, head: nn.Linear, policy: Policy) -> Any:
 
 
 def _from_pretrained(
-    config: CriticConfig, policy: Policy, say: Callable[[str], None]
+    config: CriticConfig, policy: LoadedPolicy, say: Callable[[str], None]
 ) -> tuple[Any, nn.Linear]:
     try:
         source = locate(config.init, say)
@@ -256,7 +256,7 @@ def _one_output(found: nn.Linear) -> nn.Linear:
     return head
 
 
-def _check_vocabulary(name: str, source: str, shape: Any, policy: Policy) -> None:
+def _check_vocabulary(name: str, source: str, shape: Any, policy: LoadedPolicy) -> None:
     """Every token of the policy must be the same token of the critic."""
     own = policy.tokenizer.get_vocab()
     size = shape.get_text_config().vocab_size

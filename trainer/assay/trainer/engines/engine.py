@@ -32,7 +32,7 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class EngineHost:
     """The policy, as an engine sees it.
 
     Attributes:
@@ -142,7 +142,7 @@ class Engine(ABC):
 
     preemptions: int | None = None
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: EngineHost) -> None:
         self.host = host
         self._open: dict[Id, OpenRequest] = {}
         self._between: deque[Callable[[], None]] = deque()

@@ -32,7 +32,7 @@ from transformers import (
 )
 
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Engine, Host, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
 from assay.trainer.engines.types import Draw, Request, Sampling
 
@@ -117,7 +117,7 @@ class HfDraws(LogitsProcessor):
     def __init__(
         self,
         rows: Sequence[OpenRequest],
-        host: Host,
+        host: EngineHost,
         *,
         on_ended: Callable[[list[tuple[OpenRequest, bool]]], None],
         device: torch.device,
@@ -253,7 +253,7 @@ def is_sharded(model: Any) -> bool:
     )
 
 
-def make_hf(host: Host, config: object) -> HfEngine:
+def make_hf(host: EngineHost, config: object) -> HfEngine:
     """See Engine's declaration."""
     del config
     return HfEngine(host)

@@ -56,7 +56,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy(Loaded):
+class LoadedPolicy(Loaded):
     """A causal language model, with adapters a PEFT model; its tokenizer pads on the left.
 
     Attributes:
@@ -96,7 +96,7 @@ def computes_mixed(config: ModelConfig, device: torch.device) -> bool:
     return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
 
 
-def load_policy(config: ModelConfig, say: Callable[[str], None]) -> Policy:
+def load_policy(config: ModelConfig, say: Callable[[str], None]) -> LoadedPolicy:
     """Loads model and tokenizer.
 
     Args:
@@ -118,7 +118,7 @@ def load_policy(config: ModelConfig, say: Callable[[str], None]) -> Policy:
     if not read_once():
         model = model.to(device)
     mixed = computes_mixed(config, device)
-    return Policy(model, tokenizer, mixed, device, frozen=_frozen(config))
+    return LoadedPolicy(model, tokenizer, mixed, device, frozen=_frozen(config))
 
 
 def load_causal(source: str, dtype: torch.dtype, attention: str = "") -> Any:

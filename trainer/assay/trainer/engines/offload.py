@@ -9,7 +9,7 @@ import torch
 _HOST = torch.device("cpu")
 
 
-class Waiting:
+class OffloadedModel:
     """A model that comes to its device when it is used, and leaves it when told to.
 
     Its optimizer's moments come for a step only. Weights keep their identity, so that optimizers

@@ -37,7 +37,7 @@ from transformers.generation.continuous_batching.cb_logits_processors import (
 from transformers.generation.continuous_batching.utils import WorkloadHints
 
 from assay.kit.errors import ConfigError
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.hf import answering
 from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
 from assay.trainer.engines.types import Request, Response, Sampling
@@ -60,7 +60,7 @@ class PagedEngine(Engine):
         TrainingStoppedError: the policy's logits are not numbers, or the loop ended early.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: EngineHost) -> None:
         super().__init__(host)
         self._loop: _Loop | None = None
         self.preemptions = 0
@@ -130,7 +130,7 @@ class _Loop:
 
     def __init__(
         self,
-        host: Host,
+        host: EngineHost,
         sampling: Sampling,
         rows: Sequence[OpenRequest],
         preempted: Callable[[int], None],
@@ -413,7 +413,7 @@ def _ended_early(error: object) -> TrainingStoppedError:
     )
 
 
-def make_paged(host: Host, config: object) -> PagedEngine:
+def make_paged(host: EngineHost, config: object) -> PagedEngine:
     """See Engine's declaration."""
     del config
     return PagedEngine(host)

@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationConfig
 
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Host, OpenRequest
+from assay.trainer.engines.engine import EngineHost, OpenRequest
 from assay.trainer.engines.hf import answering
 from assay.trainer.engines.types import Draw, Request, Sampling
 from assay.trainer.errors import TrainingStoppedError
@@ -25,7 +25,7 @@ _PLAIN = 1_000, 30_000  # of a large vocabulary, where no token stands for an im
 _SAID = Problem("", "", (), "")
 
 
-def probes(host: Host, vocabulary: int, round_: int) -> list[OpenRequest]:
+def probes(host: EngineHost, vocabulary: int, round_: int) -> list[OpenRequest]:
     """Rows that an engine is asked to draw, without tokens that end them.
 
     Args:
@@ -47,7 +47,7 @@ def probes(host: Host, vocabulary: int, round_: int) -> list[OpenRequest]:
 
 
 def check(
-    rows: Sequence[OpenRequest], host: Host, model: Any, *, alarm: float, engine: str
+    rows: Sequence[OpenRequest], host: EngineHost, model: Any, *, alarm: float, engine: str
 ) -> None:
     """Whether what was told of drawn tokens is what the policy makes of them.
 

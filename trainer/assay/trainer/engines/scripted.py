@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.types import Request, Response, Tokenizer
 
 
@@ -36,7 +36,9 @@ class ScriptedEngine(Engine):
         self._slots = slots
         self.passes: list[list[Id]] = []
         self.asked: list[Request] = []
-        super().__init__(Host(nullcontext, tokenizer or _NoText(), 0, frozenset(), nullcontext))
+        super().__init__(
+            EngineHost(nullcontext, tokenizer or _NoText(), 0, frozenset(), nullcontext)
+        )
 
     def submit(self, id_: Id, request: Request, sampling: Any) -> None:
         """See Engine."""

@@ -40,7 +40,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing, vllm_worker
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import not_numbers
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
@@ -58,7 +58,7 @@ _CPU_BATCH_TOKENS = 4096
 Ended = deque[tuple[OpenRequest, bool]]
 
 
-def make_vllm(host: Host, config: Config) -> Engine:
+def make_vllm(host: EngineHost, config: Config) -> Engine:
     """The engine that settings name: in this process, or on a server.
 
     Raises:
@@ -94,7 +94,7 @@ class VllmEngine(Engine):
     """
 
     def __init__(
-        self, host: Host, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
+        self, host: EngineHost, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
     ) -> None:
         super().__init__(host)
         made = Loop(host, settings, batch=batch, alarm=alarm)
@@ -203,7 +203,7 @@ class Loop:
     """
 
     def __init__(
-        self, host: Host, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
+        self, host: EngineHost, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
     ) -> None:
         self.lock = threading.RLock()
         self.users = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.kit.errors import ConfigError
-from assay.trainer.engines.engine import Host, OpenRequest
+from assay.trainer.engines.engine import EngineHost, OpenRequest
 from assay.trainer.engines.seeded import uniform_rows
 
 EXTRA = "assay"
@@ -18,7 +18,7 @@ def logprobs_mode(*, own_draws: bool) -> str:
     return "processed_logits" if own_draws else "processed_logprobs"
 
 
-def parameters(row: OpenRequest, host: Host, *, own_draws: bool) -> dict[str, Any]:
+def parameters(row: OpenRequest, host: EngineHost, *, own_draws: bool) -> dict[str, Any]:
     """What vLLM's SamplingParams are made of, as JSON can hold it.
 
     Args:

@@ -31,11 +31,11 @@ from safetensors.torch import save_file
 
 from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import not_numbers
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
-from assay.trainer.engines.vllm_wires import Event, Stream, Told, Wires
+from assay.trainer.engines.vllm_wires import Event, TokenStream, Told, Wires
 from assay.trainer.engines.weights import described, weights
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.settings.sections import VllmConfig
@@ -62,14 +62,14 @@ class VllmServerEngine(Engine):
             other weights.
     """
 
-    def __init__(self, host: Host, settings: VllmConfig, *, alarm: float = 0.1) -> None:
+    def __init__(self, host: EngineHost, settings: VllmConfig, *, alarm: float = 0.1) -> None:
         super().__init__(host)
         self._server: Server = host.shared.setdefault(
             "vllm-server", Server(host, settings, alarm=alarm)
         )
         self._server.users += 1
         self._settings = settings
-        self._streams: dict[Id, Stream] = {}
+        self._streams: dict[Id, TokenStream] = {}
         self._told: Told = queue.SimpleQueue()
         self._closed = False
 
@@ -161,7 +161,7 @@ class Server:
         users: engines that have it.
     """
 
-    def __init__(self, host: Host, settings: VllmConfig, *, alarm: float = 0.1) -> None:
+    def __init__(self, host: EngineHost, settings: VllmConfig, *, alarm: float = 0.1) -> None:
         self.name = f"the vLLM server at {settings.server_url}"
         self.users = 0
         self._host = host
@@ -178,7 +178,7 @@ class Server:
         self._transfer: Any = None
         self._lock = threading.RLock()
 
-    def ask(self, row: OpenRequest, ends: frozenset[int], told: Told) -> Stream:
+    def ask(self, row: OpenRequest, ends: frozenset[int], told: Told) -> TokenStream:
         """Has a row drawn; what is drawn goes to `told`.
 
         Raises:
@@ -192,7 +192,7 @@ class Server:
             context=self._context,
             own_draws=self._settings.own_draws,
         )
-        return self._ask(Stream(row, ends), told)
+        return self._ask(TokenStream(row, ends), told)
 
     def hear(self, told: Event) -> bool | None:
         """Notes what arrived; whether its row ended and by its last token, None where it goes on.
@@ -267,7 +267,7 @@ class Server:
             self._wires = Wires(self._settings.server_url, self._settings.timeout_s)
         return self._wires
 
-    def _ask(self, stream: Stream, told: Told) -> Stream:
+    def _ask(self, stream: TokenStream, told: Told) -> TokenStream:
         host = replace(self._host, end_ids=stream.ends)
         body = {
             "request_id": uuid.uuid4().hex,
@@ -375,7 +375,7 @@ class Server:
     def _probe(self, model: Any) -> None:
         rows = probing.probes(self._host, self._vocabulary, self._probed)
         told: Told = queue.SimpleQueue()
-        streams = [self._ask(Stream(row, frozenset()), told) for row in rows]
+        streams = [self._ask(TokenStream(row, frozenset()), told) for row in rows]
         left = len(rows)
         try:
             while left:
@@ -429,7 +429,7 @@ def nccl_transfer(settings: VllmConfig, wire: Wires, model: Any, dtype: Any) -> 
             'or set rollout.vllm.transfer = "folder"'
         ) from error
 
-    class Source(WeightSource):
+    class _Source(WeightSource):
         """The policy's weights."""
 
         def __init__(self) -> None:
@@ -468,7 +468,7 @@ def nccl_transfer(settings: VllmConfig, wire: Wires, model: Any, dtype: Any) -> 
         world_size=1 + int(wire.get("/get_world_size")["world_size"]),
         rank=_rank(),
     )
-    return NCCLTrainerWeightTransferEngine.trainer_init(info, client=Client(), source=Source())
+    return NCCLTrainerWeightTransferEngine.trainer_init(info, client=Client(), source=_Source())
 
 
 def _rank() -> int:

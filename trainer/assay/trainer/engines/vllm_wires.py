@@ -25,7 +25,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 class Event:
     """What arrived on a stream: a piece of an answer, or why it broke."""
 
-    stream: Stream
+    stream: TokenStream
     piece: Mapping[str, Any] | None = None
     broken: str = ""
 
@@ -34,7 +34,7 @@ Told = queue.SimpleQueue[Event | None]
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
+class TokenStream:
     """A request on its way.
 
     Attributes:
@@ -88,7 +88,7 @@ class Wires:
         """
         return self._wait(self._call("POST", path, body))
 
-    def stream(self, stream: Stream, body: Mapping[str, Any], told: Told) -> None:
+    def stream(self, stream: TokenStream, body: Mapping[str, Any], told: Told) -> None:
         """Asks for a response; its pieces, or why it broke, go to `told`."""
         stream.task = asyncio.run_coroutine_threadsafe(self._listen(stream, body, told), self._loop)
 
@@ -122,7 +122,7 @@ class Wires:
         found = answer.json() if answer.content else {}
         return found if isinstance(found, dict) else {}
 
-    async def _listen(self, stream: Stream, body: Mapping[str, Any], told: Told) -> None:
+    async def _listen(self, stream: TokenStream, body: Mapping[str, Any], told: Told) -> None:
         try:
             asked = self._client.stream("POST", GENERATE, json=body, timeout=self._patient)
             async with asked as answer:

@@ -18,7 +18,7 @@ from transformers import AutoConfig
 from assay.kit.errors import ConfigError
 from assay.kit.pretrained import locate
 from assay.trainer.engines.models import told_why
-from assay.trainer.plan.estimate import GIB, MARGIN, Plan, Setup, Sharding, estimate
+from assay.trainer.plan.estimate import GIB, MARGIN, MemoryPlan, Setup, Sharding, estimate
 from assay.trainer.plan.remedies import remedies
 from assay.trainer.settings.config import Config
 
@@ -121,7 +121,7 @@ def plan(config: Config, setup: Setup, console: Console) -> None:
     """
     shape, critic = shapes_of(config, lambda line: console.print(line, style="dim"))
 
-    def again(changed: Config) -> Plan:
+    def again(changed: Config) -> MemoryPlan:
         return estimate(changed, shape, setup, critic)
 
     made = again(config)
@@ -132,7 +132,7 @@ def plan(config: Config, setup: Setup, console: Console) -> None:
         raise ConfigError(_refusal(*remedies(config, made, again), made))
 
 
-def table(config: Config, made: Plan) -> Table:
+def table(config: Config, made: MemoryPlan) -> Table:
     """Bytes of each thing on each device."""
     setup = made.setup
     where = f"each of {setup.processes} processes" if setup.processes > 1 else "one process"
@@ -152,7 +152,7 @@ def table(config: Config, made: Plan) -> Table:
     return grid
 
 
-def lines(config: Config, made: Plan) -> list[str]:
+def lines(config: Config, made: MemoryPlan) -> list[str]:
     """What is said beneath the table."""
     setup = made.setup
     dynamic = config.method.dynamic_sampling
@@ -175,7 +175,7 @@ def _gib(size: int) -> str:
     return f"{size / GIB:,.2f}" if size < 100 * GIB else f"{size / GIB:,.0f}"
 
 
-def _refusal(found: list[str], enough: bool, made: Plan) -> str:
+def _refusal(found: list[str], enough: bool, made: MemoryPlan) -> str:
     setup = made.setup
     when = "learning" if made.learning >= made.generating else "generating"
     need = (

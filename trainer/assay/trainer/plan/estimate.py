@@ -84,7 +84,7 @@ class MemoryUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MemoryPlan:
     """A run's needs.
 
     Attributes:
@@ -130,7 +130,7 @@ class Plan:
         return next(row for row in self.rows if row.name == name)
 
 
-def estimate(config: Config, shape: Any, setup: Setup, critic: Any = None) -> Plan:
+def estimate(config: Config, shape: Any, setup: Setup, critic: Any = None) -> MemoryPlan:
     """Counts what a run needs.
 
     Args:
@@ -160,13 +160,13 @@ class _Counting:
         packed = optim.micro_batch_tokens  # a longer response goes alone
         self.micro_batch = max(1, min(rows, packed // self.length)) if packed else rows
 
-    def plan(self) -> Plan:
+    def plan(self) -> MemoryPlan:
         config, setup = self.config, self.setup
         policy = self._kept(self.shape, config.model.lora)
         rows = [*self._policy(policy), *self._reference(policy)]
         rows += self._critic(policy)
         engine, at_once = self._generation(policy)
-        return Plan(
+        return MemoryPlan(
             setup,
             (*rows, *engine),
             self._host(policy),

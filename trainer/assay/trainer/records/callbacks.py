@@ -24,7 +24,7 @@ from assay.trainer.core.world import World
 from assay.trainer.records import postmortem
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.metrics import reported, reported_evaluation, step_row
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import StepDisplay
 from assay.trainer.records.recorder import RunRecorder
 from assay.trainer.records.reporting import RunReporter
 from assay.trainer.records.samples import sample_rows, samples_table, telling
@@ -48,7 +48,7 @@ class StepRecorder(RunRecorder):
         self,
         config: Config,
         folder: RunFolder,
-        display: Display,
+        display: StepDisplay,
         *,
         interrupt: Interrupt,
         world: World,

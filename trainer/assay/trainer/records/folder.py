@@ -40,7 +40,7 @@ _REPORTED = (
 )  # fmt: skip
 
 
-class Settings(Protocol):
+class _Settings(Protocol):
     """The settings of any run."""
 
     @property
@@ -48,7 +48,7 @@ class Settings(Protocol):
         """Of the run itself."""
 
 
-C = TypeVar("C", bound=Settings)
+C = TypeVar("C", bound=_Settings)
 
 
 class _Folder(Protocol):
@@ -147,6 +147,6 @@ POLICY_RUNS = RunKind(
 create, reopen = POLICY_RUNS.create, POLICY_RUNS.reopen
 
 
-def record(folder: RunFolder, config: Settings) -> None:
+def record(folder: RunFolder, config: _Settings) -> None:
     """Adds this session to run.json; a resumed run has several."""
     provenance.record(folder.info, provenance.describe(config.run.seed, _REPORTED))

@@ -1,6 +1,6 @@
 """Every number that a step may have: its name, unit, meaning and source.
 
-Those of every run stand here, those of a method in its room (`Method.metrics`).
+Those of every run stand here, those of a method in its room (`TrainingMethod.metrics`).
 
 metrics.jsonl has a column for each; docs/metrics.md is written from here by scripts/metrics_doc.py;
 TensorBoard, Weights & Biases and trackio show them under `group/shown`.

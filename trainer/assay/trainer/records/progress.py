@@ -128,7 +128,7 @@ def legend(shown: Sequence[Column], width: int = _PLAIN_WIDTH) -> str:
     return "\n".join(lines)
 
 
-class Display(progress.Display):
+class StepDisplay(progress.Display):
     """Prints steps and notes; on a terminal a bar stays below them."""
 
     def __init__(self, console: Console) -> None:
@@ -168,7 +168,7 @@ class Display(progress.Display):
 
 
 @contextmanager
-def interruptible(display: Display) -> Iterator[Interrupt]:
+def interruptible(display: StepDisplay) -> Iterator[Interrupt]:
     """While it is open, Ctrl-C and SIGTERM stop the run after its step; the display says so."""
     with Interrupt(
         lambda name: display.note(

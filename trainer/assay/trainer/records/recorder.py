@@ -15,7 +15,7 @@ from assay.kit.runs.interrupt import Interrupt
 from assay.kit.runs.records import JsonLines, Row
 from assay.trainer.core.world import World
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import StepDisplay
 from assay.trainer.records.reporting import RunReporter
 from assay.trainer.settings.sections import RunSection
 
@@ -31,7 +31,7 @@ class RunRecorder(TrainerCallback):
         self,
         run: RunSection,
         folder: RunFolder,
-        display: Display,
+        display: StepDisplay,
         *,
         interrupt: Interrupt,
         world: World,

@@ -59,7 +59,7 @@ def nothing_wrong(_config: Config) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class TrainingMethod:
     """A mechanism of training: its table under [method], its parts, its words and its code.
 
     Attributes:
@@ -192,8 +192,8 @@ class Backend:
 
     Attributes:
         name: kebab-case.
-        make: `package.module:name`, a function of the policy (engines.engine.Host) and the config
-            that gives an engines.engine.Engine.
+        make: `package.module:name`, a function from (engines.engine.EngineHost, Config) to an
+            engines.engine.Engine.
         takes: capabilities that a run with it has not, each with the reason (see capabilities.py).
         logprobs: which log-probabilities it tells of the tokens that it draws: processed, those of
             the distribution that they were drawn from; raw, before temperature and filters; none.

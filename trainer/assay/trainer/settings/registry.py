@@ -1,7 +1,7 @@
 """What is plugged in: everything that installed packages declare as entry points, ours included.
 
 group               what
-assay.methods       a Method: a mechanism with a table of its own under [method]
+assay.methods       a TrainingMethod: a mechanism with a table of its own under [method]
 assay.losses        a Loss: what is minimised
 assay.estimators    an Estimator: how rewards become advantages
 assay.engines       a Backend: who generates
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
-from assay.trainer.settings.method import Backend, Estimator, Loss, Method, Selection
+from assay.trainer.settings.method import Backend, Estimator, Loss, Selection, TrainingMethod
 from assay.trainer.settings.part import KINDS, Part
 
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ def resolved(reference: str) -> Any:
 
 
 @functools.cache
-def methods() -> tuple[Method, ...]:
+def methods() -> tuple[TrainingMethod, ...]:
     """All methods, in the order in which they act."""
-    return tuple(sorted(declared(Method.group).values(), key=lambda m: (m.rank, m.name)))
+    return tuple(sorted(declared(TrainingMethod.group).values(), key=lambda m: (m.rank, m.name)))
 
 
 def loss_of(config: LossConfig) -> Loss:
@@ -124,7 +124,7 @@ def selection_of(config: SelectionConfig) -> Selection | None:
     return chosen(Selection, config.name, "data.selection.name", also=(UNIFORM,))
 
 
-def methods_on(config: Config) -> tuple[Method, ...]:
+def methods_on(config: Config) -> tuple[TrainingMethod, ...]:
     """The methods that settings have, in the order in which they act."""
     return tuple(method for method in methods() if method.is_on(config))
 
