@@ -28,8 +28,8 @@ class AdvantageConfig(Strict):
     continuations from a state (SPO).
     """
     scale: Literal["group", "batch", "task", "none"] = "group"
-    """All but gae: the centred reward is divided by the deviation of its group, of the batch, of its
-    task's prompts (GoLongRL), or by 1 (Dr. GRPO).
+    """All but gae: the centred reward is divided by the deviation of its group, of the batch, of
+    its task's prompts (GoLongRL), or by 1 (Dr. GRPO).
     """
     difficulty: Literal["none", "exp", "linear"] = "none"
     """group, rloo: weighs harder prompts more, by the form of GoLongRL's code, or linearly; see
@@ -51,8 +51,8 @@ class AdvantageConfig(Strict):
     length_adaptive_alpha: NonNegativeFloat = 0.0
     """gae: above 0, lambda is 1 - 1 / (alpha * length) instead of `lam` (VAPO: 0.05)."""
     min_lam: Ratio = 0.0
-    """gae: lower limit of a length-adaptive lambda. 0 is the paper's formula; lambda is then 0 below
-    a length of 1 / alpha, where the formula is negative.
+    """gae: lower limit of a length-adaptive lambda. 0 is the paper's formula; lambda is then 0
+    below a length of 1 / alpha, where the formula is negative.
     """
 
 
@@ -115,8 +115,8 @@ CORRECTIONS: Mapping[str, Correction] = {
     "sequence-mask": Correction(sequence=True, mask=True, low=0.0, high=3.0),
     "icepop": Correction(sequence=False, mask=True, low=0.5, high=5.0),
 }
-"""Limits: 2 in TRL's and verl's documents for TIS, 3 the default of TRL 1.16 for its masks, 0.5 and 5
-in NeMo RL's document for IcePop.
+"""Limits: 2 in TRL's and verl's documents for TIS, 3 the default of TRL 1.16 for its masks, 0.5 and
+5 in NeMo RL's document for IcePop.
 """
 _DECOUPLED_CAP = 2.0
 """Ours."""
@@ -150,9 +150,9 @@ class LossConfig(Strict):
     """Replaces kl_coef for rows of these tasks (Seed1.5-VL, arXiv 2505.07062)."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"
     kl_gradient: Literal["weighted", "plain"] = "weighted"
-    """In a loss. weighted: each token's estimate times its ratio of policy to sampler, which descends
-    KL(pi, ref) with every estimator (as in TRL). plain: the estimate alone, GRPO's equation 3; k3
-    then descends KL(ref, pi), k2 KL(pi, ref), both on the policy's own tokens.
+    """In a loss. weighted: each token's estimate times its ratio of policy to sampler, which
+    descends KL(pi, ref) with every estimator (as in TRL). plain: the estimate alone, GRPO's
+    equation 3; k3 then descends KL(ref, pi), k2 KL(pi, ref), both on the policy's own tokens.
     """
     kl_place: Literal["loss", "reward"] = "loss"
     """reward: each token's reward less kl_coef * k1 (PPO); needs estimator gae."""

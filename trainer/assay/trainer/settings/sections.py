@@ -60,15 +60,16 @@ class ModelConfig(ModelSection):
     __pydantic_config__ = STRICT
 
     precision: Literal["auto", "float32", "mixed", "bfloat16"] = "auto"
-    """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs with bfloat16
-    instructions, else float32. bfloat16: the weights themselves, which lose small updates.
+    """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs with
+    bfloat16 instructions, else float32. bfloat16: the weights themselves, which lose small updates.
     """
     head_precision: Literal["auto", "float32"] = "auto"
     """Of the output layer. auto: as the rest. float32: weights and logits, in training and with the
     engines hf and paged; vllm has its own.
     """
     attention: str = ""
-    """Of transformers: sdpa, eager, flash_attention_2, or a kernel of the hub; empty: its choice."""
+    """Of transformers: sdpa, eager, flash_attention_2, or a kernel of the hub; empty: its choice.
+    """
     compile: bool = False
     """Trains through torch.compile."""
     liger: bool = False
@@ -175,8 +176,8 @@ class RewardConfig:
     verifier: str = "math"
     parameters: dict[str, Scalar] = field(default_factory=dict)
     timeout_s: PositiveFloat = 60.0
-    """Longest wait for judgements after a step's last response; also for one call of the evaluation,
-    retries included.
+    """Longest wait for judgements after a step's last response; also for one call of the
+    evaluation, retries included.
     """
     item_timeout_s: NonNegativeFloat = 0.0
     """For one sample's execution; 0 leaves it to the server."""
@@ -185,8 +186,8 @@ class RewardConfig:
     run ends. 0 makes such samples faults at once.
     """
     max_fault_ratio: Ratio = 0.2
-    """The run stops when more of the samples of the last `fault_window` steps are faults, those of a
-    survey of problems (data.selection) included.
+    """The run stops when more of the samples of the last `fault_window` steps are faults, those of
+    a survey of problems (data.selection) included.
     """
     fault_window: Positive = 5
 
@@ -207,7 +208,7 @@ class OptimSection:
 
 @dataclass(frozen=True, slots=True)
 class OptimConfig(OptimSection):
-    """How the policy is optimised; a step of the run makes mini_batches * epochs optimizer steps."""
+    """How the policy is optimised; each step of the run has mini_batches * epochs optimizer steps."""
 
     __pydantic_config__ = STRICT
 
@@ -218,8 +219,8 @@ class OptimConfig(OptimSection):
     micro_batch: NonNegative = 0
     """Most samples in a forward and backward pass of one process; 0 for any number."""
     micro_batch_tokens: NonNegative = 16384
-    """Most positions in a forward and backward pass of one process: its samples times the longest of
-    them, prompt and response. A longer sample goes alone. 0 for any number.
+    """Most positions in a forward and backward pass of one process: its samples times the longest
+    of them, prompt and response. A longer sample goes alone. 0 for any number.
     """
     optimizer: Literal["adamw", "adamw-8bit", "paged-adamw", "paged-adamw-8bit"] = "adamw"
     """Of policy and critic. 8bit: moments of one byte each. paged: moments leave a full device. All
@@ -236,8 +237,8 @@ class VllmConfig:
     mode: Literal["colocate", "server"] = "colocate"
     """colocate: in this process, on the policy's device. server: a vLLM server elsewhere."""
     draws: Literal["run", "engine"] = "run"
-    """run: by the run's random numbers, the same tokens as hf. engine: by vLLM, each response with a
-    seed; filters (top_k, top_p) then leave log-probabilities unknown.
+    """run: by the run's random numbers, the same tokens as hf. engine: by vLLM, each response with
+    a seed; filters (top_k, top_p) then leave log-probabilities unknown.
     """
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.3
     """Share of the device's memory; colocate on CUDA."""
@@ -358,6 +359,6 @@ class RunConfig(RunSection):
     show_samples: NonNegative = 0
     """How many of those are printed as well."""
     peak_tflops: Annotated[float, Field(ge=0)] = 0.0
-    """A device's dense peak in the policy's precision, by its data sheet; `mfu` is the share that the
-    updates use. 0 where unknown.
+    """A device's dense peak in the policy's precision, by its data sheet; `mfu` is the share that
+    the updates use. 0 where unknown.
     """
