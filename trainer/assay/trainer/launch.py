@@ -160,7 +160,7 @@ def carry_out(
 
 
 def main(arguments: Sequence[str], command: str = "train") -> int:
-    """Runs `assay COMMAND` with these arguments, under a launcher or alone; returns an exit code."""
+    """Runs `assay COMMAND` with these arguments, under a launcher or alone; gives the exit code."""
     keep_freed_memory()
     calm()
     others = peers()

@@ -1,4 +1,4 @@
-"""What answers prompts in a run: its engine, and the ways it is sampled from."""
+"""A run's engine, and the ways it is sampled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def generating(trainer: PolicyTrainer) -> Iterator[Any]:
-    """The policy as it is now, made ready to generate, wherever its weights are."""
+    """The present policy, ready to generate, sharded or whole."""
     args: Any = trainer.args
     with (
         unwrap_model_for_generation(
@@ -41,7 +41,7 @@ def generating(trainer: PolicyTrainer) -> Iterator[Any]:
 
 
 def host_of(trainer: PolicyTrainer, config: Config, policy: LoadedPolicy) -> EngineHost:
-    """The policy that is being trained, for an engine."""
+    """The policy in training, for an engine."""
     return EngineHost(
         model_context=lambda: generating(trainer),
         tokenizer=policy.tokenizer,
@@ -61,7 +61,7 @@ def engine_for(host: EngineHost, config: Config) -> Engine:
 
 
 def engine_of_run(trainer: PolicyTrainer, config: Config, policy: LoadedPolicy) -> Engine:
-    """The engine of a policy, made when it is first asked for; `trainer.close` ends it."""
+    """The policy's engine, made on the first call; `trainer.close` ends it."""
     if trainer.engine is None:
         trainer.engine = engine_for(host_of(trainer, config, policy), config)
     return trainer.engine
@@ -93,20 +93,13 @@ def evaluation_sampling(config: Config) -> Sampling:
 
 
 def first_token(hooks: Sequence[Hooks]) -> FirstToken | None:
-    """Where the first tokens of training responses come from."""
+    """The source of the first tokens of training responses."""
     return next(filter(None, (hook.first_token() for hook in hooks)), None)
 
 
 def sampler(
     trainer: PolicyTrainer, config: Config, policy: LoadedPolicy, sampling: Sampling | None = None
 ) -> Sampler:
-    """What answers prompts with the policy as it is.
-
-    Args:
-        trainer: of the policy.
-        config: of the run.
-        policy: as it was loaded.
-        sampling: that of training responses by default.
-    """
+    """Samples the present policy, by default as training responses are drawn."""
     engine = engine_of_run(trainer, config, policy)
     return Sampler(engine, sampling or rollout_sampling(config.rollout, first_token(trainer.hooks)))

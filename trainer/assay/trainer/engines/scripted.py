@@ -1,4 +1,4 @@
-"""An engine that answers what it is told: rollouts without a model."""
+"""An engine that answers from a script: rollouts without a model."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ class ScriptedEngine(Engine):
     """Draws one token of every open request at a time, each from its script.
 
     Args:
-        script: of a request, its response from its first token, whatever its window; as long as it
-            has room for or ended.
+        script: gives a request's whole response, whatever its window.
         tokenizer: turns tokens into texts; without one, a response has the script's text.
         slots: most requests that are drawn at a time; 0 for all.
 
     Attributes:
-        passes: for each pass, the ids that it drew a token of.
+        passes: for each pass, the ids of the requests that got a token.
         asked: every request, in the order of submission.
     """
 
@@ -68,8 +67,6 @@ class ScriptedEngine(Engine):
 
 
 class _NoText:
-    """Knows no text."""
-
     pad_token_id = 0
 
     def batch_decode(self, rows: Sequence[Sequence[int]], **_: Any) -> list[str]:

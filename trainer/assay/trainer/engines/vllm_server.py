@@ -1,15 +1,13 @@
 """Generation by a vLLM server on devices of its own, by token ids.
 
 Read from vLLM 0.32.0 (entrypoints/scale_out/token_in_token_out, entrypoints/rl/online). Each
-request is a stream of its own on `/inference/v1/generate`: what is drawn arrives as it is drawn, so
-that a request that is aborted, by closing its stream, leaves what it had. Weights go through a
-folder that both sides see, or over NCCL; while they change, the server holds its requests and then
-reads them anew under the new ones.
+request is a stream of its own on `/inference/v1/generate`; tokens arrive as they are drawn, so
+that an aborted request, whose stream is closed, leaves what it had. Weights go through a shared
+folder, or over NCCL; while they change, the server holds its requests and then reads them anew.
 
-The server is started with the routes and modes that this needs (docs/scaling.md), and is asked for
-them: one that tells log-probabilities of another distribution is refused. The first weights of a
-run are held against the policy's own log-probabilities. Tokens under weights that nobody of this
-run sent end the run.
+The server must be started with the routes and modes that this needs (docs/scaling.md), which is
+checked. The first weights of a run are compared by the policy's own log-probabilities. Tokens under
+weights of another run end the run.
 """
 
 from __future__ import annotations
@@ -47,14 +45,7 @@ _FLOOR = -9000.0  # JSON has no NaN: vLLM says -9999
 
 
 class VllmServerEngine(Engine):
-    """An Engine on a vLLM server.
-
-    Engines of one policy share the server and the weights that it has.
-
-    Args:
-        host: the policy.
-        settings: rollout.vllm.
-        alarm: see probing.check.
+    """An Engine on a vLLM server; engines of one policy share it. `alarm` is for probing.check.
 
     Raises:
         ConfigError: out of `update_weights`: the server was not started as it must be.
@@ -108,7 +99,7 @@ class VllmServerEngine(Engine):
         return super().abort(asked)
 
     def close(self) -> None:
-        """See Engine; who leaves last closes the connections. The server stays."""
+        """See Engine; the last user closes the connections. The server stays."""
         if self._closed:
             return
         super().close()
@@ -179,7 +170,7 @@ class Server:
         self._lock = threading.RLock()
 
     def ask(self, row: OpenRequest, ends: frozenset[int], told: Told) -> TokenStream:
-        """Has a row drawn; what is drawn goes to `told`.
+        """Has a row drawn; its tokens go to `told`.
 
         Raises:
             ConfigError, ValueError: see vllm_requests.check.
@@ -195,10 +186,10 @@ class Server:
         return self._ask(TokenStream(row, ends), told)
 
     def hear(self, told: Event) -> bool | None:
-        """Notes what arrived; whether its row ended and by its last token, None where it goes on.
+        """Stores what arrived; whether its row ended by its last token, None where it goes on.
 
         Raises:
-            TrainingStoppedError: the stream broke, or its tokens are of nobody's weights.
+            TrainingStoppedError: the stream broke, or its tokens are of unknown weights.
         """
         row = told.stream.row
         if told.piece is None:
@@ -224,17 +215,17 @@ class Server:
         return over
 
     def check_alive(self) -> None:
-        """Raises TrainingStoppedError where nobody answers."""
+        """Raises TrainingStoppedError without an answer."""
         self._wire.get("/health")
 
     def update(self) -> None:
-        """Sends the policy's weights where they moved, and waits until the server has them.
+        """Sends the policy's weights where they changed, and waits until the server has them.
 
         Where several processes train, the first sends; those of sharded weights gather with it.
 
         Raises:
             ConfigError: the server was not started as it must be.
-            TrainingStoppedError: it is gone, or does not answer by the weights that were sent.
+            TrainingStoppedError: it is gone, or answers by other weights.
         """
         with self._lock:
             if self._broken:
@@ -291,7 +282,7 @@ class Server:
         return TrainingStoppedError(f"{self.name} failed: {why}; go on from the last checkpoint")
 
     def _meet(self, model: Any) -> None:
-        """Whether the server was started as it must be."""
+        """Checks that the server was started as it must be."""
         info = self._wire.get("/server_info?config_format=json").get("vllm_config")
         if not isinstance(info, dict):
             raise ConfigError(f"{self.name} does not tell its settings; is it vLLM 0.32?")
@@ -328,7 +319,7 @@ class Server:
         self._dtype = self._host.dtype or base.dtype
 
     def _send(self, model: Any, label: str) -> None:
-        """The first process sends; what becomes of it is known to all."""
+        """The first process sends; all learn the outcome."""
         outcome = [""]
         given = weights(model, self._dtype)
         if _rank() == 0:
@@ -396,7 +387,7 @@ class Server:
 
 
 def write(tensors: Iterable[tuple[str, torch.Tensor]], place: Path) -> None:
-    """Writes weights into .safetensors files of some gigabytes, in a folder that is made."""
+    """Writes weights into .safetensors files of some gigabytes, in a new folder."""
     place.mkdir(parents=True)
     part: dict[str, torch.Tensor] = {}
     size = 0

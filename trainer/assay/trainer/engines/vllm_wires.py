@@ -1,4 +1,4 @@
-"""Connections to a vLLM server: calls that wait for their answer, and streams of tokens."""
+"""Connections to a vLLM server: blocking calls, and streams of tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What arrived on a stream: a piece of an answer, or why it broke."""
+    """A message of a stream: a piece of an answer, or why it broke."""
 
     stream: TokenStream
     piece: Mapping[str, Any] | None = None
@@ -35,7 +35,7 @@ Told = queue.SimpleQueue[Event | None]
 
 @dataclass(slots=True, eq=False)
 class TokenStream:
-    """A request on its way.
+    """A request in flight.
 
     Attributes:
         ends: tokens that end its row.
@@ -46,7 +46,7 @@ class TokenStream:
     task: Future[None] | None = None
 
     def close(self) -> None:
-        """Ends it; the server notices that nobody listens."""
+        """Cancels it; the server notices the lost connection."""
         if self.task is not None:
             self.task.cancel()
 
@@ -81,7 +81,7 @@ class Wires:
         return self._wait(self._call("GET", path, None))
 
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The server's answer; empty where it says nothing.
+        """The server's answer; empty where it has no content.
 
         Raises:
             TrainingStoppedError: it is gone, or refuses.
@@ -89,7 +89,7 @@ class Wires:
         return self._wait(self._call("POST", path, body))
 
     def stream(self, stream: TokenStream, body: Mapping[str, Any], told: Told) -> None:
-        """Asks for a response; its pieces, or why it broke, go to `told`."""
+        """Asks for a response; events go to `told`."""
         stream.task = asyncio.run_coroutine_threadsafe(self._listen(stream, body, told), self._loop)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""`assay train --plan`: what a run will need, and whether it fits, before anything is loaded."""
+"""`assay train --plan`: what a run will need, and whether it fits."""
 
 from __future__ import annotations
 
@@ -51,15 +51,11 @@ def read_size(text: str) -> int:
 def setup_of(
     config: Config, *, memory: str, launcher: Path | None, processes: int, prompt: int
 ) -> Setup:
-    """What a run is to run on, by what was given and what is here.
+    """The hardware of a run, by options and this machine.
 
-    Args:
-        config: of the run.
-        memory: of a device, as a size; empty for this machine's.
-        launcher: accelerate's config, which says how weights are dealt; None for one process, or
-            for whole weights on each.
-        processes: 0 for those of the launcher's config, or one.
-        prompt: tokens of a prompt.
+    `memory` is a device's, as a size; empty for this machine's. `launcher` is accelerate's config,
+    which says how weights are sharded; None for whole weights. `processes` is 0 for the launcher's,
+    or one. `prompt` counts tokens.
 
     Raises:
         ConfigError: the size or the launcher's config cannot be read.
@@ -86,7 +82,6 @@ def setup_of(
 
 
 def _launcher(path: Path) -> Any:
-    """What `accelerate launch --config_file` would read."""
     try:
         return load_config_from_file(str(path))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
@@ -153,7 +148,7 @@ def table(config: Config, made: MemoryPlan) -> Table:
 
 
 def lines(config: Config, made: MemoryPlan) -> list[str]:
-    """What is said beneath the table."""
+    """Lines beneath the table."""
     setup = made.setup
     dynamic = config.method.dynamic_sampling
     more = f", {dynamic.oversample:g} times that in a round" if dynamic.enabled else ""

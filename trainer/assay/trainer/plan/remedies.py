@@ -1,4 +1,4 @@
-"""What to change where a plan does not fit: settings, until it does."""
+"""Settings that make a plan fit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from assay.trainer.settings.config import Config
 def remedies(
     config: Config, plan: MemoryPlan, again: Callable[[Config], MemoryPlan]
 ) -> tuple[list[str], bool]:
-    """Settings to change, in the order in which they cost least, and whether they suffice.
+    """Settings to change, the cheapest first, and whether they suffice.
 
-    Args:
-        config: of a run that does not fit.
-        plan: of it.
-        again: plans another config on the same setup.
+    `again` plans another config on the same setup.
     """
     found: dict[str, str] = {}
     for change in (_checkpoint, _smaller_rows, _batch, _offload, _engine, _eight_bit):

@@ -1,9 +1,8 @@
-"""Every number that a step may have: its name, unit, meaning and source.
+"""Every number of a step: its name, unit, meaning and source.
 
-Those of every run stand here, those of a method in its room (`TrainingMethod.metrics`).
-
-metrics.jsonl has a column for each; docs/metrics.md is written from here by scripts/metrics_doc.py;
-TensorBoard, Weights & Biases and trackio show them under `group/shown`.
+Methods declare further ones (`TrainingMethod.metrics`). metrics.jsonl has a column for each;
+docs/metrics.md is written from here by scripts/metrics_doc.py; TensorBoard, Weights & Biases and
+trackio show them under `group/shown`.
 """
 
 from __future__ import annotations
@@ -201,7 +200,7 @@ _TABLE = (
 )  # fmt: skip
 
 _BEHIND_METHODS = "policy"
-"""The groups that methods bring stand before this one: they are about rollouts."""
+"""The group before which those of methods come."""
 
 
 def _groups() -> dict[str, str]:

@@ -69,7 +69,7 @@ def faults_by_reason(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _rows(report: Report) -> list[tuple[str, str, str, str]]:
-    """What is said, before, after, and its change."""
+    """Name, before, after, change."""
     before, after, change = report["before"], report["after"], report["change"]
     k = after["samples"]
     rows = [
@@ -155,9 +155,9 @@ def _asked(report: Report) -> str:
 
 
 def grid(title: str, names: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> Table:
-    """Rows for a terminal, or for a log, which is narrow: what does not fit is folded.
+    """A table for a terminal, or for a log, which is narrow: long cells are folded.
 
-    `names` are those of all columns but the first, which says what a row is.
+    `names` are those of all columns but the first.
     """
     made = Table(title=title, title_justify="left", caption=note or None, caption_justify="left")
     made.add_column("", overflow="fold")
@@ -190,8 +190,8 @@ def markdown(
 ) -> str:
     """The report for people.
 
-    `report` holds `run`, what `compare` gave and `faults` by reason; the last two may be missing.
-    `show` responses stand side by side; `method` says what was trained with.
+    `report` holds `run`, the result of `compare` and `faults` by reason; the last two are optional.
+    `show` responses stand side by side; `method` describes the training.
     """
     run = report["run"]
     parts = [
@@ -240,7 +240,6 @@ def _faults(faults: Mapping[str, int] | None) -> str:
 
 
 def _responses(before: Evaluation, after: Evaluation, show: int) -> list[str]:
-    """The first response to each of the first problems, before and after."""
     first = {answer.problem: answer for answer in before.answers if answer.sample == 0}
     parts = []
     for answer in [answer for answer in after.answers if answer.sample == 0][:show]:
@@ -274,7 +273,7 @@ def _block(text: str) -> str:
 
 
 def _longest_run(text: str) -> int:
-    """How many backticks stand together at most."""
+    """The longest run of backticks."""
     longest = run = 0
     for character in text:
         run = run + 1 if character == "`" else 0

@@ -161,7 +161,7 @@ def _given(key: str, tree: Mapping[str, Any], texts: Iterable[str]) -> bool:
 
 
 def with_correction(config: Config) -> Config:
-    """The config with its engine's importance correction, where the sampler gives log-probabilities."""
+    """The config with its engine's importance correction, where the sampler knows probabilities."""
     engine = declared(Backend.group).get(config.rollout.backend)
     if engine is None or not config.rollout.tells_logps:
         return config

@@ -64,10 +64,8 @@ class TrainingMethod:
     Attributes:
         name: of its table, `[method.<name>]`.
         settings: a frozen dataclass whose defaults switch the method off.
-        is_on: whether settings use it.
         rank: order of its hooks and parts among methods, smaller first.
         hooks: class of its hooks, `package.module:Name` (see core/hooks.py); empty for none.
-        parts: what `ablate` may switch off.
         lines: its words in `--explain`.
         metrics: numbers that it adds to a step's.
         metric_groups: headings for them, with what they are about.
@@ -120,7 +118,6 @@ class Selection(_Tabled):
         settings: of its table, `[data.selection.<name>]` with "_" for "-"; None without any.
         make: `package.module:name`, a function of the table, the problems and the data's seed that
             makes the selector (see selection/types.py).
-        part: what `ablate` may switch off.
         check: what is wrong with its settings, in a line; empty for nothing.
     """
 

@@ -24,7 +24,7 @@ class Metric:
 def metrics(
     group: str, *rows: tuple[str, str, str] | tuple[str, str, str, str]
 ) -> tuple[Metric, ...]:
-    """Numbers of one group, as rows: key, unit, meaning and, where it is not the key, display name."""
+    """Numbers of one group; a row is key, unit, meaning and, if it is not the key, display name."""
     return tuple(Metric(r[0], group, r[3] if len(r) == 4 else r[0], r[1], r[2]) for r in rows)
 
 

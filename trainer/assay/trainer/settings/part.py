@@ -21,15 +21,13 @@ class Part:
     """One named part of a method.
 
     The settings alone say whether it is on. Switching it off sets its keys, and those that make no
-    sense without it (a clip range made for a ratio of sequences). A setting without an "off", such
-    as a learning rate, is no part.
+    sense without it (a clip range made for a ratio of sequences).
 
     Attributes:
         name: kebab-case, as `ablate` takes it.
         kind: where in a step it acts.
         what: its effect, in one sentence.
         reference: the paper, with the section or equation.
-        is_on: whether settings have it.
         off: dotted keys and values that switch it off; None where a method cannot do without.
         code: its arithmetic, `package.module.name`, whole or below assay.trainer.
         needs: capabilities that it requires, each with the reason.

@@ -208,7 +208,7 @@ class OptimSection:
 
 @dataclass(frozen=True, slots=True)
 class OptimConfig(OptimSection):
-    """How the policy is optimised; each step of the run has mini_batches * epochs optimizer steps."""
+    """How the policy is optimised; a step of the run has mini_batches * epochs optimizer steps."""
 
     __pydantic_config__ = STRICT
 
