@@ -38,7 +38,7 @@ from assay.trainer.settings import config as configs
     "launcher",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --plan: the launcher's config, which says how weights are dealt.",
+    help="With --plan: the launcher's config, which says how weights are sharded.",
 )
 @click.option(
     "--processes",

@@ -189,7 +189,6 @@ def main(arguments: Sequence[str], command: str = "train") -> int:
 
 
 def _is_of_peers(error: BaseException) -> bool:
-    """Whether a collective failed because another process is gone."""
     from torch.distributed import DistError  # noqa: PLC0415  # torch takes seconds
 
     return isinstance(error, DistError) or (
@@ -200,7 +199,7 @@ def _is_of_peers(error: BaseException) -> bool:
 def _gone(error: BaseException, command: str) -> TrainingStoppedError:
     reason = next(iter(str(error).splitlines()), type(error).__name__)
     return TrainingStoppedError(
-        f"another process of this run is gone ({reason[:120]}); if nothing is said of it above, it "
+        f"another process of this run is gone ({reason[:120]}); if nothing above explains it, it "
         f"was killed, as by a machine out of memory; continue with `assay {command} --resume`"
     )
 

@@ -232,7 +232,6 @@ def _lengths_mask(lengths: Sequence[int]) -> torch.Tensor:
 
 
 def _drawn_mask(mask_BT: torch.Tensor, drawn: Sequence[int | None]) -> torch.Tensor:
-    """The last so many tokens of each row, all of them for None; bool."""
     lengths: list[int] = mask_BT.sum(dim=1).tolist()
     earlier_B = torch.tensor(
         [0 if some is None else length - some for length, some in zip(lengths, drawn, strict=True)]

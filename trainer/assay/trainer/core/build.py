@@ -132,7 +132,6 @@ def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ())
 
 
 def _check_tasks(config: Config, problems: Sequence[Problem]) -> None:
-    """Checks that every task with a KL coefficient of its own has rows, to find misspelt ones."""
     there = {problem.task for problem in problems}
     for task in config.method.loss.kl_coef_by_task:
         if task not in there:

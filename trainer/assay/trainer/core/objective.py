@@ -271,7 +271,6 @@ def _observe(
     token: policy_losses.TokenLosses,
     mask_BT: torch.Tensor,
 ) -> None:
-    """Clip fractions, and the distance that the policy has moved."""
     _add(outcome, "clip_low", token.clipped_low_BT.to(log_ratio_BT.dtype), mask_BT)
     _add(outcome, "clip_high", token.clipped_high_BT.to(log_ratio_BT.dtype), mask_BT)
     _add(outcome, "dual_clip", token.dual_clipped_BT.to(log_ratio_BT.dtype), mask_BT)

@@ -299,7 +299,6 @@ def _tls(config: RewardConfig) -> ClientTls | None:
 
 
 def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierInfo:
-    """Fails before any training when the service is away or does not know the verifier."""
     try:
         client.wait_ready(min(_CONNECT_TIMEOUT_S, config.timeout_s))
         served = client.list_verifiers()

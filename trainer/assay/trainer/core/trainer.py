@@ -165,7 +165,6 @@ class PolicyTrainer(Published, GRPOTrainer):
         return batch
 
     def _remember(self, batch: Batch) -> None:
-        """Keeps rewards and advantages of rollouts for the tables of samples."""
         places = [place(row) for row in self.collected.rows]
         mask_BT = batch["loss_mask"]
         means_B = (batch["advantages"] * mask_BT).sum(dim=1) / mask_BT.sum(dim=1).clamp(min=1)
@@ -343,7 +342,6 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._observe_shaped(seen)
 
     def _cut(self, shuffled: Any) -> list[Batch]:
-        """The rollout's mini-batches, independent of the number of processes."""
         batch: Batch = {name: torch.cat([part[name] for part in shuffled]) for name in shuffled[0]}
         rows = batch["row"].argsort()
         batch = {name: values[rows] for name, values in batch.items()}
@@ -378,11 +376,6 @@ class PolicyTrainer(Published, GRPOTrainer):
     # -- the update -------------------------------------------------------------------------------
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """The micro-batch's share of its mini-batch's loss.
-
-        Raises:
-            TrainingStoppedError: it is not a number.
-        """
         trunk = self.critic if isinstance(self.critic, TrunkCritic) else None
         with trunk.watch() if trunk else nullcontext():
             logps_BT, entropies_BT, aux_loss = self._of_tokens(
@@ -491,7 +484,6 @@ class PolicyTrainer(Published, GRPOTrainer):
             kept[1] = kept[1] + weight
 
     def _observe_returns(self, batch: Batch, lam_B: torch.Tensor) -> None:
-        """How much of the returns the critic explains, before it learns from them."""
         metrics = self._metrics["train"]
         seen = measure(batch["values"], batch["returns"], batch["value_mask"], self.accelerator)
         metrics["explained_variance"].append(seen.explained_variance)
@@ -545,7 +537,6 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._peaks.clear()
 
     def _publish_drift(self) -> None:
-        """Sampler against trainer, on the tokens of the pass before the first update."""
         if not self._first_pass:
             return
         everyone = self.ranks.gather(np.array([astuple(self._drift)], np.float64)).tolist()

@@ -131,7 +131,6 @@ def head_of(model: Any) -> nn.Linear:
 
 
 def _copy_of(model: Any) -> Any:
-    """The backbone of a causal model, copied; without adapters."""
     if hasattr(model, "get_base_model"):  # PEFT puts its layers into the model itself
         return copy.deepcopy(model).unload().base_model
     return copy.deepcopy(model.base_model)
@@ -146,7 +145,6 @@ def _zero_head(backbone: Any, config: CriticConfig) -> nn.Linear:
 
 
 def _assemble(backbone: Any, head: nn.Linear, policy: LoadedPolicy) -> Any:
-    """A token classifier from a backbone and a head."""
     shape = backbone.config
     shape.num_labels = head.out_features
     shape.classifier_dropout = 0.0  # noise in a baseline is noise in the advantages

@@ -191,7 +191,6 @@ def hub_rows(name: str, subset: str, split: str) -> list[Row]:
 def _split(
     rows: list[Row], separate: list[Row] | None, config: DataConfig, eval_prompts: int
 ) -> tuple[list[Problem], list[Problem]]:
-    """Training and evaluation problems of a data set, shuffled by the seed."""
     origin = _origin(config)
     if not rows:
         raise ConfigError(f"{origin} holds no rows")

@@ -79,7 +79,6 @@ class HfEngine(Engine):
         draws.keep()
 
     def _batch(self) -> list[OpenRequest]:
-        """The first rows by id that share a sampling."""
         if not self._open:  # others have rows, and sharded weights
             request = Request(Draw(0, _NOTHING, (self.host.tokenizer.pad_token_id,)), 0, window=1)
             return [OpenRequest((), request, Sampling(1))]

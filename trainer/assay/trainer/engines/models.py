@@ -103,7 +103,7 @@ def load_policy(config: ModelConfig, say: Callable[[str], None]) -> LoadedPolicy
         ConfigError: there is no such model, the hub is not reached, or the files are damaged.
     """
     device = device_of(config)
-    with told_why(config.name):
+    with load_errors(config.name):
         source = fetched(config.name, say)
         tokenizer = AutoTokenizer.from_pretrained(source)
         model: Any = load_causal(source, base_dtype(config), config.attention)
@@ -170,7 +170,7 @@ def reshard(model: Any) -> None:
 
 
 @contextmanager
-def told_why(name: str, purpose: str = "") -> Iterator[None]:
+def load_errors(name: str, purpose: str = "") -> Iterator[None]:
     """Turns errors of a model's loading into one line; `purpose` is " for ..." in it.
 
     Raises:

@@ -372,7 +372,6 @@ def cache_config(device: torch.device, rows: Sequence[OpenRequest]) -> Continuou
 
 
 def _size(row: OpenRequest) -> int:
-    """Most pages of a row, with one to spare."""
     return math.ceil((len(row.input_ids) + row.room) / _CPU_PAGE_TOKENS) + 1
 
 

@@ -24,7 +24,6 @@ def check_installed(config: Config) -> None:
 
 
 def _wanted(config: Config) -> list[tuple[str, str, str]]:
-    """Settings, the module that each needs, and how to install it."""
     model, optimizer = config.model, config.optim.optimizer
     extra = {name: how_to_add(name, ["assay-trainer"]) for name in ("vllm", "memory")}
     wanted = []

@@ -171,7 +171,6 @@ def draw_first(
 
 
 def _inverted(probs_BV: torch.Tensor, uniforms_B: torch.Tensor) -> torch.Tensor:
-    """(B, 1): the first token whose cumulative probability passes the row's number."""
     cdf_BV = probs_BV.cumsum_(dim=-1)
     total_B1 = cdf_BV[:, -1:]
     # u * total may round up to the total, which no cumulative probability passes
@@ -186,7 +185,6 @@ def _tempered(logits_BV: torch.Tensor, temperature: float) -> torch.Tensor:
 
 
 def _filtered(logps_BV: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
-    """-inf where top_k and then top_p leave a token out."""
     size = logps_BV.shape[1]
     cut = 0 < top_k < size
     if not cut and top_p >= 1.0:

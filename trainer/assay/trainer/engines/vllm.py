@@ -169,7 +169,6 @@ class VllmEngine(Engine):
         self._loop.rest()
 
     def _take(self, ids: set[Id]) -> list[tuple[OpenRequest, bool]]:
-        """Removes rows from those that ended."""
         taken = [one for one in self._ended if one[0].id in ids]
         rest = [one for one in self._ended if one[0].id not in ids]
         self._ended.clear()
@@ -396,7 +395,6 @@ class Loop:
         return max(everyone)
 
     def _wake(self, load: Callable[[], None]) -> None:
-        """Takes memory back, and loads weights before the cache needs room."""
         level, self._asleep = self._asleep, 0
         if level:
             self._engine.wake_up(tags=["weights"])

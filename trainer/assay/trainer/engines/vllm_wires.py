@@ -30,7 +30,7 @@ class Event:
     broken: str = ""
 
 
-Told = queue.SimpleQueue[Event | None]
+Events = queue.SimpleQueue[Event | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -88,9 +88,11 @@ class Wires:
         """
         return self._wait(self._call("POST", path, body))
 
-    def stream(self, stream: TokenStream, body: Mapping[str, Any], told: Told) -> None:
-        """Asks for a response; events go to `told`."""
-        stream.task = asyncio.run_coroutine_threadsafe(self._listen(stream, body, told), self._loop)
+    def stream(self, stream: TokenStream, body: Mapping[str, Any], events: Events) -> None:
+        """Asks for a response; events go to `events`."""
+        stream.task = asyncio.run_coroutine_threadsafe(
+            self._listen(stream, body, events), self._loop
+        )
 
     def close(self) -> None:
         """Closes all."""
@@ -122,13 +124,13 @@ class Wires:
         found = answer.json() if answer.content else {}
         return found if isinstance(found, dict) else {}
 
-    async def _listen(self, stream: TokenStream, body: Mapping[str, Any], told: Told) -> None:
+    async def _listen(self, stream: TokenStream, body: Mapping[str, Any], events: Events) -> None:
         try:
             asked = self._client.stream("POST", GENERATE, json=body, timeout=self._patient)
             async with asked as answer:
                 if answer.status_code // 100 != 2:
                     said = (await answer.aread()).decode(errors="replace")
-                    told.put(
+                    events.put(
                         Event(stream, broken=self._refused(GENERATE, answer.status_code, said))
                     )
                     return
@@ -139,15 +141,15 @@ class Wires:
                         return
                     piece = json.loads(line.removeprefix("data: "))
                     if "choices" not in piece:
-                        told.put(Event(stream, broken=f"{piece}"[:300]))
+                        events.put(Event(stream, broken=f"{piece}"[:300]))
                         return
                     for choice in piece["choices"]:
-                        told.put(Event(stream, choice))
+                        events.put(Event(stream, choice))
                         if choice.get("finish_reason") is not None:
                             return
-            told.put(Event(stream, broken="it ended a stream before its response"))
+            events.put(Event(stream, broken="it ended a stream before its response"))
         except (httpx2.HTTPError, httpx2.StreamError, ValueError) as error:
-            told.put(Event(stream, broken=self._lost(GENERATE, error)))
+            events.put(Event(stream, broken=self._lost(GENERATE, error)))
 
     def _lost(self, path: str, error: Exception) -> str:
         return (

@@ -88,7 +88,6 @@ def described(
 
 
 def _adapted(base: Any) -> dict[str, Any]:
-    """The layers of PEFT in a model, by their names."""
     if not getattr(base, "peft_config", None) and not any(
         ".base_layer." in name for name, _ in base.named_parameters()
     ):

@@ -133,7 +133,6 @@ def _optimiser(config: Config) -> list[str]:
 
 
 def _machine(config: Config) -> list[str]:
-    """What saves memory or time and leaves the method as it is."""
     model = config.model
     frozen = "frozen weights in bfloat16 beneath the adapters"
     told = [

@@ -17,7 +17,7 @@ from transformers import AutoConfig
 
 from assay.kit.errors import ConfigError
 from assay.kit.pretrained import locate
-from assay.trainer.engines.models import told_why
+from assay.trainer.engines.models import load_errors
 from assay.trainer.plan.estimate import GIB, MARGIN, MemoryPlan, Setup, Sharding, estimate
 from assay.trainer.plan.remedies import remedies
 from assay.trainer.settings.config import Config
@@ -100,7 +100,7 @@ def shapes_of(config: Config, say: Callable[[str], None]) -> tuple[Any, Any]:
     """
 
     def shape(name: str) -> Any:
-        with told_why(name):
+        with load_errors(name):
             return AutoConfig.from_pretrained(locate(name, say))
 
     critic = config.method.critic

@@ -292,7 +292,6 @@ class _Counting:
         return rows * vocabulary * (4 + 4 + 8 + 8)
 
     def _round(self) -> int:
-        """Responses that one process draws at a time where rollout.batch is 0."""
         dynamic = self.config.method.dynamic_sampling
         factor = dynamic.oversample if dynamic.enabled else 1.0
         prompts = math.ceil(self.config.rollout.prompts_per_step * factor)
@@ -336,5 +335,4 @@ def _share(setup: Setup) -> str:
 
 
 def _counted(attention: str) -> str:
-    """The attention that stands for the configured one."""
     return "eager" if attention == "eager" else "sdpa"

@@ -161,7 +161,6 @@ class StepRecorder(RunRecorder):
             reporter.report(reported_evaluation(row), int(row["step"]))
 
     def _samples_of(self, step: int, trainer: PolicyTrainer) -> list[Row]:
-        """The step's rollouts as rows, in the first process; each adds those that it drew."""
         collected, ranks = trainer.collected, trainer.ranks
         own = list(
             sample_rows(

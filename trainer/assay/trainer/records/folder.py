@@ -41,8 +41,6 @@ _REPORTED = (
 
 
 class _Settings(Protocol):
-    """The settings of any run."""
-
     @property
     def run(self) -> RunSection:
         """Of the run itself."""

@@ -77,7 +77,7 @@ _TABLE = (
         ("surplus", "groups", "Kept groups that the step did not need."),
         ("stale_groups", "groups", "Groups of the batch that an earlier policy answered."),
         ("surveyed", "responses",
-         ("Responses asked for before the step, to tell `data.selection` of problems (`name = "
+         ("Responses asked for before the step, to inform `data.selection` (`name = "
           '"vas"`). They are in no other line here.')),
         ("selection_estimate", "share",
          ("Success that was expected of the step's problems before it; of those that something "
@@ -215,7 +215,7 @@ def _metrics() -> dict[str, Metric]:
     for one in every:
         if one.group not in GROUPS:
             raise ConfigError(
-                f"metric {one.key}: nobody heads the group {one.group!r}; name it in metric_groups "
+                f"metric {one.key}: no heading for the group {one.group!r}; name it in metric_groups "
                 f"of its method, or use one of {', '.join(GROUPS)}"
             )
     return {one.key: one for group in GROUPS for one in every if one.group == group}

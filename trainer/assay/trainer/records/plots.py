@@ -283,7 +283,6 @@ def _draw_curve(axes: Axes, curve: Curve, scale: Scale, rows: Rows) -> None:
 
 
 def _draw_areas(axes: Axes, panel: Panel, rows: Rows) -> None:
-    """Stacked areas; smoothed where there are many steps."""
     steps = [row["step"] for row in rows]
     layers = [[_value(row, curve.key) or 0.0 for row in rows] for curve in panel.curves]
     if len(steps) >= _SMOOTH_FROM:
@@ -304,7 +303,6 @@ def _draw_areas(axes: Axes, panel: Panel, rows: Rows) -> None:
 
 
 def _draw_bars(axes: Axes, panel: Panel, rows: Rows) -> None:
-    """Stacked bars over a few steps each, with the sum over all in the legend."""
     size = math.ceil(len(rows) / _BARS)
     frame(
         axes, panel.title + (f", responses in {size} steps" if size > 1 else ", responses a step")
@@ -347,7 +345,6 @@ def _set_scale(axes: Axes, panel: Panel, rows: Rows) -> None:
 
 
 def _short(value: float) -> str:
-    """Short forms: 12k, 0.25, 2e-5."""
     if abs(value) >= 10_000:
         return f"{value / 1000:.3g}k"
     if value and abs(value) < 0.001:
@@ -356,7 +353,6 @@ def _short(value: float) -> str:
 
 
 def _said(value: float, scale: Scale) -> str:
-    """A value beside a name: three digits."""
     if scale == "percent":
         return f"{value:.0%}" if value >= 0.1 else f"{100 * value:.2g}%"
     if 0.001 <= abs(value) < 1000:

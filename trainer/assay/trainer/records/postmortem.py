@@ -116,7 +116,6 @@ NaN in rewards is a fault, in old_logps "the weights that learn", in sampler_log
 
 
 def _plain(value: Any) -> Any:
-    """The value for JSON, where NaN and infinity are texts."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

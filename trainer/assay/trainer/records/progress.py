@@ -28,7 +28,6 @@ _PLAIN_WIDTH = 120
 
 
 def _fine_percent(value: float) -> str:
-    """Two significant digits, down to a hundredth of a percent."""
     return f"{100 * value:.0f}" if value >= 0.0995 else f"{100 * value:.2g}"
 
 

@@ -49,7 +49,6 @@ def compare(before: Evaluation, after: Evaluation) -> dict[str, Any]:
 
 
 def _pairs(before: Evaluation, after: Evaluation, k: int) -> list[tuple[float, float]]:
-    """pass@k of the problems that have it both times."""
     old, new = before.pass_values(k), after.pass_values(k)
     return [(old[problem], new[problem]) for problem in old if problem in new]
 
@@ -69,7 +68,6 @@ def faults_by_reason(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _rows(report: Report) -> list[tuple[str, str, str, str]]:
-    """Name, before, after, change."""
     before, after, change = report["before"], report["after"], report["change"]
     k = after["samples"]
     rows = [
@@ -235,7 +233,7 @@ def _faults(faults: Mapping[str, int] | None) -> str:
     if not faults:
         return "Every rollout of the training was judged."
     told = ((f"`{reason}`", str(count)) for reason, count in faults.items())
-    said = "Rollouts without a judgement, which no loss saw (see errors.md for what they mean):"
+    said = "Rollouts without a judgement, which no loss saw (errors.md explains them):"
     return "\n".join([said, "", *markdown_table(["reason", "rollouts"], told)])
 
 
@@ -258,7 +256,6 @@ def _response(when: str, answer: Answer) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text as one line of code, whatever it holds."""
     flat = " ".join(text.split())
     if not flat:
         return "(empty)"
@@ -267,13 +264,11 @@ def _inline(text: str) -> str:
 
 
 def _block(text: str) -> str:
-    """Text as a block of code, whatever it holds."""
     fence = "`" * max(3, 1 + _longest_run(text))
     return f"{fence}text\n{text.strip()}\n{fence}"
 
 
 def _longest_run(text: str) -> int:
-    """The longest run of backticks."""
     longest = run = 0
     for character in text:
         run = run + 1 if character == "`" else 0

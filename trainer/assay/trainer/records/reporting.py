@@ -104,7 +104,6 @@ class TensorBoard(_Quiet, TensorBoardCallback):
 
 
 def _indented(text: str) -> str:
-    """A block of Markdown code, whatever the text holds."""
     return "\n".join(f"    {line}" for line in text.splitlines() or [""])
 
 
@@ -178,7 +177,6 @@ class Trackio(_Quiet, TrackioCallback):
 
 
 def _kept_id(path: Path) -> str:
-    """A name of the run that a resumed one finds again."""
     if not path.is_file():
         path.write_text(secrets.token_hex(4), encoding="utf-8")
     return path.read_text(encoding="utf-8").strip()

@@ -61,7 +61,6 @@ def sample_rows(
 
 
 def _turn_row(turn: Turn) -> Row:
-    """One turn: an attempt with its judgement, or a verification with its claim."""
     judgement = turn.result.judgement if turn.result else None
     fault = turn.result.fault if turn.result else None
     return {
@@ -129,7 +128,6 @@ def samples_table(rows: Sequence[Row], *, width: int) -> Table:
 
 
 def _reward(row: Row) -> str:
-    """The reward that trains where it is known; samples.jsonl has both."""
     value = row["reward"] if row["shaped_reward"] is None else row["shaped_reward"]
     return "-" if value is None else f"{value:.2f}"
 

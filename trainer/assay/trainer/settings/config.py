@@ -149,7 +149,6 @@ _CORRECTION = "method.loss.importance_correction"
 
 
 def _given(key: str, tree: Mapping[str, Any], texts: Iterable[str]) -> bool:
-    """Whether a key, or a table around it, is written in the tables or in an override."""
     if key in flat(tree):
         return True
     above, _, last = key.rpartition(".")

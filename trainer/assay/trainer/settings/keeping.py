@@ -24,6 +24,6 @@ def check_keeping(config: Config, name: str) -> str:
     if not getattr(config.method, name).groups or config.rollout.tells_logps:
         return ""
     return (
-        f"method.{name} needs the sampler's log-probabilities, and vLLM does not tell those of the "
+        f"method.{name} needs the sampler's log-probabilities, and vLLM does not give those of the "
         "policy with rollout.top_k or rollout.top_p; take these out"
     )

@@ -93,8 +93,6 @@ class TrainingMethod:
 
 
 class _Tabled:
-    """A plug-in that may have a table of settings."""
-
     __slots__ = ()
 
     name: str
@@ -105,7 +103,6 @@ class _Tabled:
         return self.name.replace("-", "_")
 
     def own(self, tables: Any) -> Any:
-        """Its table; None without settings."""
         return getattr(tables, self.table) if self.settings else None
 
 
