@@ -215,7 +215,7 @@ def _metrics() -> dict[str, Metric]:
     for one in every:
         if one.group not in GROUPS:
             raise ConfigError(
-                f"metric {one.key}: no heading for the group {one.group!r}; name it in metric_groups "
+                f"metric {one.key}: no heading for {one.group!r}; name the group in metric_groups "
                 f"of its method, or use one of {', '.join(GROUPS)}"
             )
     return {one.key: one for group in GROUPS for one in every if one.group == group}
