@@ -16,12 +16,11 @@ Differences from the papers:
 2. eps is 1e-4 as in TRL, so that the case without faults gives TRL's numbers; DAPO's authors have
    1e-6.
 3. `scale="batch"` divides by the std over all judged rewards (arXiv 2508.08221).
-4. RLOO can be scaled as the others can; the paper does not scale.
+4. RLOO can be scaled; the paper does not scale.
 5. StableReinforce normalises before it filters; here the two are separate parts.
 6. The symmetric form is a derivation: the text of Pairwise-RL was not at hand. It can be scaled.
 7. GoLongRL's scale is that of the authors' repository (tmn_grpo), which gives a prompt of one
-   sample the variance 1; here such a prompt has none, and its advantage is 0. eps is 1e-4; theirs
-   is 1e-6.
+   sample the variance 1; here it has none, and its advantage is 0. Their eps is 1e-6.
 """
 
 from __future__ import annotations
@@ -44,13 +43,8 @@ def group_advantages(
 ) -> torch.Tensor:
     """Advantages of P groups of G samples: GRPO (arXiv 2402.03300, section 4.1.2).
 
-    With scale "none" they are Dr. GRPO's (arXiv 2503.20783).
-
-    Args:
-        rewards_PG: NaN where there is no judgement.
-        scale: the centred reward is divided by the std of its group, of the batch, of the prompts
-            of its task, or by 1.
-        tasks_P: task numbers, for the scale "task"; by default all prompts are of one task.
+    With scale "none" they are Dr. GRPO's (arXiv 2503.20783). Rewards are NaN where there is no
+    judgement. `tasks_P` are task numbers, for the scale "task"; by default all are of one task.
 
     Returns:
         Shape (P, G) and dtype of the rewards, never NaN: 0 for a faulted sample, and for a group
@@ -93,15 +87,9 @@ def symmetric_advantages(
     group is judged the advantages sum to 0 without a mean or a critic. A pair without a judgement
     is in neither mean; then the sum is 0 with each sample weighed by its pairs.
 
-    Args:
-        wins_PG: a sample's mean chance over its judged pairs, in [0, 1], with what shaping adds;
-            NaN where no pair was judged.
-        scale: "none" is the form above.
-        tasks_P: as for `group_advantages`.
-
-    Returns:
-        As `group_advantages`, but a sample that alone was judged keeps its advantage: its reward
-        is a comparison already.
+    `wins_PG` is a sample's mean chance over its judged pairs, in [0, 1], with what shaping adds;
+    NaN where no pair was judged. The rest is as for `group_advantages`, but a sample that alone was
+    judged keeps its advantage: its reward is a comparison already.
 
     Raises:
         ValueError: the wins have not two dimensions, or the scale is unknown.
@@ -120,14 +108,9 @@ def standardise(
 ) -> torch.Tensor:
     """(A - mean) / sqrt(var + eps) over the tokens of each key.
 
-    With roles as keys this is PAG's RoleAdvNorm (arXiv 2506.10406).
-
-    Args:
-        advantages_BT: of tokens.
-        mask_BT: the tokens that count.
-        keys_BT: whole numbers, shape (B, T) or (B, 1): tokens of one key are normalised together;
-            by default all are.
-        eps: added to the unbiased variance.
+    With roles as keys this is PAG's RoleAdvNorm (arXiv 2506.10406). `keys_BT` are whole numbers,
+    shape (B, T) or (B, 1): tokens of one key are normalised together, by default all. The variance
+    is unbiased.
 
     Returns:
         Shape (B, T) and dtype of the advantages; 0 at masked tokens and where a key has fewer than

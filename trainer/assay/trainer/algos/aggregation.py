@@ -40,7 +40,7 @@ def aggregate(
     rows: torch.Tensor | float | None = None,
     max_length: int | None = None,
 ) -> torch.Tensor:
-    """The part of a mini-batch's loss that comes from these rows.
+    """The part of a mini-batch's loss that comes from these rows; 0-dim, 0 where the mask is empty.
 
     Args:
         losses_BT: of tokens.
@@ -49,9 +49,6 @@ def aggregate(
         tokens: `token_count` of the whole mini-batch, for token-mean; by default of these rows.
         rows: `row_count` of the whole mini-batch, for the others; by default of these rows.
         max_length: constant: the most tokens that a response may have.
-
-    Returns:
-        0-dim; 0 where the mask is empty.
 
     Raises:
         ValueError: the mode is unknown, or max_length is missing.

@@ -51,13 +51,8 @@ def weights(
 ) -> torch.Tensor:
     """The factor of each advantage: GoLongRL's reweighting (arXiv 2605.19577).
 
-    Args:
-        rewards_PG: NaN where there is no judgement.
-        correct_PG: bool.
-        tasks_P: task numbers.
-        form: see the module.
-        alpha: the prompt's share in the smoothed mean, from 0 to 1.
-        gamma: exp: strength, at least 0; 0 weighs all alike.
+    Rewards are NaN where there is no judgement. `gamma` is the strength of "exp", at least 0, which
+    weighs all alike.
 
     Returns:
         Above 0, shape (P, G) and dtype of the rewards: within exp(+-gamma / 2), or from 1 to 2.

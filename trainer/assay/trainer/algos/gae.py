@@ -118,14 +118,8 @@ def length_adaptive_lambda(
     """1 - 1 / (alpha * length), clamped to [floor, 1]: VAPO (arXiv 2504.05118).
 
     It makes the sum of the weights lam^t, which is 1 / (1 - lam), proportional to the length.
-
-    Args:
-        length_B: the policy's tokens in each row, of any shape.
-        alpha: above 0; VAPO has 0.05.
-        floor: in [0, 1]. Without the clamp lambda is negative below 1 / alpha tokens. [derivation]
-
-    Returns:
-        float64, of the lengths' shape.
+    `length_B` counts the policy's tokens in each row; `alpha` is above 0, 0.05 in VAPO. The result
+    is float64, of the lengths' shape.
     """
     return (1 - 1 / (alpha * length_B.double())).clamp(min=floor, max=1.0)
 

@@ -50,7 +50,7 @@ def importance_weights(
     low: float = 0.0,
     high: float = float("inf"),
 ) -> ImportanceWeights:
-    """The weights of one micro-batch.
+    """The weights of one micro-batch, (B, T) each; 1 and inside for tokens outside of the mask.
 
     Log-ratios of a token and of a response are kept within [-20, 20], so that all is finite.
 
@@ -62,9 +62,6 @@ def importance_weights(
         mask: weight 0 outside the limits; else the limit.
         low: at least 0.
         high: above `low`.
-
-    Returns:
-        Shape (B, T) each; weight 1 and inside for tokens outside of the mask.
     """
     counted_BT = mask_BT.bool() & ~sampler_BT.isnan()
     log_BT = torch.where(counted_BT, trainer_BT - sampler_BT, 0.0)

@@ -113,15 +113,9 @@ def decoupled_ppo_token_losses(
     (pi_prox / pi_behav) * max( -u A, -clip(u, 1 - low, 1 + high) A ) with u = pi / pi_prox. Where
     the tokens were drawn by the proximal policy this is PPO.
 
-    Args:
-        logps_BT: under the policy being trained, with gradient.
-        proximal_BT: under the policy just before the update, recomputed.
-        behaviour_BT: under the policy that drew the token.
-        advantages_BT: of tokens, or (B, 1).
-        clip_low: the range of u is [1 - clip_low, 1 + clip_high].
-        clip_high: see clip_low.
-        cap: upper limit of pi_prox / pi_behav; None for none.
-        dual_clip: as for `ppo_token_losses`.
+    `proximal_BT` are log-probabilities under the policy just before the update, recomputed;
+    `behaviour_BT` those under the policy that drew the token. `cap` is the upper limit of
+    pi_prox / pi_behav; None for none.
     """
     ppo = ppo_token_losses(
         log_ratio(logps_BT, proximal_BT),

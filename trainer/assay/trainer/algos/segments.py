@@ -36,13 +36,9 @@ def segment_advantages(
 ) -> list[float]:
     """V(end) - V(start) of each token's segment: SPO (arXiv 2505.23564).
 
-    Where all values are known, the segments' advantages add up to end - values[0].
-
-    Args:
-        length: T, tokens of the response.
-        cuts: where segments begin, ascending, below T.
-        values: of the states at the cuts; NaN where unknown.
-        end: the response's reward; NaN for a fault.
+    Where all values are known, the segments' advantages add up to end - values[0]. `cuts`, where
+    segments begin, ascend below `length`; `values` are of the states there, NaN where unknown;
+    `end` is the response's reward, NaN for a fault.
 
     Returns:
         T advantages; 0 in front of the first cut, NaN where an end of the segment has no value.

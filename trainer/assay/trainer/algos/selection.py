@@ -27,13 +27,9 @@ def prof_filter(
 ) -> tuple[list[int], list[int]]:
     """Which responses of a group to train on: PROF (arXiv 2509.03403).
 
-    Correct responses with the lowest mean step reward go, and incorrect ones with the highest, so
-    that both sides stay as even as possible. The process rewards never enter the gradient.
-
-    Args:
-        correct: of each response.
-        prm_mean: mean step reward of each.
-        keep: how many stay, from 0 to the number of responses.
+    Correct responses with the lowest mean step reward (`prm_mean`) go, and incorrect ones with the
+    highest, so that `keep` stay and both sides are as even as possible. The process rewards never
+    enter the gradient.
 
     Returns:
         Places kept and places dropped, each ascending.
@@ -59,13 +55,9 @@ def pre_ppo_select(
 ) -> list[int]:
     """The prompts whose responses score lowest within their domain: Pre-PPO (arXiv 2503.22230).
 
-    z_i = (s_i - mean of its domain) / std of its domain. [derivation]
-
-    Args:
-        scores: a reward model's, of the present policy's response to each prompt.
-        domains: of each prompt.
-        fraction: how much to select, in (0, 1]; rounded down, at least one prompt.
-        ties: of each prompt, its rank among those of equal z; by default its place.
+    z_i = (s_i - mean of its domain) / std of its domain. [derivation] The scores are a reward
+    model's, of the present policy's responses. `fraction` in (0, 1] is rounded down to at least one
+    prompt; `ties` ranks prompts of equal z, by default by place.
 
     Returns:
         Places, the lowest z first.

@@ -34,7 +34,7 @@ def turn_gae(
         rewards_BT: reward of each token.
         values_BT: V of the state before each token.
         mask_BT: the policy's tokens; at least one other stands between two turns.
-        independent: a turn's credit ends with it; else rewards of later turns reach earlier ones,
+        independent: a turn's credit ends with it; else later turns' rewards reach earlier ones,
             discounted by `gamma` and lambda of the policy's own tokens alone.
         gamma: discount, in (0, 1].
         lam_actor: a number or shape (B,).

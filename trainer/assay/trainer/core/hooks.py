@@ -1,7 +1,7 @@
 """The hooks by which a method acts within a run.
 
 The core calls the hooks of all active methods in the order of their ranks (settings.method) and
-knows none of them by name. Hooks before the first step and in the evaluation are in
+knows none of them by name. Those before the first step and in the evaluation are in
 recipes/hooks.py.
 
 A step, in order:

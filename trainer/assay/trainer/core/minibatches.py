@@ -3,10 +3,8 @@
 TRL shuffles each process's rows by themselves, so that mini-batches change with the number of
 processes. Here the rows of all processes, in the order of their groups, are taken in blocks of as
 many neighbours as there are mini-batches; each mini-batch gets one row of each block, by a lot of
-seed and step.
-
-Samples of one prompt are neighbours: every mini-batch holds its share of each group, which uniform
-shuffling gives on average only.
+seed and step. Samples of one prompt are neighbours, so every mini-batch holds its share of each
+group.
 """
 
 from __future__ import annotations

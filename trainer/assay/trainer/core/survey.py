@@ -1,8 +1,8 @@
 """Answers to problems for a selector, besides what the training draws.
 
-Pre-PPO asks once, before the first draw; MMR1's sampling asks then and every so many steps. The
-present policy answers by regular sampling, and nothing of it trains. Draws have the numbers of an
-evaluation's, so that the run's stay the same; every process gets the same result.
+Pre-PPO asks before the first draw; MMR1's sampling also every so many steps. The present policy
+answers by regular sampling, and nothing of it trains. Draws have the numbers of an evaluation's, so
+that the run's stay the same; every process gets the same result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """TRL's GRPOTrainer with our rollouts, our advantages, our loss and our critic inside.
 
-TRL keeps the loop, the optimizer and its schedule, mixed precision, gradient accumulation,
-distribution over processes, the fused log-probabilities, the reference model and reporting.
+TRL keeps the loop, the optimizer and its schedule, mixed precision, gradient accumulation and
+checkpointing, distribution over processes and the fused log-probabilities.
 
 Written against trl 1.16.0; tests/contract/test_trl_surface.py pins what is overridden and called:
 
@@ -64,15 +64,17 @@ class PolicyTrainer(Published, GRPOTrainer):
     """Trains a policy on judged rollouts, by the configured method.
 
     Args:
+        config: of the run.
         make_source: makes the source of rollouts, given this trainer.
         score: gives a step's responses their rewards, group after group.
+        hooks: of active methods.
         make_critic: makes the critic, given this trainer; None for methods without.
         on_broken: called with the tensors and rollouts of a micro-batch whose loss is no number;
             returns the message.
         check_critic: called with the explained variance before the policy's first update; may
             raise.
-
-    Other arguments are GRPOTrainer's.
+        *args: as for GRPOTrainer.
+        **kwargs: as for GRPOTrainer.
 
     Attributes:
         engine: answers prompts; made on first use.

@@ -71,9 +71,8 @@ def load_critic(
 ) -> Any:
     """A critic on the policy's device, in its precision, all weights to be trained.
 
-    Call it before the policy is prepared for several processes: a sharded one cannot be copied. Of
-    a policy with LoRA the weights beneath the adapters are taken. `say` is called with one line
-    before each long step.
+    Call it before the policy is sharded, which cannot be copied then. Of a policy with LoRA the
+    weights beneath the adapters are taken. `say` gets one line before each long step.
 
     Raises:
         ConfigError: there is no such model, its tokens are other than the policy's, its outputs

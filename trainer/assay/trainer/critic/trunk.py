@@ -12,7 +12,7 @@ backbone keeps them, so that policy and value loss share one forward pass:
 The value loss's gradient goes through the hidden states into the trunk, which moves with the
 policy's optimizer; the head has its own. It starts from zeros, so that the first value gradient
 does not reach the trunk, is float32, and is whole on every process; `step` averages its gradients.
-Value pre-training is impossible here.
+There is no value pre-training, and the policy's updates move the values as well.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class TrunkCritic:
         self._stepper.steps = state["steps"]
 
     def save_pretrained(self, folder: Path) -> None:
-        """Writes the head and its meaning; every process calls it. The trunk is the policy's."""
+        """Writes the head and its meaning; every process calls it."""
         if self._accelerator.is_main_process:
             folder.mkdir(parents=True, exist_ok=True)
             weights = {name: w.detach().cpu() for name, w in self.head.state_dict().items()}

@@ -18,11 +18,10 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class DriftReport:
-    """Sums over the tokens of a rollout.
+    """Sums over the tokens of a rollout, with d as in the module.
 
     Attributes:
-        tokens: compared.
-        missing: without a number of the sampler; in no sum.
+        missing: tokens without a number of the sampler; in no sum.
         sum_abs: of |d|, in nats.
         max_abs: the largest |d|.
         sum_k1: of -d; its mean estimates the KL without bias and may be negative.

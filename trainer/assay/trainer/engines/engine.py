@@ -40,9 +40,6 @@ class EngineHost:
             are sharded, every process opens it.
         version: grows when the weights change.
         tokenizer: with a pad token.
-        seed: of the run.
-        end_ids: tokens that end a response.
-        autocast: the context in which the policy computes.
         dtype: of the weights where autocast does not reach; None leaves them.
         in_step: whether its weights are sharded, so that every process makes each forward pass.
         shared: state that engines of one policy have in common.
@@ -158,7 +155,7 @@ class Engine(ABC):
 
     @property
     def busy(self) -> bool:
-        """Whether requests are open; with sharded weights, on any process: all must ask alike."""
+        """Whether requests are open; with sharded weights, on any process, and every process must ask."""
         return bool(self._open)
 
     def poll(self, on_ended: OnEnded) -> None:

@@ -98,13 +98,9 @@ class HfEngine(Engine):
 
 
 class HfDraws(LogitsProcessor):
-    """Draws the tokens of one batch and notices which rows are complete.
+    """Draws the tokens of one batch of one sampling, and notices which rows are complete.
 
-    Args:
-        rows: of the batch, of one sampling.
-        host: seed of the run, and the tokens that end a response.
-        on_ended: called with complete rows, each with whether its last token ends its response.
-        device: of the logits.
+    `on_ended` is called with complete rows, each with whether its last token ends its response.
 
     Attributes:
         most: tokens that any row may have drawn now.

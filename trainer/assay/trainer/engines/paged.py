@@ -116,15 +116,8 @@ class PagedEngine(Engine):
 class _Loop:
     """Running continuous batching of one sampling.
 
-    Args:
-        host: the policy.
-        sampling: of all rows.
-        rows: to begin with.
-        preempted: called with the number of rows that lost their place in the cache, in the loop's
-            thread.
-
-    Attributes:
-        rows: in the loop, by name.
+    `preempted` is called in the loop's thread with the number of rows that lost their place in the
+    cache.
     """
 
     def __init__(

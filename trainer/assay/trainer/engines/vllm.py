@@ -81,12 +81,8 @@ class VllmEngine(Engine):
     """An Engine on vLLM's loop in this process.
 
     Engines of one policy share the loop: a step of one draws for all, and each delivers its own.
-
-    Args:
-        host: the policy.
-        settings: rollout.vllm.
-        batch: most responses that are drawn at a time; 0 leaves that to vLLM.
-        alarm: see probing.check.
+    `batch` limits the responses drawn at a time; 0 leaves that to vLLM. `alarm` is for
+    probing.check.
 
     Raises, out of `poll` and `update_weights`:
         ConfigError: vLLM did not start.

@@ -185,8 +185,8 @@ class Backend:
         make: `package.module:name`, a function from (engines.engine.EngineHost, Config) to an
             engines.engine.Engine.
         takes: capabilities that a run lacks with it, each with the reason (see capabilities.py).
-        logprobs: what it returns for drawn tokens: processed, of the distribution that was sampled;
-            raw, before temperature and filters; none.
+        logprobs: of drawn tokens: processed, by the distribution that was sampled; raw, before
+            temperature and filters; none.
         correction: default of `method.loss.importance_correction`.
         check: what is wrong with its settings, in a line; empty for nothing.
     """

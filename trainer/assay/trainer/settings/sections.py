@@ -186,8 +186,8 @@ class RewardConfig:
     run ends. 0 makes such samples faults at once.
     """
     max_fault_ratio: Ratio = 0.2
-    """The run stops when more of the samples of the last `fault_window` steps are faults, those of
-    a survey of problems (data.selection) included.
+    """The run stops when more of the samples of the last `fault_window` steps are faults, with
+    those of a survey (data.selection).
     """
     fault_window: Positive = 5
 
@@ -219,8 +219,8 @@ class OptimConfig(OptimSection):
     micro_batch: NonNegative = 0
     """Most samples in a forward and backward pass of one process; 0 for any number."""
     micro_batch_tokens: NonNegative = 16384
-    """Most positions in a forward and backward pass of one process: its samples times the longest
-    of them, prompt and response. A longer sample goes alone. 0 for any number.
+    """Most positions in a forward and backward pass of one process: its samples times their
+    longest, prompt and response. A longer sample goes alone. 0 for any number.
     """
     optimizer: Literal["adamw", "adamw-8bit", "paged-adamw", "paged-adamw-8bit"] = "adamw"
     """Of policy and critic. 8bit: moments of one byte each. paged: moments leave a full device. All
