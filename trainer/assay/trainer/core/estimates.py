@@ -36,14 +36,7 @@ _CHUNK = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over problems, with its 95 % interval.
-
-    Attributes:
-        value: None without problems.
-        low: end of the interval.
-        high: end of the interval.
-        problems: counted.
-    """
+    """A mean over problems, with its 95 % interval; `value` is None without problems."""
 
     value: float | None
     low: float

@@ -37,9 +37,6 @@ class Answer:
     """One response to a held-out problem, judged; verdict and reward are None for a fault.
 
     Attributes:
-        problem: its id.
-        truncated: the response was cut at the limit.
-        reward: the number that would train.
         fault: its reason.
         sample: its place among the problem's responses, from 0.
         answer: as the verifier extracted it; None for none.

@@ -33,9 +33,9 @@ class Counts:
     """What a mini-batch holds over all its micro-batches and processes; 0-dimensional tensors.
 
     Attributes:
-        tokens: that are in the loss.
-        rows: responses with at least one such token.
-        positive_tokens: tokens in the loss of correct responses.
+        tokens: in the loss.
+        rows: responses with such tokens.
+        positive_tokens: those of correct responses.
     """
 
     tokens: torch.Tensor

@@ -200,11 +200,9 @@ def _suite(tests: str) -> execution_pb2.TestSuite:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How other machines reach services that a run starts on its first.
+    """How other machines reach services that a run starts on its first, `host`.
 
-    Attributes:
-        host: of the first machine, as the others call it.
-        token: of requests; crosses the network in plain text.
+    The token crosses the network in plain text.
     """
 
     host: str

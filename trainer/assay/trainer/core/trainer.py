@@ -333,10 +333,8 @@ class PolicyTrainer(Published, GRPOTrainer):
     def conclude(self, whole: Collected, seen: Batch, *, judged: int) -> None:
         """Records a step whose rollouts came part by part.
 
-        Args:
-            whole: its rollouts.
-            seen: `advantages`, `loss_mask` and `rewards` of all its rows.
-            judged: responses with a judgement.
+        `seen` has `advantages`, `loss_mask` and `rewards` of all its rows; `judged` counts
+        responses with a judgement.
         """
         self.collected, self.judged = whole, judged
         self._remember(seen)

@@ -24,12 +24,9 @@ _LOOKS, _LOOK_S = 40, 0.25
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One of `count` processes that train together.
+    """One of `count` processes that train together, `local_index` on its machine.
 
-    Attributes:
-        local_index: on this machine.
-        machines: number of them.
-        host: address of the first one's machine for the others.
+    `host` is the address of the first one's machine for the others.
     """
 
     index: int = 0

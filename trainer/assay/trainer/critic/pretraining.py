@@ -106,10 +106,7 @@ class PretrainingStep:
 class Position:
     """How far pre-training is: with the critic and the data's position, all that resuming needs.
 
-    Attributes:
-        step: steps done.
-        plateau: of the curves so far.
-        explained: explained variance of the last step in which the returns varied; NaN before.
+    `explained` is that of the last step in which the returns varied; NaN before.
     """
 
     step: int
@@ -160,8 +157,6 @@ class Updates:
     Attributes:
         mini_batches: critic steps in one pass; divides a process's rows.
         packing: of one process's rows into forward and backward passes.
-        epochs: passes.
-        seed: of the order of rows.
     """
 
     mini_batches: int = 1

@@ -53,14 +53,8 @@ def make_adamw(
 class Stepper:
     """Counts tokens and steps, and moves the weights.
 
-    Args:
-        optimizer: a plain one of torch; accelerate's wrapper, which steps only with the policy's
-            accumulation, must be unwrapped.
-        config: rate, warm-up and clipping.
-
-    Attributes:
-        optimizer: the one given.
-        steps: steps made.
+    The optimizer is a plain one of torch; accelerate's wrapper, which steps only with the policy's
+    accumulation, must be unwrapped.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, config: CriticConfig) -> None:

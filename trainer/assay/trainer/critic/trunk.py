@@ -161,14 +161,7 @@ class TrunkCritic:
         return values_BT
 
     def step(self) -> dict[str, float]:
-        """Averages the head's gradients over processes, clips, steps and clears them.
-
-        Returns:
-            grad_norm before clipping, and lr: of the head.
-
-        Raises:
-            TrainingStoppedError: the gradient is not finite.
-        """
+        """As `Critic.step`, for the head, whose gradients it averages over processes first."""
         for weight in self.head.parameters():
             if weight.grad is None:
                 weight.grad = torch.zeros_like(weight)

@@ -155,7 +155,7 @@ class Engine(ABC):
 
     @property
     def busy(self) -> bool:
-        """Whether requests are open; with sharded weights, on any process, and every process must ask."""
+        """Whether requests are open; with sharded weights, on any process, and all must ask."""
         return bool(self._open)
 
     def poll(self, on_ended: OnEnded) -> None:

@@ -29,11 +29,9 @@ class Placed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A loaded model.
+    """A loaded model; its tokenizer has a pad token.
 
     Attributes:
-        model: of transformers, on its device.
-        tokenizer: with a pad token.
         mixed: its float32 weights compute in bfloat16.
         computes_on: the device; None for that of the weights. Weights that will be sharded are in
             the host's memory until then.

@@ -79,7 +79,7 @@ class MemoryPlan:
     Attributes:
         rows: of each process and device.
         host: bytes of each machine's memory, while models are read or offloaded.
-        tokens: a step draws at most, prompts not counted.
+        tokens: most that a step draws, without prompts.
         rows_at_once: responses that one process draws at a time; 0 where an engine decides.
         micro_batch: rows of a micro-batch.
         length: tokens of its longest row.
